@@ -8,16 +8,8 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from condgraph.engine import errors
 from condgraph.engine.bounds import check, within
-from condgraph.engine.errors import (
-    DeadlineError,
-    OptionError,
-    ParseError,
-    ReadOnlyError,
-    StoreError,
-    UnsupportedError,
-    nearest,
-)
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Source
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
@@ -73,9 +65,9 @@ def timed(mapping: Mapping) -> Mapping:
         wanted = [("predicate", name, predicates) for name in (predicate,) if name != OTHERS]
         for what, name, known in (*wanted, *(("qualifier", column, keys) for column in columns)):
             if mapping.whole and name not in known:
-                raise OptionError(
+                raise errors.OptionError(
                     f"`times` of the mapping file names the {what} {name!r}, which no statement has",
-                    candidates=nearest(name, known),
+                    candidates=errors.nearest(name, known),
                 )
     kinds = {(Kind.TIME, NO_UNIT): 1}
     fresh = tuple(Predicate(f"{OWN}{key}", key, 0, kinds) for key in (START_TIME, END_TIME, POINT_IN_TIME) if key not in keys)
@@ -89,7 +81,7 @@ class TriplesStorage(ServerStorage):
 
     def check_writable(self, wait: float = 0.0) -> None:
         """Nothing is written."""
-        raise ReadOnlyError(f"{self.place} has triples that condgraph did not write, and only reads", hint=_WRITES)
+        raise errors.ReadOnlyError(f"{self.place} has triples that condgraph did not write, and only reads", hint=_WRITES)
 
     def write(self, *_: Any) -> Any:
         """Nothing is written."""
@@ -97,24 +89,24 @@ class TriplesStorage(ServerStorage):
 
     def index(self, *_: Any) -> Any:
         """Nothing is kept of others' triples."""
-        raise UnsupportedError("triples that condgraph did not write", ["an index"], hint="graph.snapshot() copies them")
+        raise errors.UnsupportedError("triples that condgraph did not write", ["an index"], hint="graph.snapshot() copies them")
 
     def store(self, engine: str | None) -> Store:
         """What answers at the endpoint; `engine="snapshot"` answers on a copy."""
         if engine in (None, "sparql"):
             return cast("Store", self.server)
         if engine != "snapshot":
-            raise OptionError(f"triples of others have the engines 'sparql' and 'snapshot', not {engine!r}")
+            raise errors.OptionError(f"triples of others have the engines 'sparql' and 'snapshot', not {engine!r}")
         return SnapshotStore(self.server.snapshot())
 
     def sparql(self, text: str, **options: Any) -> Table:
         """The solutions of a query over the triples, by their own IRIs."""
-        raise OptionError("graph.sparql is for graphs of condgraph's own", hint="any SPARQL client asks this endpoint")
+        raise errors.OptionError("graph.sparql is for graphs of condgraph's own", hint="any SPARQL client asks this endpoint")
 
     def status(self, verify: bool) -> Status:
         """What the endpoint is taken to hold."""
         if verify:
-            raise OptionError("a graph on a server has no checksums here")
+            raise errors.OptionError("a graph on a server has no checksums here")
         mapping = self.server.mapping
         return Status(
             *(self.place, self.graph, f"not written by condgraph, {mapping.shape}", self.server.counts(), self.server.sources(), 0),
@@ -166,7 +158,9 @@ def triples(place: str, *, mapping: str | os.PathLike[str] | None = None, **opti
     """The triples at an address. Raises `OptionError` for an option that is for graphs of condgraph's."""
     wrong = next((name for name in options if name not in OPTIONS), None)
     if wrong is not None:
-        raise OptionError(f"triples that condgraph did not write take no option {wrong!r}", hint=f"they take: {', '.join(OPTIONS)}")
+        raise errors.OptionError(
+            f"triples that condgraph did not write take no option {wrong!r}", hint=f"they take: {', '.join(OPTIONS)}"
+        )
     address = place[7:] if place[:7].lower() == "sparql+" else place
     return TriplesGraph(Endpoint(address, read_only=True, **options), mapping=mapping)
 
@@ -189,6 +183,6 @@ def existing_triples(place: str, **options: Any) -> TriplesGraph | None:
         with within(min(_PROBE, endpoint.timeout or _PROBE, endpoint.patience)):
             if not endpoint.query(_OURS) and endpoint.query(_ANY):
                 return found
-    except (StoreError, ParseError, DeadlineError):
+    except (errors.StoreError, errors.ParseError, errors.DeadlineError):
         check()
     return None

@@ -15,20 +15,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.edits import EDITS, Edit, Edits, Held, Known, is_quick
+from condgraph.engine import errors
 from condgraph.engine.addresses import shown
 from condgraph.engine.bounds import is_number
 from condgraph.engine.changes import Change
-from condgraph.engine.errors import (
-    LoadError,
-    OptionError,
-    ReadOnlyError,
-    SourceError,
-    StoreDamagedError,
-    StoreMissingError,
-    UnsupportedError,
-    nearest,
-    numbered,
-)
 from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.declared import rows_of_several
@@ -114,9 +104,9 @@ class Storage(ABC):
         is no number of seconds.
         """
         if self.read_only:
-            raise ReadOnlyError.at(self.place)
+            raise errors.ReadOnlyError.at(self.place)
         if not (is_number(wait) and wait >= 0):
-            raise OptionError(f"wait is in seconds, 0 or more, not {wait!r}")
+            raise errors.OptionError(f"wait is in seconds, 0 or more, not {wait!r}")
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -206,7 +196,7 @@ class Storage(ABC):
 
     def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
         """Make a single change, and store it; what it warns of. `wait` is in seconds."""
-        raise UnsupportedError(
+        raise errors.UnsupportedError(
             self.place,
             ["single changes"],
             hint="graph.add([...], source=..., replace=True) replaces a source; a folder takes single changes",
@@ -261,7 +251,7 @@ class LocalStorage(Storage):
             return
         if place != "memory:":
             if "://" in place:
-                raise OptionError(f"{shown(place)!r} is no directory", hint="condgraph.open takes addresses of servers")
+                raise errors.OptionError(f"{shown(place)!r} is no directory", hint="condgraph.open takes addresses of servers")
             self.directory = graph_directory(Path(place), graph)
             self._open()
 
@@ -306,7 +296,7 @@ class LocalStorage(Storage):
             begin, merged = (0, 0) if base is None else base.about.get("edits", (0, 0))
             try:
                 tail = read_log(self.directory, begin)
-            except StoreDamagedError:
+            except errors.StoreDamagedError:
                 # The graph may have been removed and loaded again in between.
                 if attempt or base is None or is_current(self.directory, base.about):
                     raise
@@ -326,7 +316,7 @@ class LocalStorage(Storage):
         self.version = version_as_of(directory, as_of)
         try:
             self.snapshot = Snapshot.open(directory, None if self.version.current else self.version.id)
-        except StoreDamagedError:
+        except errors.StoreDamagedError:
             # A writer may have removed it in between: then this says so.
             version_as_of(directory, self.version.id)
             raise
@@ -336,7 +326,9 @@ class LocalStorage(Storage):
     def check_writable(self, wait: float = 0.0) -> None:
         """The same; a version is not changed."""
         if self.version is not None:
-            raise ReadOnlyError(f"version {self.version.id} of {self.place} is not changed", hint="open the graph without as_of")
+            raise errors.ReadOnlyError(
+                f"version {self.version.id} of {self.place} is not changed", hint="open the graph without as_of"
+            )
         super().check_writable(wait)
 
     @property
@@ -364,13 +356,13 @@ class LocalStorage(Storage):
         snapshot = self.snapshot
         if snapshot is None:
             if self._closed:
-                raise StoreMissingError("the graph was closed", hint="open it again")
+                raise errors.StoreMissingError("the graph was closed", hint="open it again")
             if self.directory is None:
-                raise StoreMissingError("the graph is empty", hint="load something first")
+                raise errors.StoreMissingError("the graph is empty", hint="load something first")
             others = graph_names(Path(self.place))
             hint = f"the graphs here are {', '.join(others)}" if others else "load something first"
-            raise StoreMissingError(
-                f"there is no graph {self.graph!r} in {self.place}", candidates=nearest(self.graph, others), hint=hint
+            raise errors.StoreMissingError(
+                f"there is no graph {self.graph!r} in {self.place}", candidates=errors.nearest(self.graph, others), hint=hint
             )
         return snapshot
 
@@ -417,7 +409,7 @@ class LocalStorage(Storage):
         notes = []
         if self._waiting:
             count = self._waiting.count
-            notes.append(f"{numbered(count, 'single change waits', 'single changes wait')} to be merged")
+            notes.append(f"{errors.numbered(count, 'single change waits', 'single changes wait')} to be merged")
         notes += self._damage()
         if self._torn:
             notes.append(f"{self._torn} bytes of a change that was not finished are ignored; nobody was told that it was made")
@@ -473,12 +465,12 @@ class LocalStorage(Storage):
     def build_spilling(self, read: Read, wait: float, plan: Planned, memory: int) -> Built:
         """The same in so many bytes of memory; raises `UnsupportedError` where that cannot be."""
         if self.directory is None:
-            raise UnsupportedError(self.place, ["memory="], hint="load into a folder, which the graph is then opened from")
+            raise errors.UnsupportedError(self.place, ["memory="], hint="load into a folder, which the graph is then opened from")
         from condgraph.spilling import spilled
 
         with self._lock, self._writing(wait), spilled(self.directory, memory) as builder:
             if self.edits():
-                raise UnsupportedError(
+                raise errors.UnsupportedError(
                     self.place, ["memory= where a graph has single changes"], hint="load without memory=, or into another graph"
                 )
             if self._base is not None:
@@ -632,7 +624,7 @@ class LocalStorage(Storage):
         count = int((declared(self.snapshot).src == UNKNOWN).sum())
         if not count:
             return []
-        what = numbered(count, "entity", "entities")
+        what = errors.numbered(count, "entity", "entities")
         return [f"nobody knows which source declared {what}, as an earlier version loaded them: they stay, with their names"]
 
     @contextmanager
@@ -708,13 +700,13 @@ class Translations:
 def local_store(storage: Storage, engine: str | None) -> Store:
     """What answers in process."""
     if engine is not None and engine not in ENGINES:
-        raise OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=nearest(engine, ENGINES))
+        raise errors.OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=errors.nearest(engine, ENGINES))
     return storage.rdf(None) if engine == "sparql" else SnapshotStore(preferred(storage.current))
 
 
-def no_versions(place: str) -> UnsupportedError:
+def no_versions(place: str) -> errors.UnsupportedError:
     """The error of a graph that has no earlier versions."""
-    return UnsupportedError(
+    return errors.UnsupportedError(
         shown(place), ["as_of"],
         hint="versions are stored with graphs in folders: load the sources into one, with graph.keep_versions(10), or "
         "graph.export(...) the graph before each load",
@@ -734,7 +726,9 @@ def preferred(snapshot: Snapshot) -> Snapshot:
 def check_edits_stay(change: Change) -> None:
     """Raise `SourceError` for a load that takes the source of single changes away."""
     if EDITS in change.without:
-        raise SourceError("single changes are not taken away together", hint="retract what was added; add what was retracted")
+        raise errors.SourceError(
+            "single changes are not taken away together", hint="retract what was added; add what was retracted"
+        )
 
 
 def replaced_by_nothing(names: Sequence[str]) -> list[str]:
@@ -749,7 +743,7 @@ def filled(builder: Builder, read: Read) -> None:
             read(builder)
             builder.finish()
     except RecursionError:
-        raise LoadError("the source is nested too deeply") from None
+        raise errors.LoadError("the source is nested too deeply") from None
 
 
 def laid_out(builder: Builder) -> Snapshot:
@@ -764,8 +758,8 @@ def _in_bounds() -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise LoadError("there is not enough memory for what the source holds") from None
+        raise errors.LoadError("there is not enough memory for what the source holds") from None
     except OverflowError as error:
-        raise LoadError(
+        raise errors.LoadError(
             "a row number has more than 31 bits, or a bound of a time more than 63", hint="numbers of that size can be quantities"
         ) from error

@@ -38,17 +38,8 @@ from condgraph.ask.prompt import (
 from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, AskText, Attempt, Choice, Reference, Stage, Status, Vote
 from condgraph.ask.sentences import facts_of, holding, parts_of, plain, why_not
 from condgraph.ask.wording import CYPHER, WORDS
+from condgraph.engine import errors
 from condgraph.engine.bounds import check, current, within
-from condgraph.engine.errors import (
-    BudgetError,
-    DeadlineError,
-    ModelError,
-    OptionError,
-    ParseError,
-    UnknownNameError,
-    nearest,
-    shortened,
-)
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
 from condgraph.models.budget import Metered
@@ -146,11 +137,11 @@ def _listed(text: str, name: str) -> list[Any]:
     try:
         given = json.loads(inside)
     except (ValueError, RecursionError):
-        raise ModelError(f"the model gave no JSON list for the function {name!r}: {shortened(text, 80)!r}") from None
+        raise errors.ModelError(f"the model gave no JSON list for the function {name!r}: {errors.shortened(text, 80)!r}") from None
     values = given if isinstance(given, list) else [given]
     kept = [value for value in values if isinstance(value, (str, int, float)) and not isinstance(value, bool)]
     if len(kept) != len(values) or len(kept) > _MOST_GIVEN:
-        raise ModelError(f"the model gave more than texts and numbers for the function {name!r}")
+        raise errors.ModelError(f"the model gave more than texts and numbers for the function {name!r}")
     return kept
 
 
@@ -203,7 +194,7 @@ def grammar_for(
         language = METHODS[via].language
         scope = source if language == "llm_query" else None
         return constraint(cast("NamedGraph", graph), model, language, question, names, scope, aware=aware)
-    except OptionError:
+    except errors.OptionError:
         return None
 
 
@@ -213,7 +204,7 @@ def program_text(grammar: Grammar | None, reply: str) -> str:
         return reply
     try:
         return grammar.program(reply)
-    except ParseError:
+    except errors.ParseError:
         return reply
 
 
@@ -303,9 +294,9 @@ class Asking:
             sources = known.sources.names
             source = options.source
             if source is not None and source not in sources:
-                raise UnknownNameError("source", source, candidates=nearest(source, sources))
+                raise errors.UnknownNameError("source", source, candidates=errors.nearest(source, sources))
             if self._frame_tokens() > 0.8 * (options.budget.prompt_tokens or 10**9):
-                raise BudgetError(
+                raise errors.BudgetError(
                     f"the question and the instructions take {self._frame_tokens():,} of the {options.budget.prompt_tokens:,} "
                     "tokens of a prompt",
                     hint="nothing was looked for; a larger prompt_tokens= or a shorter question may help",
@@ -431,15 +422,17 @@ class Asking:
         for text, names in crowded.items():
             some = ", ".join(map(repr, names[:3]))
             self.warnings.append(
-                f"{shortened(text, 80)!r} is another name of {len(names):,} entities ({some}, ...), none of which is taken: "
+                f"{errors.shortened(text, 80)!r} is another name of {len(names):,} entities ({some}, ...), none of which is taken: "
                 "ask with the name of the one that is meant"
             )
         for member in found:
             if member.scores:
                 meant = " or ".join(repr(name) for name in member.names[:5])
-                self.warnings.append(f"no name is {shortened(member.text, 80)!r}, as the question writes it: it may be {meant}")
+                self.warnings.append(
+                    f"no name is {errors.shortened(member.text, 80)!r}, as the question writes it: it may be {meant}"
+                )
             if not member.names and member.text not in crowded and not known.schema.has_text(member.text):
-                self.warnings.append(f"the graph has no name like {shortened(member.text, 80)!r}, which the question says")
+                self.warnings.append(f"the graph has no name like {errors.shortened(member.text, 80)!r}, which the question says")
         return [f"{item.text!r} is {', '.join(map(repr, item.names[:3]))}" for item in found[:5] if item.names]
 
     @property
@@ -515,7 +508,7 @@ class Asking:
                 self.attempts += [Attempt("", stage="resolving", error=why, choice=choice) for choice in self.open]
                 return self._decided()
             self._samples(messages, runner, known)
-        except BudgetError as error:
+        except errors.BudgetError as error:
             self.warnings.append(str(error))
             return self._out_of_budget()
         return self._decided()
@@ -527,7 +520,7 @@ class Asking:
         try:
             with within(_LATE):
                 return self._out_of_budget()
-        except DeadlineError:
+        except errors.DeadlineError:
             check()
             return self._outcome("budget")
 
@@ -545,7 +538,7 @@ class Asking:
         for number, completion in enumerate(completions):
             try:
                 self._take(completion, runner, known, sample=number, number=0)
-            except DeadlineError:
+            except errors.DeadlineError:
                 for other, later in enumerate(completions[number + 1 :], number + 1):
                     self._unfinished(later.text, "running", "the time was over before the program was run", sample=other)
                 raise
@@ -579,7 +572,7 @@ class Asking:
         """Record an attempt that the deadline cut short."""
         self.attempts.append(
             Attempt(
-                reply, program, language, stage=stage, error=error, code=DeadlineError.code, source=self.options.source,
+                reply, program, language, stage=stage, error=error, code=errors.DeadlineError.code, source=self.options.source,
                 sample=sample, number=number, unfinished=True,
             )
         )  # fmt: skip
@@ -595,11 +588,11 @@ class Asking:
             try:
                 options |= {} if self.grammar is None else cast("ChatOptions", self.grammar.options())
                 result = self._chat(messages, self._hear, options)
-            except ModelError as error:
+            except errors.ModelError as error:
                 about.append(str(error))
                 self.attempts.append(Attempt("", stage="writing", error=str(error), code=error.code))
                 return []
-            except DeadlineError:
+            except errors.DeadlineError:
                 about.append("not finished")
                 self._unfinished("", "writing", "the time was over while the model was writing", number=number)
                 raise
@@ -640,7 +633,7 @@ class Asking:
         # It has names of the graph, which are data, as the block of the prompt.
         told = self.prompts.fill("retry", feedback=block(self.mark, last.feedback.replace(self.mark, "")))
         again: list[Message] = [
-            *messages, {"role": "assistant", "content": shortened(last.reply, _SHOWN)}, {"role": "user", "content": told},
+            *messages, {"role": "assistant", "content": errors.shortened(last.reply, _SHOWN)}, {"role": "user", "content": told},
         ]  # fmt: skip
         most = self.options.budget.prompt_tokens
         if most is not None and sum(self.count(item["content"]) + 8 for item in again) + 8 > most:
@@ -690,14 +683,14 @@ class Asking:
                 return None
             try:
                 attempt = self._run(runner, reply, program, language)
-            except DeadlineError:
+            except errors.DeadlineError:
                 why = "the time was over while the program ran"
                 self._unfinished(reply, "running", why, program, language, sample=sample, number=number)
                 raise
             attempt = replace(attempt, sample=sample, number=number, notes=(*begun.notes, *attempt.notes))
             before = [item for item in self.attempts if item.sample == sample]
             attempt = replace(attempt, doubts=tuple(self._doubts(attempt, before, known)))
-            if isinstance(attempt.failure, UnknownNameError) and attempt.stage == "resolving":
+            if isinstance(attempt.failure, errors.UnknownNameError) and attempt.stage == "resolving":
                 with self.step("draft") as about:
                     judge = partial(self._doubts, before=[*before, attempt], known=known)
                     drafts = runner.drafts(attempt, candidates(attempt.failure, known), judge)
@@ -720,7 +713,7 @@ class Asking:
         before = dict(runner.seconds)
         try:
             attempt = runner.attempt(reply, program, language)
-        except DeadlineError:
+        except errors.DeadlineError:
             self.report("run", sum(runner.seconds.values()) - sum(before.values()), "not finished")
             raise
         resolved, ran = (runner.seconds[name] - before[name] for name in ("resolve", "run"))
@@ -812,10 +805,10 @@ class Asking:
                 options: ChatOptions = {"max_tokens": 300, "seed": self.options.seed}
                 result = self._chat([{"role": "user", "content": prompt}], spoken.hear, options)
                 said = result[0].text.strip() if result and result[0].finish == "stop" else ""
-            except (ModelError, BudgetError) as error:
+            except (errors.ModelError, errors.BudgetError) as error:
                 self.warnings.append(f"the answer is said plainly: {error}")
                 return text, statements
-            except DeadlineError:
+            except errors.DeadlineError:
                 if self.bounds is not None:
                     self.bounds.check()  # the deadline of the call itself is an error
                 about.append("not finished")

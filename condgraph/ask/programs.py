@@ -15,21 +15,9 @@ from condgraph.ask.prompt import known_of
 from condgraph.ask.records import Attempt, Choice, Draft, Option, Stage
 from condgraph.ask.wording import CYPHER
 from condgraph.engine import algebra as alg
+from condgraph.engine import errors
 from condgraph.engine.algebra import expressions
 from condgraph.engine.bounds import check, within
-from condgraph.engine.errors import (
-    AmbiguousNameError,
-    CondgraphError,
-    DeadlineError,
-    InterruptedQueryError,
-    LiteralError,
-    ParseError,
-    PlanError,
-    UnknownNameError,
-    UnsupportedError,
-    nearest,
-    shortened,
-)
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import rebuild
@@ -176,14 +164,14 @@ def _end_of_functions(text: str, cut: bool) -> int | None:
     function that ends a program.
     """
     if not cut:
-        with suppress(CondgraphError):
+        with suppress(errors.CondgraphError):
             parse_kopl(text)
             return len(text)
     for closed in islice(_CLOSED.finditer(text), _MOST_FUNCTIONS):
         before = text[: closed.end()]
         try:
             steps, _ = parse_kopl(before)
-        except CondgraphError:
+        except errors.CondgraphError:
             continue
         rest = text[closed.end() :].lstrip(" \t\r\n;.`")
         last = steps[-1].function
@@ -215,7 +203,7 @@ def _end_of_cypher(text: str, cut: bool) -> int | None:
         rest = text[end:].split(None, 1)[:1]
         if cut and not (rest and not any(word.startswith(rest[0].upper()) for word in _GOES_ON)):
             continue
-        with suppress(CondgraphError):
+        with suppress(errors.CondgraphError):
             parse_cypher(text[:end])
             return end
     return None if cut else len(text)
@@ -377,18 +365,18 @@ def feedback_of(attempt: Attempt, known: Known) -> str:
         lines = _of_error(attempt, attempt.failure, known)
     else:
         lines = [attempt.error]
-    return unmarked(shortened("\n".join(line for line in lines if line), MOST_FEEDBACK))
+    return unmarked(errors.shortened("\n".join(line for line in lines if line), MOST_FEEDBACK))
 
 
-def _of_error(attempt: Attempt, error: CondgraphError, known: Known) -> list[str]:
+def _of_error(attempt: Attempt, error: errors.CondgraphError, known: Known) -> list[str]:
     lines = [f"{attempt.language}: {error.message}"]
     if error.span is not None and error.span[1] > error.span[0]:
         part = attempt.program[error.span[0] : error.span[1]]
         if part.strip():
             lines.append(f"It stands here: {quoted(part.strip(), _PART)}")
-    if isinstance(error, AmbiguousNameError):
+    if isinstance(error, errors.AmbiguousNameError):
         lines.append(f"Say which with source=: {_listed(error.candidates[:8])}")
-    elif isinstance(error, UnknownNameError):
+    elif isinstance(error, errors.UnknownNameError):
         near = candidates(error, known)
         if near:
             lines.append(f"Nearest names: {_listed(near)}")
@@ -410,7 +398,7 @@ def _of_draft(draft: Draft) -> str:
     return f"With {quoted(draft.name)} in its place the program gives {gave}."
 
 
-def candidates(error: UnknownNameError, known: Known) -> list[str]:
+def candidates(error: errors.UnknownNameError, known: Known) -> list[str]:
     """The names that may be meant, best first: those of the error, then by words and letters among
     the names of its kind.
     """
@@ -442,7 +430,7 @@ def candidates(error: UnknownNameError, known: Known) -> list[str]:
     return list(dict.fromkeys(result))[:MOST_NAMES]
 
 
-def _qualifier(error: UnknownNameError, known: Known) -> str:
+def _qualifier(error: errors.UnknownNameError, known: Known) -> str:
     """Which facts have a qualifier that was taken for a predicate."""
     if error.kind not in ("relation", "attribute") or error.name not in known.qualifiers.names:
         return ""
@@ -451,7 +439,7 @@ def _qualifier(error: UnknownNameError, known: Known) -> str:
     return f"Facts of these have it: {_listed([row[0] for row in rows[:MOST_NAMES]])}"
 
 
-def _of_cypher(error: UnknownNameError, known: Known) -> str:
+def _of_cypher(error: errors.UnknownNameError, known: Known) -> str:
     """What a name is that a query in Cypher took for something else: a property of nodes for one of
     relationships, a relationship for a property.
     """
@@ -475,7 +463,7 @@ def entities(name: str, known: Known, found: Sequence[str] = ()) -> list[str]:
     """
     near = resolve(name, known.linker.entities, threshold=2.0, most=40).near
     some = list(dict.fromkeys([*found, *(match.name for match in near)]))
-    alike = nearest(name, some, most=6)
+    alike = errors.nearest(name, some, most=6)
     return list(dict.fromkeys([*alike, *some]))
 
 
@@ -483,7 +471,7 @@ def _functions(name: str) -> list[str]:
     """KoPL functions that a wrong one may mean: models write GetCapital for Relate(capital, ...)."""
     folded = name.casefold()
     asks = [item for word, item in _MEANT if word in folded]
-    return list(dict.fromkeys([*nearest(name, FUNCTIONS), *asks, "Relate", "QueryAttr"]))
+    return list(dict.fromkeys([*errors.nearest(name, FUNCTIONS), *asks, "Relate", "QueryAttr"]))
 
 
 _MEANT: Final = (
@@ -582,9 +570,9 @@ class Runner:
             if language == "pattern":
                 return self._pattern(begun)
             return self._settled(begun)
-        except InterruptedQueryError:
+        except errors.InterruptedQueryError:
             raise
-        except CondgraphError as error:
+        except errors.CondgraphError as error:
             return replace(begun, stage=stage_of(error), error=str(error), code=error.code, failure=error)
 
     # -- programs with plans -----------------------------------------------------------------------
@@ -594,7 +582,7 @@ class Runner:
         chosen = next((key for key in self.choose.values() if key in self.offered), None)
         try:
             answer, lowered = self._answer(begun, self.source or chosen)
-        except AmbiguousNameError as error:
+        except errors.AmbiguousNameError as error:
             return self._sources(begun, error)
         if chosen is not None:
             begun = replace(begun, source=chosen)
@@ -626,7 +614,7 @@ class Runner:
             request = Request(unfenced(begun.program), begun.language, options, self.limit, lower)
             try:
                 answer = store.answer(request)
-            except UnsupportedError:
+            except errors.UnsupportedError:
                 # A database that condgraph did not write speaks Cypher itself.
                 if begun.language != "cypher" or (passed_on := getattr(store, "passed_on", None)) is None:
                     raise
@@ -645,7 +633,7 @@ class Runner:
 
     # -- several sources ---------------------------------------------------------------------------
 
-    def _sources(self, begun: Attempt, error: AmbiguousNameError) -> Attempt:
+    def _sources(self, begun: Attempt, error: errors.AmbiguousNameError) -> Attempt:
         """A program whose names stand in several tables: each of the likeliest is tried. Those where
         it gives something, and where fewer names had to be read as others, win.
         """
@@ -656,13 +644,14 @@ class Runner:
             check()
             try:
                 answer, lowered = self._answer(begun, name)
-            except InterruptedQueryError:
+            except errors.InterruptedQueryError:
                 raise
-            except CondgraphError:
+            except errors.CondgraphError:
                 continue
             if answer.values:
                 tried.append((sum("is read as" in warning for warning in answer.warnings), name, answer, lowered))
-        told = f"{shortened(error.message, 200)}: tried {len(ranked[:MOST_TRIED])} of {len(ranked)}, {len(tried)} gave something"
+        shown = errors.shortened(error.message, 200)
+        told = f"{shown}: tried {len(ranked[:MOST_TRIED])} of {len(ranked)}, {len(tried)} gave something"
         if not tried:
             failed = replace(begun, stage="resolving", error=str(error), code=error.code, notes=(told,))
             return replace(failed, failure=error)
@@ -712,7 +701,7 @@ class Runner:
         those that give something, what `judge` does not speak against first.
         """
         error = attempt.failure
-        if not isinstance(error, UnknownNameError) or error.span is None or error.span[0] >= error.span[1]:
+        if not isinstance(error, errors.UnknownNameError) or error.span is None or error.span[0] >= error.span[1]:
             return []
         start, end = error.span
         part = attempt.program[start:end]
@@ -727,7 +716,7 @@ class Runner:
                     draft = self.attempt(attempt.reply, program, attempt.language)
                     if draft.answer is not None and draft.stage is None and draft.gave:
                         result.append(Draft(error.name, name, program, draft.gave[:_MOST_TEXTS], tuple(judge(draft))))
-        except DeadlineError:
+        except errors.DeadlineError:
             check()
         return sorted(result, key=lambda draft: len(draft.doubts))
 
@@ -767,8 +756,8 @@ class Runner:
                 names = known.linker.entities
                 near = entities(text, known, [names.names[place] for place in names.folded(text)])[:MOST_NAMES]
             else:
-                near = nearest(text, plan_texts(store, alg.Distinct(alg.Objects(values)), _MOST_NEAR))
-            raise UnknownNameError("entity" if key == "name" else f"value of {key!r}", text, candidates=near)
+                near = errors.nearest(text, plan_texts(store, alg.Distinct(alg.Objects(values)), _MOST_NEAR))
+            raise errors.UnknownNameError("entity" if key == "name" else f"value of {key!r}", text, candidates=near)
 
     # -- patterns ----------------------------------------------------------------------------------
 
@@ -797,13 +786,13 @@ def _written(name: str, mark: str, language: str) -> str:
     return json.dumps(name, ensure_ascii=False) if any(letter in name for letter in ",()\"'") else name
 
 
-def stage_of(error: CondgraphError) -> Stage:
+def stage_of(error: errors.CondgraphError) -> Stage:
     """Where a program ended: its text, its names and literals, or its run."""
-    if isinstance(error, ParseError) or (isinstance(error, UnknownNameError) and error.kind in _OF_LANGUAGE):
+    if isinstance(error, errors.ParseError) or (isinstance(error, errors.UnknownNameError) and error.kind in _OF_LANGUAGE):
         return "writing"
-    if isinstance(error, (UnknownNameError, AmbiguousNameError, LiteralError)):
+    if isinstance(error, (errors.UnknownNameError, errors.AmbiguousNameError, errors.LiteralError)):
         return "resolving"
-    return "writing" if isinstance(error, PlanError) else "running"
+    return "writing" if isinstance(error, errors.PlanError) else "running"
 
 
 def _texts_of(query: Any) -> Iterator[tuple[str, str]]:

@@ -10,15 +10,7 @@ from typing import Annotated
 
 import typer
 
-from condgraph.cli import complete
-from condgraph.cli.arguments import (
-    LoginOptions,
-    StoreOption,
-    file_of,
-    grouped,
-    loader_options,
-    opened,
-)
+from condgraph.cli import arguments, complete
 from condgraph.cli.exits import Exit, complain, guard
 from condgraph.cli.render import printable
 from condgraph.engine.errors import LoadError, StoreBusyError
@@ -38,7 +30,7 @@ class OnError(StrEnum):
     SKIP = "skip"
 
 
-@grouped
+@arguments.grouped
 def load(
     *,
     store: Annotated[
@@ -75,7 +67,7 @@ def load(
             autocompletion=complete.loader_options,
         ),
     ] = None,
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
     ] = 0.0,
@@ -96,8 +88,8 @@ def load(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Load sources into a store, as one new generation: all of it, or nothing."""
-    options = loader_options(option or [])
-    with guard(), opened(store, login, read_only=False, labels=labels) as at:
+    options = arguments.loader_options(option or [])
+    with guard(), arguments.opened(store, login, read_only=False, labels=labels) as at:
         with bar(quiet=quiet) as progress:
             report = at.load(
                 sources if len(sources) > 1 else sources[0],
@@ -125,10 +117,10 @@ def load(
         typer.echo(str(report))
 
 
-@grouped
+@arguments.grouped
 def index(
     *,
-    store: StoreOption,
+    store: arguments.StoreOption,
     encoder: Annotated[
         str,
         typer.Option(
@@ -138,7 +130,7 @@ def index(
             help="`lexical`, a folder with a model of sentence-transformers, its name on the hub, or `openai:MODEL`.",
         ),
     ] = "lexical",
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     faiss: Annotated[
         bool, typer.Option("--faiss", help="Make an approximate index of FAISS as well, for very large graphs.")
     ] = False,
@@ -149,7 +141,7 @@ def index(
     """
     with (
         guard(),
-        opened(store, login, read_only=False) as at,
+        arguments.opened(store, login, read_only=False) as at,
         bar(quiet=quiet) as progress,
     ):
         report = at.index(encoder, faiss=faiss, progress=progress)
@@ -175,13 +167,13 @@ def guess(
     """Write a declaration of related tables (keys, references, names), with the reason for each
     line, for you to edit; `load` reads it.
     """
-    options = loader_options(option or [])
+    options = arguments.loader_options(option or [])
     with guard():
         from condgraph.loaders.declaring import guess as guessed
         from condgraph.loaders.files import file_errors
         from condgraph.loaders.folder.declared import FILE
 
-        output = Path(place) / FILE if output is None and Path(place).is_dir() else file_of(output)
+        output = Path(place) / FILE if output is None and Path(place).is_dir() else arguments.file_of(output)
         if output is not None and output.exists() and not replace:
             raise LoadError("this file is there already", file=str(output), hint="--replace writes over it")
         text = guessed(place, **options)
@@ -217,15 +209,15 @@ def formats(
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-@grouped
+@arguments.grouped
 def delete(
     *,
-    store: StoreOption,
-    login: LoginOptions,
+    store: arguments.StoreOption,
+    login: arguments.LoginOptions,
     yes: YesOption = False,
 ) -> None:
     """Remove a graph from a store, and nothing else. It asks first."""
-    with guard(), opened(store, login, read_only=False) as at:
+    with guard(), arguments.opened(store, login, read_only=False) as at:
         try:
             counts = at.status().counts
             holds = f" ({counts['entities']:,} entities, {counts['relations'] + counts['attributes']:,} statements)"
@@ -238,40 +230,40 @@ def delete(
         typer.echo(f"graph {login.graph!r} is deleted")
 
 
-@grouped
+@arguments.grouped
 def unload(
     *,
-    store: StoreOption,
+    store: arguments.StoreOption,
     sources: Annotated[
         list[str],
         typer.Argument(
             metavar="SOURCES...", help="Names of sources, as `condgraph status` lists them.", autocompletion=complete.sources
         ),
     ],
-    login: LoginOptions,
+    login: arguments.LoginOptions,
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
     ] = 0.0,
 ) -> None:
     """Take sources away from a graph, all of them or none; what other sources state as well stays."""
-    with guard(), opened(store, login, read_only=False) as at:
+    with guard(), arguments.opened(store, login, read_only=False) as at:
         report = at.unload(*sources, wait=wait)
         for warning in report.warnings:
             complain(f"warning: {printable(warning)}")
         typer.echo(str(report))
 
 
-@grouped
+@arguments.grouped
 def abandon(
     *,
-    store: StoreOption,
-    login: LoginOptions,
+    store: arguments.StoreOption,
+    login: arguments.LoginOptions,
     yes: YesOption = False,
 ) -> None:
     """Take back a load that was ended half way, so that the graph holds what it held before. It
     asks first.
     """
-    with guard(), opened(store, login, read_only=False) as at:
+    with guard(), arguments.opened(store, login, read_only=False) as at:
         _ask(f"Take back the unfinished load of graph {login.graph!r} in {at.place}?", yes=yes)
         typer.echo("the load is taken back" if at.abandon() else "no load is unfinished")
 

@@ -12,18 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from condgraph.cli import arguments
+from condgraph.cli import arguments, render
 from condgraph.cli.exits import Exit, complain, guard
-from condgraph.cli.render import (
-    Format,
-    json_value,
-    printable,
-    refuse_terminal,
-    write_answer,
-    write_check,
-    write_stream,
-    write_table,
-)
 from condgraph.engine.delimited import csv_line
 from condgraph.engine.facts import Entity
 from condgraph.languages.logic.structures import STRUCTURES
@@ -113,7 +103,7 @@ def query(
     engine: Annotated[
         EngineName | None, typer.Option("--engine", help="What answers on a local graph: in process, or its RDF store.")
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How the answer is written.")] = Format.TABLE,
+    form: Annotated[render.Format, typer.Option("--format", help="How the answer is written.")] = render.Format.TABLE,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts that the answer rests on.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Run the program on the evidence alone: does it give the answer?")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and how many results it left.")] = False,
@@ -143,10 +133,10 @@ def query(
         if isinstance(answer, Matches):
             write_matches(answer, form, evidence=evidence, trace=trace)
         else:
-            write_answer(answer, form, evidence=evidence, trace=trace, checked=checked)
+            render.write_answer(answer, form, evidence=evidence, trace=trace, checked=checked)
         if checked is not None:
-            if form is not Format.JSON or isinstance(answer, Matches):
-                write_check(checked, form)
+            if form is not render.Format.JSON or isinstance(answer, Matches):
+                render.write_check(checked, form)
             if not checked:
                 raise typer.Exit(Exit.ERROR)
         if answer.doubtful:
@@ -227,7 +217,7 @@ class SearchOptions:
 class OutputOptions:
     """How the subgraphs are written."""
 
-    form: Annotated[Format, typer.Option("--format", help="How the subgraphs are written.")] = Format.TABLE
+    form: Annotated[render.Format, typer.Option("--format", help="How the subgraphs are written.")] = render.Format.TABLE
     prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as a language model is shown them.")] = False
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts with their sources.")] = False
     trace: Annotated[bool, typer.Option("--trace", help="Show every term of the distances.")] = False
@@ -255,7 +245,7 @@ def match(
         matches = at.match(program, **search.of_match(), **counting, timeout=timeout, limit=limit)
         if output.prompt:
             for warning in matches.warnings:
-                typer.echo(f"warning: {printable(warning)}", err=True)
+                typer.echo(f"warning: {render.printable(warning)}", err=True)
             typer.echo(matches.verbalised())
         else:
             write_matches(matches, output.form, evidence=output.evidence, trace=output.trace)
@@ -278,12 +268,12 @@ def _by_node(given: list[str] | None) -> Any:
     return given
 
 
-def write_matches(matches: Matches, form: Format, *, evidence: bool = False, trace: bool = False) -> None:
+def write_matches(matches: Matches, form: render.Format, *, evidence: bool = False, trace: bool = False) -> None:
     """Write subgraphs to standard output, and warnings to standard error."""
-    refuse_terminal(form)
+    render.refuse_terminal(form)
     for warning in matches.warnings:
-        typer.echo(f"warning: {printable(warning)}", err=True)
-    if form is Format.JSON:
+        typer.echo(f"warning: {render.printable(warning)}", err=True)
+    if form is render.Format.JSON:
         shown = [_document(item) for item in matches.shown]
         document = {
             "pattern": str(matches.pattern),
@@ -295,24 +285,24 @@ def write_matches(matches: Matches, form: Format, *, evidence: bool = False, tra
         }
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
-    if form is Format.ARROW:
-        write_stream(matches.to_arrow())
+    if form is render.Format.ARROW:
+        render.write_stream(matches.to_arrow())
         return
-    columns, rows = _rows(matches, ids=form is Format.CSV)
-    if form is Format.CSV:
+    columns, rows = _rows(matches, ids=form is render.Format.CSV)
+    if form is render.Format.CSV:
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
-        write_table(columns, rows)
-    aside = form is not Format.TABLE
+        render.write_table(columns, rows)
+    aside = form is not render.Format.TABLE
     if trace:
         typer.echo("\ntrace:", err=aside)
         for line in matches.explain().splitlines()[2:]:
             if not line.startswith("warning: "):
-                typer.echo(printable(line), err=aside)
+                typer.echo(render.printable(line), err=aside)
     if evidence:
         typer.echo("\nevidence:", err=aside)
         for fact in matches.evidence:
-            typer.echo("  " + printable(str(fact)), err=aside)
+            typer.echo("  " + render.printable(str(fact)), err=aside)
 
 
 def _rows(found: Matches, *, ids: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -343,7 +333,7 @@ def _id(value: Any) -> str:
 def _document(solution: Solution) -> dict[str, Any]:
     """A solution with every term of its distance."""
     nodes = [
-        {"node": node.node.text, "is": json_value(node.value), "distance": _term(node.term)} for node in solution.nodes
+        {"node": node.node.text, "is": render.json_value(node.value), "distance": _term(node.term)} for node in solution.nodes
     ]  # fmt: skip
     edges = [
         {
@@ -353,7 +343,7 @@ def _document(solution: Solution) -> dict[str, Any]:
             "distance": _term(edge.term),
             **({"against": _term(edge.against)} if edge.against else {}),
             **({"stretch": _term(edge.stretch), "path": [list(triple) for triple in edge.triples]} if edge.stretch else {}),
-            "qualifiers": [[key, json_value(value)] for key, value in edge.statement.qualifiers],
+            "qualifiers": [[key, render.json_value(value)] for key, value in edge.statement.qualifiers],
             "sources": [{"source": source.name, "row": row or None} for source, row in edge.statement.sources],
         }
         for edge in solution.edges
@@ -400,7 +390,7 @@ def logic(
     wanted: AnswerOptions,
     login: arguments.LoginOptions,
     when: TimeOptions,
-    form: Annotated[Format, typer.Option("--format", help="How the answers are written.")] = Format.TABLE,
+    form: Annotated[render.Format, typer.Option("--format", help="How the answers are written.")] = render.Format.TABLE,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each answer came about.")] = False,
     timeout: arguments.TimeoutOption = None,
 ) -> None:
@@ -417,7 +407,7 @@ def logic(
             k=None if wanted.every else wanted.k,
             alpha=wanted.alpha,
             epsilon=wanted.epsilon,
-            explain=explain or form is Format.JSON,
+            explain=explain or form is render.Format.JSON,
             timeout=timeout,
         )
         write_answers(answers, form, explain=explain)
@@ -433,39 +423,39 @@ def _branches(text: str) -> list[object]:
     return result
 
 
-def write_answers(answers: LogicAnswers, form: Format, *, explain: bool = False) -> None:
+def write_answers(answers: LogicAnswers, form: render.Format, *, explain: bool = False) -> None:
     """Write answers to standard output, and warnings to standard error."""
-    refuse_terminal(form)
+    render.refuse_terminal(form)
     for warning in answers.warnings:
-        typer.echo(f"warning: {printable(warning)}", err=True)
-    if form is Format.JSON:
+        typer.echo(f"warning: {render.printable(warning)}", err=True)
+    if form is render.Format.JSON:
         document = {"query": answers.query, "answers": answers.data(), "more": answers.more, "warnings": answers.warnings}
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
-    if form is Format.ARROW:
-        write_stream(answers.to_arrow())
+    if form is render.Format.ARROW:
+        render.write_stream(answers.to_arrow())
         return
     columns: tuple[str, ...] = ("answer", "score", "known by", "id")
     rows: list[tuple[str, ...]] = [
         (item.entity.name, f"{item.score:.9g}", "observed" if item.observed else "predicted", item.entity.id) for item in answers
     ]
-    if form is Format.CSV:
+    if form is render.Format.CSV:
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
         # Names that repeat are distinguished by their ids.
         shown = len(columns) if len({row[0] for row in rows}) < len(rows) else -1
-        write_table(columns[:shown], [row[:shown] for row in rows])
+        render.write_table(columns[:shown], [row[:shown] for row in rows])
     if explain:
-        typer.echo("", err=form is not Format.TABLE)
+        typer.echo("", err=form is not render.Format.TABLE)
         for item in answers:
             for line in item.explain().splitlines():
-                typer.echo(printable(line), err=form is not Format.TABLE)
+                typer.echo(render.printable(line), err=form is not render.Format.TABLE)
 
 
 # -- sparql and cypher -------------------------------------------------------------------------------
 
 
-FormOption = Annotated[Format, typer.Option("--format", help="How the rows are written.")]
+FormOption = Annotated[render.Format, typer.Option("--format", help="How the rows are written.")]
 
 
 class Dialect(StrEnum):
@@ -483,7 +473,7 @@ def sparql(
     graph: arguments.GraphOption = "default",
     user: arguments.UserOption = None,
     password: arguments.PasswordOption = None,
-    form: FormOption = Format.TABLE,
+    form: FormOption = render.Format.TABLE,
     timeout: arguments.TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most rows given.")] = None,
 ) -> None:
@@ -491,12 +481,12 @@ def sparql(
     with guard():
         query = arguments.program_text(text, file)
     with guard(query), arguments.opened(store, arguments.LoginOptions(graph, user, password), timeout=timeout) as at:
-        refuse_terminal(form)
+        render.refuse_terminal(form)
         results = at.sparql(query, dialect=dialect.value, timeout=timeout, limit=limit)
         for warning in results.warnings:
-            typer.echo(f"warning: {printable(warning)}", err=True)
-        if form is Format.ARROW:
-            write_stream(results.to_arrow())
+            typer.echo(f"warning: {render.printable(warning)}", err=True)
+        if form is render.Format.ARROW:
+            render.write_stream(results.to_arrow())
             return
         columns = results.columns if results.truth is None else ("truth",)
         rows: list[tuple[Any, ...]] = results.rows if results.truth is None else [(results.truth,)]
@@ -510,7 +500,7 @@ def cypher(
     user: arguments.UserOption = None,
     password: arguments.PasswordOption = None,
     database: arguments.DatabaseOption = None,
-    form: FormOption = Format.TABLE,
+    form: FormOption = render.Format.TABLE,
     timeout: arguments.TimeoutOption = 60.0,
 ) -> None:
     """Run a Cypher query that only reads: on Neo4j its text and plan are checked first, other graphs
@@ -525,29 +515,29 @@ def cypher(
         from condgraph.remote_neo4j import Neo4jGraph
 
         if not isinstance(at, Neo4jGraph):
-            write_answer(at.cypher(query, timeout=timeout), form, evidence=False, trace=False, checked=None)
+            render.write_answer(at.cypher(query, timeout=timeout), form, evidence=False, trace=False, checked=None)
             return
-        if form is Format.ARROW:
+        if form is render.Format.ARROW:
             raise typer.BadParameter("rows of Cypher have no fixed types: take json or csv", param_hint="--format")
         records = at.cypher(query, timeout=timeout)
         columns = tuple(records[0]) if records else ()
         _write(columns, [tuple(record.values()) for record in records], form)
 
 
-def _write(columns: tuple[str, ...], rows: list[tuple[Any, ...]], form: Format) -> None:
-    if form is Format.JSON:
+def _write(columns: tuple[str, ...], rows: list[tuple[Any, ...]], form: render.Format) -> None:
+    if form is render.Format.JSON:
         records = [dict(zip(columns, map(_json, row), strict=True)) for row in rows]
         typer.echo(json.dumps(records, ensure_ascii=False, indent=2, default=str))
         return
     texts = [tuple("" if cell is None else _text(cell) for cell in row) for row in rows]
-    if form is Format.CSV:
+    if form is render.Format.CSV:
         sys.stdout.writelines(map(csv_line, (columns, *texts)))
     elif columns:
-        write_table(columns, texts)
+        render.write_table(columns, texts)
 
 
 def _json(cell: Any) -> Any:
-    return cell if isinstance(cell, dict | list) else json_value(cell)
+    return cell if isinstance(cell, dict | list) else render.json_value(cell)
 
 
 def _text(cell: Any) -> str:

@@ -16,15 +16,8 @@ from condgraph.cypher.load.pull import Neo4jParts, graph_sources, pull
 from condgraph.cypher.load.push import stated
 from condgraph.cypher.patterns.vectors import drop
 from condgraph.cypher.queries import CypherStore
+from condgraph.engine import errors
 from condgraph.engine.bounds import allowed, cached
-from condgraph.engine.errors import (
-    ReadOnlyError,
-    StoreBusyError,
-    StoreMissingError,
-    StoreVersionError,
-    UnsupportedError,
-    nearest,
-)
 from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.owner import Owner
 from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
@@ -227,13 +220,13 @@ class Neo4jStore(CypherStore):
             push.check_layout(self.connection, self.name)
             rows = self.connection.ask(f"MATCH (g:{GRAPH}) WHERE g.complete RETURN g.name AS name", {})
             others = sorted(row["name"] for row in rows)
-            raise StoreMissingError(
+            raise errors.StoreMissingError(
                 f"there is no graph {self.name!r} at {self.place}",
-                candidates=nearest(self.name, others),
+                candidates=errors.nearest(self.name, others),
                 hint=f"the graphs here are {', '.join(others[:20])}" if others else "load something first",
             )
         if about.get("format") != FORMAT:
-            raise StoreVersionError(
+            raise errors.StoreVersionError(
                 f"graph {self.name!r} has layout {about.get('format')}, this version reads {FORMAT}",
                 hint="export it with the version that wrote it, and load the export",
             )
@@ -244,7 +237,7 @@ class Neo4jStore(CypherStore):
             self.connection.write(f"MATCH (g:{GRAPH} {{name: $graph}}) REMOVE g.bulk", {"graph": self.name})
         if not about.get("complete"):
             if about.get("owner") and not Owner.gone(about["owner"], (now - about.get("beat", 0)) / 1000):
-                raise StoreBusyError(f"graph {self.name!r} is being loaded", hint="ask again when that is finished")
+                raise errors.StoreBusyError(f"graph {self.name!r} is being loaded", hint="ask again when that is finished")
             raise unfinished(self.name, about)
         return about
 
@@ -297,7 +290,7 @@ class Neo4jStore(CypherStore):
             with allowed(_LAST):
                 if self._known()["content"] == before:
                     return result
-        raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
+        raise errors.StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
 
     # -- loading -----------------------------------------------------------------------------------
 
@@ -420,7 +413,7 @@ class Neo4jStore(CypherStore):
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError.at(self.place)
+            raise errors.ReadOnlyError.at(self.place)
 
     def delete(self) -> bool:
         """Remove the graph from the database, in batches; whether there was one. Nothing that is
@@ -449,7 +442,7 @@ class Neo4jStore(CypherStore):
         if engine.scored:
             return self.patterns.match(pattern, **options)
         if not options.pop("exact", True):
-            raise UnsupportedError(engine.name, ["an approximate index of names"], hint="ask with exact=True")
+            raise errors.UnsupportedError(engine.name, ["an approximate index of names"], hint="ask with exact=True")
         return pulled(self, engine.name).match(pattern, **options)
 
     @property
@@ -470,7 +463,7 @@ class Neo4jStore(CypherStore):
 
         engine = self.connection.engine
         if not engine.scored:
-            raise UnsupportedError(engine.name, ["an index for patterns"], hint="graph.match(...) finds them without")
+            raise errors.UnsupportedError(engine.name, ["an index for patterns"], hint="graph.match(...) finds them without")
         return Neo4jPatterns(self)
 
     # -- looking -----------------------------------------------------------------------------------

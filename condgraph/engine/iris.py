@@ -12,22 +12,8 @@ from hashlib import blake2b
 from typing import Final
 from urllib.parse import quote, unquote
 
+from condgraph.engine import values
 from condgraph.engine.forms import FormedText, formed
-from condgraph.engine.values import (
-    DAY_SECONDS,
-    OPEN_START,
-    UNKNOWN,
-    UNKNOWN_END,
-    Number,
-    Precision,
-    Quantity,
-    Time,
-    Unknown,
-    Value,
-    civil,
-    format_number,
-    parse_number,
-)
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -123,7 +109,7 @@ def hashed(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def value_name(value: Value) -> str:
+def value_name(value: values.Value) -> str:
     """The name of a value node after `VALUE`: the value itself, so that its IRI suffices to read it; the
     hash of a long one.
 
@@ -134,16 +120,16 @@ def value_name(value: Value) -> str:
         name = f"f/{value.form}/{encode(value)}"
     elif isinstance(value, str):
         name = "s/" + encode(value)
-    elif isinstance(value, Quantity):
-        name = f"q/{format_number(value.number)}/{encode(value.unit)}"
-    elif isinstance(value, Time):
+    elif isinstance(value, values.Quantity):
+        name = f"q/{values.format_number(value.number)}/{encode(value.unit)}"
+    elif isinstance(value, values.Time):
         name = f"t/{value.start}/{value.end}/{int(value.precision)}"
     else:
         return "u"
     return name if len(name) <= LONGEST else f"h/{hashed(name)}"
 
 
-def value_named(name: str) -> Value | None:
+def value_named(name: str) -> values.Value | None:
     """The value of a node from its name; None for a name that is a hash.
 
     >>> value_named("q/1.5/metre"), value_named("t/0/31536000/1") == Time.year(1970), value_named("h/00")
@@ -156,35 +142,35 @@ def value_named(name: str) -> Value | None:
         return formed(decode(text), form)
     if name.startswith("q/"):
         number, _, unit = name[2:].partition("/")
-        return Quantity(parse_number(number), decode(unit))
+        return values.Quantity(values.parse_number(number), decode(unit))
     if name.startswith("t/"):
         start, end, precision = map(int, name[2:].split("/"))
-        return Time(start, end, Precision(precision))
-    unknown: Unknown = UNKNOWN
+        return values.Time(start, end, values.Precision(precision))
+    unknown: values.Unknown = values.UNKNOWN
     return unknown if name == "u" else None
 
 
-def _within(value: Time) -> bool:
-    return value.start > OPEN_START and value.end < UNKNOWN_END and value.end > value.start
+def _within(value: values.Time) -> bool:
+    return value.start > values.OPEN_START and value.end < values.UNKNOWN_END and value.end > value.start
 
 
-def year_of(value: Time) -> int | None:
+def year_of(value: values.Time) -> int | None:
     """The year that a time is in; None where it is in several, or has an open side."""
     if not _within(value):
         return None
-    first = civil(value.start // DAY_SECONDS)[0]
-    return first if civil((value.end - 1) // DAY_SECONDS)[0] == first else None
+    first = values.civil(value.start // values.DAY_SECONDS)[0]
+    return first if values.civil((value.end - 1) // values.DAY_SECONDS)[0] == first else None
 
 
-def date_of(value: Time) -> str | None:
+def date_of(value: values.Time) -> str | None:
     """The day that a time is in, as xsd:date writes it; None where it is in several."""
-    if not _within(value) or value.start // DAY_SECONDS != (value.end - 1) // DAY_SECONDS:
+    if not _within(value) or value.start // values.DAY_SECONDS != (value.end - 1) // values.DAY_SECONDS:
         return None
-    year, month, day = civil(value.start // DAY_SECONDS)
+    year, month, day = values.civil(value.start // values.DAY_SECONDS)
     return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
-def nearest_double(number: Number) -> float:
+def nearest_double(number: values.Number) -> float:
     """The nearest double, infinite where there is none."""
     try:
         return float(number)

@@ -9,21 +9,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from condgraph.engine import values
 from condgraph.engine.pieces import each_once, watched
 from condgraph.engine.units import conversions, fold_unit
-from condgraph.engine.values import (
-    DAY_SECONDS,
-    MOST_DIGITS,
-    NO_UNIT,
-    OPEN_START,
-    Number,
-    Quantity,
-    Time,
-    as_number,
-    civil,
-    nearest_number,
-    parse_number,
-)
 
 
 class Inapplicable(Exception):
@@ -65,11 +53,11 @@ class Operand:
             if not numbers:
                 raise Inapplicable(f"{what}: {text!r} is neither a number nor a time")
             self.remarks.append(f"{what}: {text!r} is read as {numbers[0]}")
-            found = Quantity(number_in(numbers[0]))
+            found = values.Quantity(number_in(numbers[0]))
         return found
 
 
-Measure: TypeAlias = Quantity | Time
+Measure: TypeAlias = values.Quantity | values.Time
 
 
 Options: TypeAlias = Mapping[str, str]
@@ -81,25 +69,25 @@ Native: TypeAlias = Callable[[Sequence[Operand], Options], list[Any]]
 NUMBERS: Final = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII).findall
 
 
-_TOO_LARGE: Final = 10**MOST_DIGITS
+_TOO_LARGE: Final = 10**values.MOST_DIGITS
 DIGITS: Final = re.compile(r"\d", re.ASCII).search
 
 
 def measure_of(value: Any) -> Measure | None:
     """A value as a number or a time; None where it is neither."""
-    if isinstance(value, (Quantity, Time)):
+    if isinstance(value, (values.Quantity, values.Time)):
         return value
     if isinstance(value, (bool, int, float)):
-        return Quantity(int(value) if isinstance(value, bool) else value)
+        return values.Quantity(int(value) if isinstance(value, bool) else value)
     return None
 
 
-def number_in(text: str) -> Number:
+def number_in(text: str) -> values.Number:
     """A number as a text has it, with commas between thousands."""
     digits = text.replace(",", "").lstrip("+")
-    if len(digits) > MOST_DIGITS:
-        raise Inapplicable(f"a number of more than {MOST_DIGITS} digits is no number")
-    return parse_number(digits)
+    if len(digits) > values.MOST_DIGITS:
+        raise Inapplicable(f"a number of more than {values.MOST_DIGITS} digits is no number")
+    return values.parse_number(digits)
 
 
 def exact(number: Any) -> Fraction:
@@ -107,36 +95,36 @@ def exact(number: Any) -> Fraction:
     return Fraction(Decimal(repr(number))) if isinstance(number, float) else Fraction(number)
 
 
-def plain(number: Fraction) -> Number:
+def plain(number: Fraction) -> values.Number:
     """`as_number`, of a result that can be printed."""
-    return as_number(_printable(number))
+    return values.as_number(_printable(number))
 
 
-def quotient(number: Fraction) -> Number:
+def quotient(number: Fraction) -> values.Number:
     """`nearest_number`, of a result that can be printed."""
-    return nearest_number(_printable(number))
+    return values.nearest_number(_printable(number))
 
 
 def _printable(number: Fraction) -> Fraction:
     if abs(number) >= _TOO_LARGE:
-        raise Inapplicable(f"the result has more than {MOST_DIGITS} digits")
+        raise Inapplicable(f"the result has more than {values.MOST_DIGITS} digits")
     return number
 
 
-def year_of(value: Time) -> int:
+def year_of(value: values.Time) -> int:
     """The year in which a time begins; raises `Inapplicable` where its start is open."""
-    if value.start <= OPEN_START:
+    if value.start <= values.OPEN_START:
         raise Inapplicable(f"{value} has no start, and so no year")
-    return civil(value.start // DAY_SECONDS)[0]
+    return values.civil(value.start // values.DAY_SECONDS)[0]
 
 
-def alike(a: Quantity, b: Quantity, what: str) -> tuple[Quantity, Quantity, str]:
+def alike(a: values.Quantity, b: values.Quantity, what: str) -> tuple[values.Quantity, values.Quantity, str]:
     """Two quantities in one unit, and that unit: the second in that of the first, where a unit library
     knows how. Raises `Inapplicable` where they are of different kinds.
     """
-    if NO_UNIT in (a.unit, b.unit) or a.unit == b.unit:
-        return a, b, a.unit if a.unit != NO_UNIT else b.unit
-    factor = conversions(Quantity(1, b.unit), [a.unit])
+    if values.NO_UNIT in (a.unit, b.unit) or a.unit == b.unit:
+        return a, b, a.unit if a.unit != values.NO_UNIT else b.unit
+    factor = conversions(values.Quantity(1, b.unit), [a.unit])
     if factor and factor[0].number != 1:
         # Before spelling: MW and mW are one word without case, and two units.
         same = conversions(b, [a.unit])
@@ -151,8 +139,8 @@ def unit_of_product(a: str, b: str) -> tuple[str, int] | None:
     """The unit of a product of numbers in two units, and what the product is divided by: 10 % of 50 €
     are 5 €. None where both have a unit, as 3 m by 2 m are no 6 m.
     """
-    if NO_UNIT in (a, b):
-        return b if a == NO_UNIT else a, 1
+    if values.NO_UNIT in (a, b):
+        return b if a == values.NO_UNIT else a, 1
     if fold_unit(a) == "%":
         return b, 100
     return (a, 100) if fold_unit(b) == "%" else None

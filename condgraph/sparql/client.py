@@ -17,16 +17,9 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
+from condgraph.engine import errors
 from condgraph.engine.addresses import parse, shown
 from condgraph.engine.bounds import cached, check_bounds, current, left, within
-from condgraph.engine.errors import (
-    DeadlineError,
-    MissingExtraError,
-    OptionError,
-    ParseError,
-    ReadOnlyError,
-    StoreError,
-)
 from condgraph.engine.wire import Pool, Wire
 from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
@@ -49,7 +42,7 @@ _WORDS: Final = re.compile(r"[\n\[{}\],>]([A-Z][\w ,:;'-]*+)\.?\s*+\Z")
 _END: Final = 500
 
 
-def refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseError | DeadlineError:
+def refused(url: str, code: int, kind: str, said: str) -> errors.StoreError | errors.ParseError | errors.DeadlineError:
     """The error for an HTTP status."""
     short = " ".join(said.split())[:600]
     if code in (408, 504):
@@ -57,28 +50,28 @@ def refused(url: str, code: int, kind: str, said: str) -> StoreError | ParseErro
         message = (
             f"the server ended the query: {short}" if kind != "text/html" else f"{url} did not answer its proxy in time ({code})"
         )
-        return DeadlineError(message, hint=_SHORTER)
+        return errors.DeadlineError(message, hint=_SHORTER)
     if code in (401, 403):
-        return StoreError(f"{url} refuses the user or the password", hint="SPARQL_USERNAME and SPARQL_PASSWORD say them")
+        return errors.StoreError(f"{url} refuses the user or the password", hint="SPARQL_USERNAME and SPARQL_PASSWORD say them")
     if code == 502:
-        return StoreError(f"the server behind {url} does not answer its proxy (502)", hint="is it running?")
+        return errors.StoreError(f"the server behind {url} does not answer its proxy (502)", hint="is it running?")
     if code in (404, 405, 406, 415) or kind == "text/html":
-        return StoreError(f"{url} is no SPARQL endpoint: it answers {code}", hint="is the path right?")
+        return errors.StoreError(f"{url} is no SPARQL endpoint: it answers {code}", hint="is the path right?")
     if code == 400:
-        return ParseError(f"the server cannot read the query: {short}")
+        return errors.ParseError(f"the server cannot read the query: {short}")
     if any(mark in said for mark in _LATE):
-        return DeadlineError(f"the server ended the query: {short}", hint=_SHORTER)
-    return StoreError(f"the server says ({code}): {short}")
+        return errors.DeadlineError(f"the server ended the query: {short}", hint=_SHORTER)
+    return errors.StoreError(f"the server says ({code}): {short}")
 
 
-def broken(url: str, error: SyntaxError, last: bytes) -> StoreError | DeadlineError:
+def broken(url: str, error: SyntaxError, last: bytes) -> errors.StoreError | errors.DeadlineError:
     """The error for results that cannot be read to their end; `last` is their last part. A server that
     gives up has begun to answer, and appends a message.
     """
     words = _WORDS.search(last[-_END:].decode(errors="replace"))
     if words is not None and ("cancel" in words[1] or any(mark in words[1] for mark in _LATE)):
-        return DeadlineError(f"the server ended the query: {words[1]}", hint=_SHORTER)
-    return StoreError(f"{url} answers what is no SPARQL result: {error}", hint="the server may have ended the query")
+        return errors.DeadlineError(f"the server ended the query: {words[1]}", hint=_SHORTER)
+    return errors.StoreError(f"{url} answers what is no SPARQL result: {error}", hint="the server may have ended the query")
 
 
 # -- replies -----------------------------------------------------------------------------------------
@@ -96,7 +89,7 @@ def wrapper_class() -> Any:
     try:
         from SPARQLWrapper import SPARQLWrapper
     except ImportError:
-        raise MissingExtraError("SPARQLWrapper", "sparql") from None
+        raise errors.MissingExtraError("SPARQLWrapper", "sparql") from None
 
     class Wrapper(SPARQLWrapper):
         """A request."""
@@ -222,10 +215,10 @@ class Endpoint:
     ) -> None:
         check_bounds(timeout)
         if not patience > 0:
-            raise OptionError(f"patience is in seconds and more than 0, not {patience}")
+            raise errors.OptionError(f"patience is in seconds and more than 0, not {patience}")
         self.patience = patience
         if method not in ("auto", "get", "post"):
-            raise OptionError(f"method is 'auto', 'get' or 'post', not {method!r}")
+            raise errors.OptionError(f"method is 'auto', 'get' or 'post', not {method!r}")
         addresses = [_address(url) for url in (query, update or query, store or query)]
         self.query_url, self.update_url = addresses[0][0], addresses[1][0]
         self.store_url = None if store is None else addresses[2][0]
@@ -292,7 +285,7 @@ class Endpoint:
             with self._errors(self.query_url), self._send(text, graphs, wire, _RESULTS[0], "json") as response:
                 kind = response.headers.get_content_type()
                 if kind not in _RESULTS:
-                    raise StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
+                    raise errors.StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
                 self._check_whole(response)
                 return _BLANK.sub(rb"\1", self._body(response, most_bytes))
 
@@ -327,7 +320,7 @@ class Endpoint:
             parts.append(part)
             size += len(part)
             if most_bytes is not None and size > most_bytes:
-                raise StoreError(f"{self.query_url} answers more than {most_bytes:,} bytes", hint="ask for less")
+                raise errors.StoreError(f"{self.query_url} answers more than {most_bytes:,} bytes", hint="ask for less")
         return b"".join(parts)
 
     def triples(self, text: str, *, graphs: Iterable[str] = (), whole: bool = False) -> Iterator[pyoxigraph.Triple]:
@@ -351,7 +344,7 @@ class Endpoint:
         with self._errors(self.query_url), waited(lambda: self._again(ask, wire, until)) as response:
             form = _GRAPHS.get(response.headers.get_content_type())
             if form is None:
-                raise StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
+                raise errors.StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
             self._check_whole(response)
             reader = Reader(response, waited)
             with self._readable(lambda: reader.last):
@@ -384,7 +377,7 @@ class Endpoint:
         with within(timeout):
             try:
                 self._waited(send)
-            except (ParseError, StoreError) as error:
+            except (errors.ParseError, errors.StoreError) as error:
                 # Servers answer in many ways where an address takes queries alone.
                 if self.update_url == self.query_url and error.hint is None:
                     error.hint = "where another address takes updates, update= (SPARQL_UPDATE on the command line) names it"
@@ -394,7 +387,7 @@ class Endpoint:
         """Add N-Triples to a named graph by the Graph Store Protocol."""
         self._check_writable()
         if self.store_url is None:
-            raise StoreError("the endpoint has no address for the Graph Store Protocol", hint="store= gives it")
+            raise errors.StoreError("the endpoint has no address for the Graph Store Protocol", hint="store= gives it")
         mark = "&" if "?" in self.store_url else "?"
         request = urllib.request.Request(f"{self.store_url}{mark}graph={quote(graph, safe='')}", lines, method="POST")
         request.add_header("Content-Type", "application/n-triples")
@@ -408,7 +401,7 @@ class Endpoint:
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError.at(self.query_url)
+            raise errors.ReadOnlyError.at(self.query_url)
 
     # -- one request -------------------------------------------------------------------------------
 
@@ -449,8 +442,8 @@ class Endpoint:
             return work(wire)
         return self._workers.run(lambda: work(wire), patience=patience, silent=self._silent, cut=wire.cut)
 
-    def _silent(self) -> DeadlineError:
-        return DeadlineError(
+    def _silent(self) -> errors.DeadlineError:
+        return errors.DeadlineError(
             f"{self.query_url} does not answer", hint="is it stopped, or very busy? patience= says how long to wait for it"
         )
 
@@ -460,12 +453,12 @@ class Endpoint:
         """
         self.dialect = dialect_of(response.headers)
         if response.headers.get("X-SPARQL-MaxRows"):
-            raise StoreError(
+            raise errors.StoreError(
                 f"{self.query_url} cuts results at {response.headers['X-SPARQL-MaxRows']} rows",
                 hint="raise ResultSetMaxRows of the server, or ask for less",
             )
         if response.headers.get("X-SQL-State", "").startswith("S1TA"):
-            raise DeadlineError("the server ended the query at its own limit and gives a part of the answer")
+            raise errors.DeadlineError("the server ended the query at its own limit and gives a part of the answer")
 
     @contextmanager
     def _errors(self, url: str) -> Iterator[None]:
@@ -485,7 +478,7 @@ class Endpoint:
                 raise self._silent() from None
             if isinstance(error.reason, ConnectionResetError):
                 raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
-            raise StoreError(
+            raise errors.StoreError(
                 f"no server answers at {url}: {error.reason}", hint="is it running, and is the address right?"
             ) from None
         except TimeoutError:
@@ -494,7 +487,7 @@ class Endpoint:
             raise _DroppedError(f"{url} closed the connection ({type(error).__name__})") from None
 
 
-class BusyEndpointError(StoreError):
+class BusyEndpointError(errors.StoreError):
     """The server says that it is asked too often, and maybe for how many seconds not to ask again."""
 
     def __init__(self, message: str, seconds: float | None) -> None:
@@ -521,14 +514,14 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         """The request to the new address."""
         there, here = urlsplit(newurl), urlsplit(req.full_url)
         if there.hostname != here.hostname or (here.scheme == "https" and there.scheme != "https"):
-            raise StoreError(
+            raise errors.StoreError(
                 f"{here.scheme}://{here.netloc} redirects to another server, {there.scheme}://{there.hostname}",
                 hint="open that address, if it is to be trusted",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-class _DroppedError(StoreError):
+class _DroppedError(errors.StoreError):
     """The server closed the connection before it had answered."""
 
 
@@ -536,7 +529,7 @@ def _address(url: str) -> tuple[str, str | None, str | None]:
     """An address without its user and password, and these."""
     address = parse(url, ("http", "https"), example="http://localhost:8890/sparql", paths=True)
     if not address.host:
-        raise OptionError(
+        raise errors.OptionError(
             f"{shown(url)!r} is no address of an endpoint: it names no server", hint="such as http://localhost:8890/sparql"
         )
     return address.plain, address.user, address.password

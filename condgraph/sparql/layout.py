@@ -42,36 +42,10 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from condgraph.engine import iris, values
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.forms import FormedText, formed
-from condgraph.engine.iris import (
-    NAMESPACE,
-    PRED,
-    RDF,
-    RDFS,
-    VALUE,
-    XSD,
-    date_of,
-    decode,
-    encode,
-    hashed,
-    nearest_double,
-    value_name,
-    value_named,
-    year_of,
-)
-from condgraph.engine.values import (
-    UNKNOWN,
-    Number,
-    Precision,
-    Quantity,
-    Time,
-    Unknown,
-    Value,
-    format_number,
-    parse_number,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,20 +80,20 @@ def string(text: str) -> str:
 
 def integer(number: int) -> str:
     """An xsd:integer."""
-    return f'"{number}"^^<{XSD}integer>'
+    return f'"{number}"^^<{iris.XSD}integer>'
 
 
-def double(number: Number) -> str:
+def double(number: values.Number) -> str:
     """An xsd:double: the nearest one."""
-    nearest = nearest_double(number)
+    nearest = iris.nearest_double(number)
     text = {float("inf"): "INF", float("-inf"): "-INF"}.get(nearest) or repr(nearest)
-    return f'"{text}"^^<{XSD}double>'
+    return f'"{text}"^^<{iris.XSD}double>'
 
 
 # -- numbers ---------------------------------------------------------------------------------------
 
 
-def inexact(number: Number) -> bool:
+def inexact(number: values.Number) -> bool:
     """Whether a double would lose digits of a number; a float stands for its shortest text."""
     if isinstance(number, float):
         return False
@@ -131,13 +105,13 @@ def inexact(number: Number) -> bool:
     return not exact
 
 
-def order_text(number: Number) -> str:
+def order_text(number: values.Number) -> str:
     """A number as text that sorts by size, code point by code point, whatever its digits.
 
     >>> sorted([2, -1, 10, Decimal("-1.5"), 0], key=order_text) == [Decimal("-1.5"), -1, 0, 2, 10]
     True
     """
-    exact = Decimal(format_number(number))
+    exact = Decimal(values.format_number(number))
     if not exact:
         return "1"
     sign, digits, _ = exact.as_tuple()
@@ -149,10 +123,10 @@ def order_text(number: Number) -> str:
     return "0" + "".join(str(9 - int(c)) for c in key) + "~"
 
 
-def read_number(double_text: str, exact: str | None = None) -> Number:
+def read_number(double_text: str, exact: str | None = None) -> values.Number:
     """The number of a quantity from its double and, where there is one, its exact text."""
     if exact is not None:
-        return parse_number(exact)
+        return values.parse_number(exact)
     number = float(double_text)
     return int(number) if number.is_integer() else number
 
@@ -162,21 +136,21 @@ def read_number(double_text: str, exact: str | None = None) -> Number:
 
 #: Goes up when triples of an older version would be read wrongly.
 LAYOUT: Final = 2
-TYPE: Final = f"<{RDF}type>"
-LABEL: Final = f"<{RDFS}label>"
+TYPE: Final = f"<{iris.RDF}type>"
+LABEL: Final = f"<{iris.RDFS}label>"
 
 #: Classes of entities, by kind.
 ENTITY_CLASSES: Final = {EntityKind.ENTITY: "Entity", EntityKind.CONCEPT: "Concept", EntityKind.ROW: "Row"}
 STATEMENT, SOURCE, RECORD, MEMBER, SUBCLASS = ".s/", ".source/", ".r/", ".m/", ".c/"
 
 
-def base_iri(graph: str, namespace: str = NAMESPACE) -> str:
+def base_iri(graph: str, namespace: str = iris.NAMESPACE) -> str:
     """The IRI of a graph, which is the base of all its names and its named graph.
 
     >>> base_iri("default"), base_iri("my films")
     ('http://condgraph.example/default/', 'http://condgraph.example/my_films/')
     """
-    return f"{namespace}{encode(graph).replace('/', '%2F')}/"
+    return f"{namespace}{iris.encode(graph).replace('/', '%2F')}/"
 
 
 def predicted_graph(base: str) -> str:
@@ -207,33 +181,33 @@ class GraphIris:
 
     def entity(self, ident: str) -> str:
         """An entity by its id."""
-        return f"<{self.base}{encode(ident)}>"
+        return f"<{self.base}{iris.encode(ident)}>"
 
     def predicate(self, name: str) -> str:
         """A predicate or qualifier key by its name."""
-        return f"<{self.base}{encode(name)}>"
+        return f"<{self.base}{iris.encode(name)}>"
 
     def statement(self, sid: int) -> str:
         """A statement by the hash of its content."""
         return f"<{self.base}{STATEMENT}{sid & 0xFFFF_FFFF_FFFF_FFFF:016x}>"
 
-    def value(self, value: Value) -> str:
+    def value(self, value: values.Value) -> str:
         """The node of a value."""
-        return f"<{self.base}{VALUE}{value_name(value)}>"
+        return f"<{self.base}{iris.VALUE}{iris.value_name(value)}>"
 
     def source(self, name: str) -> str:
         """A source by its name."""
-        return f"<{self.base}{SOURCE}{encode(name)}>"
+        return f"<{self.base}{SOURCE}{iris.encode(name)}>"
 
     def stated(self, kind: str, *parts: str | int) -> str:
         """A direct membership (`MEMBER`) or subclass (`SUBCLASS`) by its parts."""
-        return f"<{self.base}{kind}{hashed(chr(0).join(map(str, parts)))}>"
+        return f"<{self.base}{kind}{iris.hashed(chr(0).join(map(str, parts)))}>"
 
     # -- back from IRIs, without brackets ----------------------------------------------------------
 
     def name_of(self, iri: str) -> str:
         """The id of an entity, or the name of a predicate."""
-        return decode(iri[len(self.base) :])
+        return iris.decode(iri[len(self.base) :])
 
     def sid_of(self, iri: str) -> int:
         """The hash of a statement's content."""
@@ -242,22 +216,22 @@ class GraphIris:
 
     def source_of(self, iri: str) -> str:
         """The name of a source."""
-        return decode(iri[len(self.base) + len(SOURCE) :])
+        return iris.decode(iri[len(self.base) + len(SOURCE) :])
 
     def is_value(self, iri: str) -> bool:
         """Whether an IRI is a value node."""
-        return iri.startswith(self.base + VALUE)
+        return iri.startswith(self.base + iris.VALUE)
 
 
 def pred(name: str) -> str:
     """A term of the vocabulary: `pred("fact_h")` is `<pred:fact_h>`."""
-    return f"<{PRED}{name}>"
+    return f"<{iris.PRED}{name}>"
 
 
 # -- values ----------------------------------------------------------------------------------------
 
 
-def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable[str]:
+def value_triples(node: str, value: values.Value, *, ordered: bool = False) -> Iterable[str]:
     """The triples of a value node: `subject predicate object` without the final dot. `ordered`: quantities
     have `pred:order`.
     """
@@ -266,29 +240,29 @@ def value_triples(node: str, value: Value, *, ordered: bool = False) -> Iterable
         yield f"{node} <pred:value> {string(value)}"
         if isinstance(value, FormedText):
             yield f"{node} <pred:unit> {string(value.form)}"
-    elif isinstance(value, Quantity):
+    elif isinstance(value, values.Quantity):
         yield f"{node} {TYPE} <pred:Quantity>"
         yield f"{node} <pred:value> {double(value.number)}"
         yield f"{node} <pred:unit> {string(value.unit)}"
         if inexact(value.number):
-            yield f"{node} <pred:exact> {string(format_number(value.number))}"
+            yield f"{node} <pred:exact> {string(values.format_number(value.number))}"
         if ordered:
             yield f"{node} <pred:order> {string(order_text(value.number))}"
-    elif isinstance(value, Time):
+    elif isinstance(value, values.Time):
         yield f"{node} {TYPE} <pred:Time>"
         yield f"{node} <pred:start> {integer(value.start)}"
         yield f"{node} <pred:end> {integer(value.end)}"
         yield f"{node} <pred:precision> {integer(int(value.precision))}"
-        year, date = year_of(value), date_of(value)
+        year, date = iris.year_of(value), iris.date_of(value)
         if year is not None:
             yield f"{node} <pred:year> {integer(year)}"
         if date is not None:
-            yield f'{node} <pred:date> "{date}"^^<{XSD}date>'
+            yield f'{node} <pred:date> "{date}"^^<{iris.XSD}date>'
     else:
         yield f"{node} {TYPE} <pred:Unknown>"
 
 
-def read_value(found: dict[str, str]) -> Value:
+def read_value(found: dict[str, str]) -> values.Value:
     """A value from the lexical forms of its node's triples: "type" (the class's name), and by term of the
     vocabulary.
 
@@ -299,21 +273,21 @@ def read_value(found: dict[str, str]) -> Value:
     if kind == "Text":
         return formed(found["value"], found.get("unit"))
     if kind == "Quantity":
-        return Quantity(read_number(found["value"], found.get("exact")), found["unit"])
+        return values.Quantity(read_number(found["value"], found.get("exact")), found["unit"])
     if kind == "Time":
-        return Time(int(found["start"]), int(found["end"]), Precision(int(found["precision"])))
-    unknown: Unknown = UNKNOWN
+        return values.Time(int(found["start"]), int(found["end"]), values.Precision(int(found["precision"])))
+    unknown: values.Unknown = values.UNKNOWN
     return unknown
 
 
-def exactly(value: Value, wanted: str) -> Value:
+def exactly(value: values.Value, wanted: str) -> values.Value:
     """A quantity as its node's name says it is: some stores print fewer digits of a double than it
     has.
     """
-    said = value_named(wanted) if isinstance(value, Quantity) else None
-    if said is None or not isinstance(value, Quantity) or not isinstance(said, Quantity):
+    said = iris.value_named(wanted) if isinstance(value, values.Quantity) else None
+    if said is None or not isinstance(value, values.Quantity) or not isinstance(said, values.Quantity):
         return value
-    read, wrote = nearest_double(value.number), nearest_double(said.number)
+    read, wrote = iris.nearest_double(value.number), iris.nearest_double(said.number)
     # The largest doubles come back as more than there is.
     close = math.isclose(read, wrote, rel_tol=1e-14) or (math.isinf(read) and abs(wrote) > 1e307 and (read > 0) == (wrote > 0))
     return said if close else value

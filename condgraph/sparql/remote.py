@@ -14,16 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.engine import algebra as alg
+from condgraph.engine import errors
 from condgraph.engine.bounds import cached, current, within
-from condgraph.engine.errors import (
-    OptionError,
-    ReadOnlyError,
-    StoreBusyError,
-    StoreDamagedError,
-    StoreError,
-    StoreMissingError,
-    StoreVersionError,
-)
 from condgraph.engine.facts import Source
 from condgraph.engine.owner import Owner
 from condgraph.engine.pieces import watched
@@ -149,7 +141,7 @@ class LinkedStore(RdfStore):
 T = TypeVar("T")
 
 
-class _LoadedAnewError(StoreBusyError):
+class _LoadedAnewError(errors.StoreBusyError):
     """The graph was loaded anew after its schema was read."""
 
 
@@ -183,7 +175,7 @@ class SparqlStore(RdfStore):
         patience: float = PATIENCE,
     ) -> None:
         if not graph:
-            raise OptionError("the name of a graph is empty")
+            raise errors.OptionError("the name of a graph is empty")
         base = base_iri(graph) if base is None else checked_base(base)
         endpoint = Endpoint(
             place, update=update, store=store, user=user, password=password, method=method, read_only=read_only, timeout=timeout,
@@ -230,11 +222,11 @@ class SparqlStore(RdfStore):
             raise push.unfinished(self.name, found) if other is None else push.busy(self.name, other)
         if "load" not in found or "schema" not in found:
             hint = 'load something first; layout="native" asks the triples of others as they are'
-            raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint=hint)
+            raise errors.StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint=hint)
         if len(found["load"]) > 1:
-            raise StoreDamagedError(f"two writers changed graph {self.name!r} at once", hint="delete it, and load it again")
+            raise errors.StoreDamagedError(f"two writers changed graph {self.name!r} at once", hint="delete it, and load it again")
         if found.get("layout") != [str(LAYOUT)]:
-            raise StoreVersionError(f"graph {self.name!r} has layout {found.get('layout')}, this version reads {LAYOUT}")
+            raise errors.StoreVersionError(f"graph {self.name!r} has layout {found.get('layout')}, this version reads {LAYOUT}")
         return found
 
     @property
@@ -246,7 +238,7 @@ class SparqlStore(RdfStore):
             try:
                 self._schema = LookupSchema(json.loads(push.in_pieces(found["schema"])), self)
             except KeyError as error:
-                raise StoreVersionError(
+                raise errors.StoreVersionError(
                     f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
                 ) from None
         return self._schema
@@ -386,7 +378,7 @@ class SparqlStore(RdfStore):
             if self.about()["load"] != before["load"]:
                 raise _LoadedAnewError(f"graph {self.name!r} was changed while it was read")
             if counts(found) != json.loads(before["counts"][0]):
-                raise StoreError(
+                raise errors.StoreError(
                     f"{self.place} gave not all of graph {self.name!r}",
                     hint="a limit of the server (ResultSetMaxRows of Virtuoso)?",
                 )
@@ -429,7 +421,7 @@ class SparqlStore(RdfStore):
     def match(self, pattern: Any, *, exact: bool, **options: Any) -> Matches:
         """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
         if not exact:
-            raise OptionError("an RDF store has no approximate index", hint="ask with exact=True")
+            raise errors.OptionError("an RDF store has no approximate index", hint="ask with exact=True")
         return self.steady(lambda: self._patterns_now().match(pattern, **options))
 
     def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
@@ -495,7 +487,7 @@ class SparqlStore(RdfStore):
         written so far.
         """
         if self.read_only:
-            raise ReadOnlyError.at(self.place)
+            raise errors.ReadOnlyError.at(self.place)
         found = self._loader.push(snapshot, wait=wait, by_update=self._update_given, change=change, on_progress=on_progress)
         self._schema = None
         return found
@@ -534,7 +526,7 @@ class SparqlStore(RdfStore):
     def write_edit(self, change: Written, wait: float) -> str:
         """Write one single change, in one request."""
         if self.read_only:
-            raise ReadOnlyError.at(self.place)
+            raise errors.ReadOnlyError.at(self.place)
         try:
             return push.write_edit(self.endpoint, self.base, self.name, change)
         finally:
@@ -554,7 +546,7 @@ class SparqlStore(RdfStore):
         run: stop it first.
         """
         if self.read_only:
-            raise ReadOnlyError.at(self.place)
+            raise errors.ReadOnlyError.at(self.place)
         begun = push.state(self.endpoint, self.base)
         self._schema = None
         push.forget_turns(
@@ -573,7 +565,7 @@ class SparqlStore(RdfStore):
     def delete(self) -> bool:
         """Remove this graph alone from the store; whether there was one."""
         if self.read_only:
-            raise ReadOnlyError.at(self.place)
+            raise errors.ReadOnlyError.at(self.place)
         found = bool(push.state(self.endpoint, self.base))
         self.endpoint.update(f"DROP SILENT GRAPH <{predicted_graph(self.base)}>")
         push.remove(self.endpoint, self.base)

@@ -12,21 +12,12 @@ from sqlglot import exp
 
 from condgraph.edits import Edit, Key, Removed, Use, Written, joined, key_of, named_in, normal
 from condgraph.engine import algebra as alg
+from condgraph.engine import errors
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.constructors import around_of
 from condgraph.engine.bounds import kept, timed
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import (
-    LoadError,
-    OptionError,
-    ReadOnlyError,
-    StoreBusyError,
-    StoreError,
-    StoreMissingError,
-    StoreVersionError,
-    UnsupportedError,
-)
 from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
@@ -464,13 +455,13 @@ class SqlStore:
 
     def __init__(self, engine: Engine, *, graph: str, read_only: bool, timeout: float | None) -> None:
         if not graph:
-            raise OptionError("the name of a graph is empty")
+            raise errors.OptionError("the name of a graph is empty")
         check_text(graph)
         self.engine, self.name, self.read_only, self.timeout = engine, graph, read_only, timeout
         self.place, self._in = engine.place, f"{PREFIX}{graph}"
         if len(self._in.encode()) > _LONGEST:
             most = _LONGEST - len(PREFIX)
-            raise OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
+            raise errors.OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
         self._state: _State | None = None
         #: What the last load has to say of single changes.
         self.remarks: list[str] = []
@@ -503,13 +494,15 @@ class SqlStore:
         query = self._all("about", "format", "content")
         try:
             ((form, content),) = self.engine.read(query)
-        except StoreError:
+        except errors.StoreError:
             if not self.exists():
-                raise StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint="load something first") from None
+                raise errors.StoreMissingError(
+                    f"there is no graph {self.name!r} at {self.place}", hint="load something first"
+                ) from None
             # A writer may just have put another table in the place of the one that the server was about to read.
             ((form, content),) = self.engine.read(query)
         if form != layout.FORMAT:
-            raise StoreVersionError(
+            raise errors.StoreVersionError(
                 f"graph {self.name!r} has layout {form}, this version reads {layout.FORMAT}",
                 hint="export it with the version that wrote it, and load the export",
             )
@@ -544,7 +537,7 @@ class SqlStore:
             try:
                 with holding(self):
                     result = ask()
-            except StoreError:
+            except errors.StoreError:
                 # Queries of two states do not fit together, and tables that are written anew are missing for a moment.
                 if self._unchanged(unchanged) or self.content() == before.content:
                     raise
@@ -552,7 +545,7 @@ class SqlStore:
                 if self._unchanged(unchanged) or self.content() == before.content:
                     return result
             self._state = None
-        raise StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
+        raise errors.StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
 
     @property
     def schema(self) -> StoredSchema:
@@ -641,7 +634,7 @@ class SqlStore:
         `UnsupportedError` for one of very many statements (`snapshot_store.MOST_PULLED`).
         """
         if not exact:
-            raise OptionError("a SQL database has no approximate index", hint="ask with exact=True")
+            raise errors.OptionError("a SQL database has no approximate index", hint="ask with exact=True")
         return pulled(self, "SQL").match(pattern, **options)
 
     def witness(self, plan: Node) -> Run:
@@ -813,7 +806,7 @@ class SqlStore:
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError(f"graph {self.name!r} at {self.place} was opened to be read")
+            raise errors.ReadOnlyError(f"graph {self.name!r} at {self.place} was opened to be read")
 
     def _write(self, writer: Writer, snapshot: Snapshot, content: str, records: list[str], on_progress: OnWritten) -> None:
         place = exp.Table(db=exp.to_identifier(self._in, quoted=True))
@@ -896,8 +889,8 @@ def _check_texts(table: str, name: str, texts: Sequence[str | None]) -> None:
         if text is not None and ("\x00" in text or not text.isascii()):
             try:
                 check_text(text)
-            except UnsupportedError:
-                raise LoadError(
+            except errors.UnsupportedError:
+                raise errors.LoadError(
                     f"the {name} of a {table} has a NUL character or half a surrogate pair: {text[:40]!r}",
                     hint="a graph in a folder has such texts",
                 ) from None

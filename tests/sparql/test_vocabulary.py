@@ -11,6 +11,7 @@ import pytest
 import rdflib
 
 import condgraph
+from condgraph.engine import iris
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity, Time
 from condgraph.sparql import layout
@@ -31,7 +32,7 @@ def test_every_term_that_is_written_is_declared() -> None:
     used: set[str] = set()
     for triple in ox.parse(lines.encode(), ox.RdfFormat.N_TRIPLES):
         used |= {term.value for term in (triple.predicate, triple.object) if isinstance(term, ox.NamedNode)}
-    used = {iri for iri in used if iri.startswith(layout.PRED)}
+    used = {iri for iri in used if iri.startswith(iris.PRED)}
     assert len(used) > 30
     assert used <= declared()
 

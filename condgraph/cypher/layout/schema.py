@@ -50,22 +50,11 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.cypher.dialect import translated
 from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, Wanted, Writing
 from condgraph.cypher.servers import ARCADEDB, MEMGRAPH, NEO4J, Engine
+from condgraph.engine import values
 from condgraph.engine.algebra import Family
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute.number_texts import inner_numbers
 from condgraph.engine.forms import FormedText
-from condgraph.engine.values import (
-    Kind,
-    Number,
-    Precision,
-    Quantity,
-    Time,
-    Unknown,
-    Value,
-    number_order,
-    text_of,
-    tie_break,
-)
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
@@ -208,7 +197,7 @@ def text_order(text: str) -> str:
     return "".join("\ud7ff" + chr(ord(c) - 0xD7FF + 0x100) if "\ud7ff" <= c <= "\uffff" else c for c in text)
 
 
-def as_float(number: Number) -> float:
+def as_float(number: values.Number) -> float:
     """The nearest float, infinite where there is none."""
     try:
         return float(number)
@@ -219,13 +208,13 @@ def as_float(number: Number) -> float:
 @lru_cache(1 << 16)
 def time_text(start: int, end: int, precision: int) -> str:
     """A time as a user reads it; in most data a few of them occur again and again."""
-    return str(Time(start, end, Precision(precision)))
+    return str(values.Time(start, end, values.Precision(precision)))
 
 
 def inner_ranks(text: str) -> list[str] | None:
     """The numbers of a text that begins with one, as texts that compare like them."""
     numbers = inner_numbers(text)
-    return None if numbers is None else [number_order(number) for number in numbers]
+    return None if numbers is None else [values.number_order(number) for number in numbers]
 
 
 def _orders(text: str) -> dict[str, Any]:
@@ -238,18 +227,18 @@ def _orders(text: str) -> dict[str, Any]:
     return result
 
 
-def value_properties(value: Value) -> dict[str, Any]:
+def value_properties(value: values.Value) -> dict[str, Any]:
     """The properties of a `Value` or `Qualifier` node."""
     if isinstance(value, str):
         result: dict[str, Any] = {"kind": "text", "text": str(value), "key": index_key(value)} | _orders(value)
         return result | {"unit": value.form} if isinstance(value, FormedText) else result
-    if isinstance(value, Quantity):
+    if isinstance(value, values.Quantity):
         number = as_float(value.number)
         result = {"kind": "quantity", "text": str(value), "number": number, "unit": value.unit}
-        if (order := tie_break(value.number)) != "1":
+        if (order := values.tie_break(value.number)) != "1":
             result |= {"exact": str(value.number), "order": order}
         return result
-    if isinstance(value, Time):
+    if isinstance(value, values.Time):
         return {
             "kind": "time",
             "text": str(value),
@@ -257,8 +246,8 @@ def value_properties(value: Value) -> dict[str, Any]:
             "end": value.end,
             "precision": int(value.precision),
         }
-    assert isinstance(value, Unknown)
-    return {"kind": "unknown", "text": text_of(value)}
+    assert isinstance(value, values.Unknown)
+    return {"kind": "unknown", "text": values.text_of(value)}
 
 
 # -- Indexes on a server -----------------------------------------------------------------------------
@@ -318,7 +307,7 @@ _QUOTED_SUFFIX: Final = "' (predicate)'"
 #: Edges that may be read in one step where only those of some types are wanted.
 MOST_EDGES = ALL_EDGES = 5_000
 #: The properties of values that an index has side by side, by kind.
-_INDEXED: Final = {Kind.QUANTITY: ("number", "unit"), Kind.TIME: ("start", "end"), Kind.TEXT: ("key",)}
+_INDEXED: Final = {values.Kind.QUANTITY: ("number", "unit"), values.Kind.TIME: ("start", "end"), values.Kind.TEXT: ("key",)}
 
 
 class CondgraphLayout(Layout):
@@ -356,11 +345,11 @@ class CondgraphLayout(Layout):
         """A text that UTF-16 orders by code point."""
         return text_order(text)
 
-    def number_order(self, number: Number) -> str:
+    def number_order(self, number: values.Number) -> str:
         """The property `order` of a number."""
-        return tie_break(number)
+        return values.tie_break(number)
 
-    def given(self, value: Value) -> dict[str, Any]:
+    def given(self, value: values.Value) -> dict[str, Any]:
         """The properties of a `Value` node."""
         return value_properties(value)
 
@@ -562,11 +551,11 @@ class CondgraphLayout(Layout):
         """The edges of the layout have no `sid`."""
         return f"{f}.sid IS NOT NULL"
 
-    def indexed(self, kinds: set[Kind]) -> bool:
+    def indexed(self, kinds: set[values.Kind]) -> bool:
         """Indexes have the values of one kind."""
         return len(kinds) == 1 and next(iter(kinds)) in _INDEXED
 
-    def by_kind(self, v: str, kind: Kind) -> str:
+    def by_kind(self, v: str, kind: values.Kind) -> str:
         """Without it the planner may take the index of all predicates."""
         return f" USING INDEX SEEK {v}:{VALUE}(graph, predicate, {', '.join(_INDEXED[kind])})"
 

@@ -21,16 +21,9 @@ from condgraph.cypher.load.lock import EDGES, LOCKED, ChangedError, Loading, bus
 from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.write import Gone, RowMaker, content_id, earlier_content_id, write_snapshot
 from condgraph.edits import Written, joined, named_in
+from condgraph.engine import errors
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
-from condgraph.engine.errors import (
-    LoadError,
-    OptionError,
-    StoreBusyError,
-    StoreDamagedError,
-    StoreError,
-    StoreVersionError,
-)
 from condgraph.engine.facts import EntityKind, Statement
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity
@@ -60,13 +53,13 @@ _FORMAT: Final = "SHOW DATABASES YIELD name, store WHERE name = $name RETURN sto
 def check_graph(name: str) -> str:
     """The name of a graph; raises `OptionError` where a server cannot keep it."""
     if not name:
-        raise OptionError("the name of a graph is empty")
+        raise errors.OptionError("the name of a graph is empty")
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise OptionError(f"the name of a graph is text, not {name!r}") from None
+        raise errors.OptionError(f"the name of a graph is text, not {name!r}") from None
     if size > layout.LONGEST_NAME:
-        raise OptionError(f"the name of a graph has at most {layout.LONGEST_NAME:,} bytes on Neo4j, not {size:,}")
+        raise errors.OptionError(f"the name of a graph has at most {layout.LONGEST_NAME:,} bytes on Neo4j, not {size:,}")
     return name
 
 
@@ -88,7 +81,7 @@ def _check_predicates(predicates: Sequence[str], connection: Connection) -> None
     engine = connection.engine
     for name in predicates:
         if (why := engine.odd_type(layout.type_of(name))) is not None:
-            raise LoadError(f"the predicate {_short(name)} {why}, which {engine.name} takes in no relationship type")
+            raise errors.LoadError(f"the predicate {_short(name)} {why}, which {engine.name} takes in no relationship type")
     _check_types({layout.type_of(name) for name in predicates}, connection)
 
 
@@ -96,7 +89,9 @@ def _check(what: str, names: Iterable[str], longest: int, hint: str) -> None:
     for name in names:
         size = len(name.encode())
         if size > longest:
-            raise LoadError(f"the {what} {_short(name)} has {size:,} bytes; Neo4j's indexes leave room for {longest:,}", hint=hint)
+            raise errors.LoadError(
+                f"the {what} {_short(name)} has {size:,} bytes; Neo4j's indexes leave room for {longest:,}", hint=hint
+            )
 
 
 def _short(name: str) -> str:
@@ -109,7 +104,7 @@ def _check_types(wanted: set[str], connection: Connection) -> None:
         wanted = set(map(engine.stored_type, wanted))
         labels = {row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})}
         if shared := sorted(wanted & labels):
-            raise LoadError(
+            raise errors.LoadError(
                 f"the predicate {_short(shared[0])} is called as a label of the database is, which {engine.name} does not take",
                 hint="load into another database",
             )
@@ -120,11 +115,11 @@ def _check_types(wanted: set[str], connection: Connection) -> None:
         try:
             known = {row["name"] for row in connection.ask(text, {})}
             break
-        except StoreError:
+        except errors.StoreError:
             continue
     fresh = len(wanted - known)
     if len(known) + fresh > engine.most_types and not _roomy(connection):
-        raise LoadError(
+        raise errors.LoadError(
             f"the database has {len(known):,} relationship types already, and {fresh:,} predicates would be new ones; "
             f"Neo4j's Community Edition takes {engine.most_types:,} in all, and gives none back",
             hint="load into another database or server, or a table with its columns as rows",
@@ -136,7 +131,7 @@ def _roomy(connection: Connection) -> bool:
     try:
         rows = connection.ask("CALL db.info() YIELD name RETURN name", {})
         result = connection.ask(_FORMAT, {"name": rows[0]["name"]})
-    except StoreError:
+    except errors.StoreError:
         return False
     return bool(result) and str(result[0]["store"]).startswith("block")
 
@@ -278,7 +273,7 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Begu
         except ChangedError:
             # Others were quicker, and are done: the graph is looked at again, not given up.
             continue
-        except StoreBusyError:
+        except errors.StoreBusyError:
             if time.monotonic() >= until:
                 raise
 
@@ -319,7 +314,7 @@ def is_older(connection: Connection, graph: str) -> bool:
 def check_layout(connection: Connection, graph: str) -> None:
     """Raise `StoreVersionError` where the graph is there in the layout before this one."""
     if is_older(connection, graph):
-        raise StoreVersionError(
+        raise errors.StoreVersionError(
             f"graph {graph!r} at {connection.place} has the layout of an earlier version",
             hint="load its sources again under another name, or export it with the version that wrote it and load the export",
         )
@@ -412,7 +407,7 @@ def write_edit(connection: Connection, graph: str, change: Written, about: dict[
         check_names(change, connection)
     given = {"graph": graph, "number": change.number, "record": change.record, **node}
 
-    def work(transaction: Transaction) -> StoreBusyError | None:
+    def work(transaction: Transaction) -> errors.StoreBusyError | None:
         rows = transaction.run(LOCKED, {"graph": graph}).rows
         now_about = rows[0]["about"]
         recorded = transaction.run(_RECORDED, {"graph": graph, "number": change.number}).rows
@@ -545,7 +540,7 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
             else content in (content_id(result), earlier_content_id(result))
         )
         if not same:
-            raise StoreDamagedError(
+            raise errors.StoreDamagedError(
                 f"graph {graph!r} is not what it was before the load, although that was taken back",
                 hint="delete the graph, and load it again",
             )

@@ -16,14 +16,7 @@ from urllib.parse import quote, unquote
 
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import (
-    OptionError,
-    StoreBusyError,
-    StoreDamagedError,
-    StoreError,
-    StoreMissingError,
-    StoreVersionError,
-)
+from condgraph.engine import errors
 from condgraph.engine.snapshot.container import LOST, ArrayFile, PackedFile, packed, write_arrays
 from condgraph.engine.snapshot.edit_log import EDITS
 
@@ -106,13 +99,13 @@ def graph_directory(store: Path, graph: str) -> Path:
     empty and not too long.
     """
     if not graph:
-        raise OptionError("the name of a graph is empty")
+        raise errors.OptionError("the name of a graph is empty")
     try:
         folder = quote(graph, safe="").replace(".", "%2E")
     except UnicodeEncodeError:
-        raise OptionError(f"the name of a graph is text, not {graph!r}") from None
+        raise errors.OptionError(f"the name of a graph is text, not {graph!r}") from None
     if len(folder) > _LONGEST_NAME:
-        raise OptionError(f"the name of a graph has at most {_LONGEST_NAME} characters once quoted, not {len(folder)}")
+        raise errors.OptionError(f"the name of a graph has at most {_LONGEST_NAME} characters once quoted, not {len(folder)}")
     return store / folder
 
 
@@ -136,7 +129,7 @@ def read_generation(directory: Path, version: str | None = None) -> tuple[dict[s
             return None
         try:
             return manifest, _arrays(directory, manifest)
-        except StoreDamagedError:
+        except errors.StoreDamagedError:
             # A writer may have switched and cleaned up between the two reads: then the manifest has
             # changed.
             again = _read_manifest(directory)
@@ -165,18 +158,18 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
         # The first writer leaves an empty manifest before anything else, so one that is missing was
         # taken away.
         if any((path / _COLUMNS).exists() for _, path in _generations(directory)):
-            raise StoreDamagedError(f"{path} is missing", hint=LOST) from None
+            raise errors.StoreDamagedError(f"{path} is missing", hint=LOST) from None
         return None
     except NotADirectoryError:
-        raise StoreMissingError(f"{directory.parent} is not a directory") from None
+        raise errors.StoreMissingError(f"{directory.parent} is not a directory") from None
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+        raise errors.StoreError(f"{path} cannot be read: {error.strerror}") from error
     match = _HEAD.fullmatch(head)
     if match is None or int(match[2], 16) != zlib.crc32(body):
-        raise StoreDamagedError(f"{path} is not what was written", hint=LOST)
+        raise errors.StoreDamagedError(f"{path} is not what was written", hint=LOST)
     version = int(match[1])
     if version not in _READ:
-        raise StoreVersionError(
+        raise errors.StoreVersionError(
             f"{path} has format {version}, this version reads {_READ[0]} to {_READ[-1]}",
             hint="export it with the version that wrote it (condgraph export -d STORE -o FILE.jsonl), and load the export",
         )
@@ -201,7 +194,7 @@ def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about:
             manifest["written"] = max(manifest["written"], _store_version(directory))
         _write_manifest(directory, manifest)
     except OSError as error:
-        raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
+        raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
     _clean(directory, manifest)
 
 
@@ -209,12 +202,12 @@ def write_settings(directory: Path, settings: Mapping[str, Any]) -> None:
     """Change the settings of the current generation. The caller holds `writing(directory)`."""
     manifest = _read_manifest(directory)
     if manifest is None:
-        raise StoreMissingError(f"there is no graph in {directory}")
+        raise errors.StoreMissingError(f"there is no graph in {directory}")
     manifest["settings"] = dict(settings)
     try:
         _write_manifest(directory, manifest)
     except OSError as error:
-        raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
+        raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
     _clean(directory, manifest)
 
 
@@ -265,7 +258,7 @@ def _versions(directory: Path) -> tuple[list[dict[str, Any]], list[str]]:
             continue
         try:
             manifest = _read_manifest(folder)
-        except StoreError:
+        except errors.StoreError:
             damaged.append(folder.name)
             continue
         if manifest is not None:
@@ -307,7 +300,7 @@ def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
     try:
         handle = _locked(directory, time.monotonic() + wait)
     except OSError as error:
-        raise StoreError(f"{directory} cannot be written: {error.strerror}") from error
+        raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
     try:
         manifest = _read_manifest(directory)
         if manifest is None:
@@ -332,7 +325,7 @@ def _locked(directory: Path, until: float) -> int:
         try:
             while not _try_lock(handle):
                 if time.monotonic() >= until:
-                    raise StoreBusyError(f"{directory} is being written by another process", hint="wait for it, or stop it")
+                    raise errors.StoreBusyError(f"{directory} is being written by another process", hint="wait for it, or stop it")
                 time.sleep(0.05)
             with suppress(FileNotFoundError):
                 if os.path.sameopenfile(handle, descriptor := os.open(lock, os.O_RDWR)):
@@ -403,7 +396,7 @@ def remove_graph(directory: Path, *, wait: float = 0.0) -> bool:
             (directory / _MANIFEST).unlink(missing_ok=True)
             (directory / _LOCK).unlink(missing_ok=True)
     except OSError as error:
-        raise StoreError(f"{directory} cannot be removed: {error.strerror}") from error
+        raise errors.StoreError(f"{directory} cannot be removed: {error.strerror}") from error
     with suppress(OSError):
         directory.rmdir()
     return manifest is not None and bool(manifest["generation"])

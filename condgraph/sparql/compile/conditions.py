@@ -9,23 +9,13 @@ from decimal import Decimal
 from typing import Final, Literal, Protocol, TypeAlias
 
 from condgraph.engine import algebra as alg
+from condgraph.engine import values
 from condgraph.engine.algebra import Condition, Node, Operator
 from condgraph.engine.errors import PlanError, UnsupportedError
 from condgraph.engine.facts import Entity
 from condgraph.engine.iris import XSD, date_of, nearest_double, year_of
 from condgraph.engine.schema import Kinds
 from condgraph.engine.store import KnownSchema
-from condgraph.engine.values import (
-    OPEN_END,
-    OPEN_START,
-    UNKNOWN_END,
-    UNKNOWN_START,
-    Kind,
-    Precision,
-    Quantity,
-    Time,
-    format_number,
-)
 from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import GraphIris, double, inexact, integer, order_text, string
 
@@ -252,9 +242,9 @@ def _compare(compiler: Compiling, test: alg.Compare, v: str, objects: Objects, k
         return _text(compiler, test.operator, value, v, objects, kinds)
     if objects == "entity":
         return _NOTHING
-    if isinstance(value, Quantity):
+    if isinstance(value, values.Quantity):
         return _quantity(compiler, test.operator, value, v, kinds)
-    if isinstance(value, Time):
+    if isinstance(value, values.Time):
         return _time(compiler, test.operator, value, v)
     raise PlanError("nothing compares with a value that is not known")
 
@@ -265,7 +255,7 @@ def _text(compiler: Compiling, operator: Operator, text: str, v: str, objects: O
     if operator == "=":
         return [f"{v} {path} {string(text)} ."]
     t = compiler.variable("t")
-    plain = kinds is not None and {kind for kind, _ in kinds} <= {Kind.TEXT, Kind.TIME}
+    plain = kinds is not None and {kind for kind, _ in kinds} <= {values.Kind.TEXT, values.Kind.TIME}
     only = objects == "entity" or (objects == "value" and plain)
     sure = "" if only else f"DATATYPE({t}) = <{XSD}string> && "
     # Virtuoso orders literals by where it keeps them, and their texts as it should.
@@ -287,8 +277,8 @@ def ordered(term: str, text: str, dialect: Dialect) -> tuple[str, str]:
     return f"REPLACE({inner}, {string(f'({_PAIRS.pattern})')}, {string(_LAST + '$1')})", marked
 
 
-def _quantity(compiler: Compiling, operator: Operator, literal: Quantity, v: str, kinds: Kinds | None) -> list[str]:
-    units = None if kinds is None else {unit for kind, unit in kinds if kind is Kind.QUANTITY}
+def _quantity(compiler: Compiling, operator: Operator, literal: values.Quantity, v: str, kinds: Kinds | None) -> list[str]:
+    units = None if kinds is None else {unit for kind, unit in kinds if kind is values.Kind.QUANTITY}
     if units is not None and literal.unit not in units:
         return _NOTHING
     # A unit that all values have is said where servers plan better with it: Virtuoso begins at a
@@ -298,7 +288,7 @@ def _quantity(compiler: Compiling, operator: Operator, literal: Quantity, v: str
     number = literal.number
     x = compiler.variable("x")
     sure = ""
-    if units == {literal.unit} and kinds is not None and operator != "=" and any(kind is Kind.TEXT for kind, _ in kinds):
+    if units == {literal.unit} and kinds is not None and operator != "=" and any(kind is values.Kind.TEXT for kind, _ in kinds):
         # A text is no number, and an order of the two is an error, but `!=` of the two need not be.
         sure = f"ISNUMERIC({x}) && "
     if compiler.counts.get("inexact"):
@@ -314,7 +304,7 @@ def _quantity(compiler: Compiling, operator: Operator, literal: Quantity, v: str
         if operator == "!=":
             return [f"{v} <pred:value> {x} .{unit}" + (f" FILTER({sure[:-4]})" if sure else "")]
         if abs(nearest) != float("inf"):
-            below = Decimal(format_number(nearest)) < Decimal(format_number(number))
+            below = Decimal(values.format_number(nearest)) < Decimal(values.format_number(number))
             operator = {True: "<=", False: "<"}[below] if operator in ("<", "<=") else {True: ">", False: ">="}[below]  # type: ignore[assignment]
         return [f"{v} <pred:value> {x} .{unit} FILTER({sure}{x} {operator} {double(nearest)})"]
     if operator == "=":
@@ -322,14 +312,14 @@ def _quantity(compiler: Compiling, operator: Operator, literal: Quantity, v: str
     return [f"{v} <pred:value> {x} .{unit} FILTER({sure}{x} {operator} {double(number)})"]
 
 
-def _time(compiler: Compiling, operator: Operator, literal: Time, v: str) -> list[str]:
+def _time(compiler: Compiling, operator: Operator, literal: values.Time, v: str) -> list[str]:
     """Times as intervals; a year or a day that a time has to lie in is found by its index."""
     start, end = integer(literal.start), integer(literal.end)
     year, date = year_of(literal), date_of(literal)
     if operator == "=":
-        if year is not None and (literal.start, literal.end) == _bounds(Time.year(year)):
+        if year is not None and (literal.start, literal.end) == _bounds(values.Time.year(year)):
             return [f"{v} <pred:year> {integer(year)} ."]
-        if date is not None and literal.precision is Precision.DAY and 1 <= (year or 0) <= 9999:
+        if date is not None and literal.precision is values.Precision.DAY and 1 <= (year or 0) <= 9999:
             return [f'{v} <pred:date> "{date}"^^<{XSD}date> .']
     a, b = compiler.variable("a"), compiler.variable("b")
     first, last = f"{v} <pred:start> {a} .", f"{v} <pred:end> {b} ."
@@ -345,7 +335,7 @@ def _time(compiler: Compiling, operator: Operator, literal: Time, v: str) -> lis
     ]
 
 
-def _bounds(time: Time) -> tuple[int, int]:
+def _bounds(time: values.Time) -> tuple[int, int]:
     return time.start, time.end
 
 
@@ -356,9 +346,9 @@ def during_filter(relation: str, a: str, b: str, low: str, high: str) -> str:
     if relation == "may":
         return f"{a} < {high} && {b} > {low}"
     if relation == "must":
-        return f"{a} > {integer(OPEN_START)} && {a} <= {low} && {b} < {integer(UNKNOWN_END)} && {b} >= {high}"
-    no_start, no_end = f"{a} = {integer(UNKNOWN_START)}", f"{b} = {integer(UNKNOWN_END)}"
-    open_start, open_end = integer(OPEN_START), integer(OPEN_END)
+        return f"{a} > {integer(values.OPEN_START)} && {a} <= {low} && {b} < {integer(values.UNKNOWN_END)} && {b} >= {high}"
+    no_start, no_end = f"{a} = {integer(values.UNKNOWN_START)}", f"{b} = {integer(values.UNKNOWN_END)}"
+    open_start, open_end = integer(values.OPEN_START), integer(values.OPEN_END)
     latest_start = f"IF({no_start}, IF({no_end}, {open_end}, {b}), {a})"
     earliest_start = f"IF({no_start}, {open_start}, {a})"
     earliest_end = f"IF({no_end}, IF({no_start}, {open_start}, {a}), {b})"

@@ -14,17 +14,7 @@ from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKi
 from condgraph.engine.iris import VALUE
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
-from condgraph.sparql.compile.conditions import (
-    NOTHING,
-    TARGET,
-    FactTerms,
-    Group,
-    Objects,
-    Target,
-    Wanted,
-    during_filter,
-    test_patterns,
-)
+from condgraph.sparql.compile import conditions
 from condgraph.sparql.compile.solutions import entities_of, facts_of
 from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, integer, pred, string
 
@@ -61,7 +51,7 @@ class Compiler:
     they come, so that equal plans are equal texts.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: conditions.Target) -> None:
         self.target, self.iris, self.schema, self.counts = target, target.names, target.schema, target.counts
         #: Whether the client leaves out predicates of the vocabulary.
         self.client_filters = False
@@ -75,11 +65,11 @@ class Compiler:
         return f"?{prefix}{self._variables}"
 
     @staticmethod
-    def group() -> Group:
+    def group() -> conditions.Group:
         """A group without patterns."""
-        return Group()
+        return conditions.Group()
 
-    def settle(self, e: str, out: Group) -> None:
+    def settle(self, e: str, out: conditions.Group) -> None:
         """Make sure that a loose variable is an entity: statements have no names."""
         out.append(f"{e} <pred:name> {self.variable('n')} .")
 
@@ -91,25 +81,25 @@ class Compiler:
 
     # -- facts -------------------------------------------------------------------------------------
 
-    def facts(self, node: Node, out: Group, *, whole: bool = False, reached: str | None = None) -> FactTerms:
+    def facts(self, node: Node, out: conditions.Group, *, whole: bool = False, reached: str | None = None) -> conditions.FactTerms:
         """Patterns of facts. `whole` binds the statement; `reached` is the variable that the
         reached end is to have.
         """
         subject, thing = (reached, None) if reach_of(node) == "subject" else (None, reached)
-        return self.bound(node, out, Wanted(whole, subject, thing))
+        return self.bound(node, out, conditions.Wanted(whole, subject, thing))
 
-    def bound(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
+    def bound(self, node: Node, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
         """The facts, and their statement bound where it is wanted."""
         rows = self.fact_patterns(node, out, wanted)
         out.extend(rows.bind)
         rows.bind.clear()
         return rows
 
-    def fact_patterns(self, node: Node, out: Group, wanted: Wanted) -> FactTerms:
+    def fact_patterns(self, node: Node, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
         """Patterns of facts, for operators that pass on what is needed of them."""
         return _FACTS_BY_TYPE[type(node)](self, node, out, wanted)
 
-    def scan(self, node: alg.Scan, out: Group, wanted: Wanted) -> FactTerms:
+    def scan(self, node: alg.Scan, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
         """The statements of a scan."""
         subject = wanted.subject or self.variable("e")
         thing = wanted.object or self.variable("e" if node.family == "relation" else "v")
@@ -132,7 +122,7 @@ class Compiler:
                 out.append(f"{subject} {predicate} {thing} .")
             if not self._every_object_fits(node, objects):
                 out.append(self._of_sort(thing, objects))
-            rows = FactTerms(subject, predicate, thing, statement, target, objects)
+            rows = conditions.FactTerms(subject, predicate, thing, statement, target, objects)
             rows.bind.append(f"{statement} <pred:fact_h> {subject} . {statement} <pred:fact_r> {predicate} .")
             rows.bind.append(f"{statement} <pred:fact_t> {thing} .")
             if node.source is not None:
@@ -150,9 +140,9 @@ class Compiler:
         if doubtful and node.reach == "object":
             self.settle(subject, out)
             doubtful = False
-        return FactTerms(subject, predicate, thing, None, target, objects, loose=doubtful)
+        return conditions.FactTerms(subject, predicate, thing, None, target, objects, loose=doubtful)
 
-    def _objects(self, node: alg.Scan, *, fetched: bool = False) -> Objects:
+    def _objects(self, node: alg.Scan, *, fetched: bool = False) -> conditions.Objects:
         """What the objects can be: the family of the scan, or what the predicate is known to have."""
         if node.family == "relation" or node.anchor == "object" or (node.reach == "object" and not fetched):
             return "entity"
@@ -165,7 +155,7 @@ class Compiler:
                 return "entity" if relation else "value"
         return "any"
 
-    def _every_object_fits(self, node: alg.Scan, objects: Objects) -> bool:
+    def _every_object_fits(self, node: alg.Scan, objects: conditions.Objects) -> bool:
         """Whether the predicates have objects of this kind alone."""
         if objects == "any":
             return True
@@ -174,7 +164,7 @@ class Compiler:
         other = self.schema.has_attribute if objects == "entity" else self.schema.has_relation
         return not any(map(other, node.predicates))
 
-    def _of_sort(self, thing: str, objects: Objects) -> str:
+    def _of_sort(self, thing: str, objects: conditions.Objects) -> str:
         sign = "!" if objects == "entity" else ""
         return f' FILTER({sign}STRSTARTS(STR({thing}), "{self.iris.base}{VALUE}"))'
 
@@ -182,7 +172,7 @@ class Compiler:
         """Whether a triple of these predicates may be a qualifier of a statement."""
         return node.predicates is None or any(self.schema.qualifier_kinds(name) for name in node.predicates)
 
-    def _predicate(self, node: alg.Scan, out: Group) -> str:
+    def _predicate(self, node: alg.Scan, out: conditions.Group) -> str:
         if node.predicates is not None and len(node.predicates) == 1:
             return self.iris.predicate(node.predicates[0])
         p = self.variable("p")
@@ -206,7 +196,7 @@ class Compiler:
             counted = ["concept_subjects" if node.family == "relation" else "concept_attributes"]
         return not any(self.counts.get(name, 1) for name in counted)
 
-    def where(self, node: alg.Where, out: Group, wanted: Wanted) -> FactTerms:
+    def where(self, node: alg.Where, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
         """Facts whose object satisfies the test."""
         if isinstance(node.condition, alg.Among):
             thing = wanted.object or self.variable("e")
@@ -220,7 +210,7 @@ class Compiler:
             rows.objects = "entity"
             return rows
         rows = self.fact_patterns(node.facts, out, wanted)
-        out.extend(test_patterns(self, node.condition, rows.object, rows.objects, self.kinds(node.facts)))
+        out.extend(conditions.test_patterns(self, node.condition, rows.object, rows.objects, self.kinds(node.facts)))
         return rows
 
     def kinds(self, node: Node) -> Kinds | None:
@@ -234,7 +224,7 @@ class Compiler:
             found.update(self.schema.attribute_kinds(name))
         return found
 
-    def where_qualifier(self, node: alg.WhereQualifier, out: Group, wanted: Wanted) -> FactTerms:
+    def where_qualifier(self, node: alg.WhereQualifier, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
         """Facts of which some qualifier satisfies the test."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         q = self.variable("q")
@@ -245,16 +235,16 @@ class Compiler:
             return rows
         entity = any(kind is Kind.ENTITY for kind, _ in kinds)
         value = any(kind is not Kind.ENTITY for kind, _ in kinds)
-        objects: Objects = "any" if entity == value else "entity" if entity else "value"
-        out.extend(test_patterns(self, node.condition, q, objects, kinds))
+        objects: conditions.Objects = "any" if entity == value else "entity" if entity else "value"
+        out.extend(conditions.test_patterns(self, node.condition, q, objects, kinds))
         return rows
 
-    def during(self, node: alg.During, out: Group, wanted: Wanted) -> FactTerms:
+    def during(self, node: alg.During, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
         """Facts whose validity stands in the relation to an interval."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         a, b = self.variable("a"), self.variable("b")
         validity = f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} ."
-        test = during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))
+        test = conditions.during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))
         if node.relation in ("may", "must"):
             # Statements without a validity always hold.
             out.append(f"FILTER NOT EXISTS {{ {validity} FILTER(!({test})) }}")
@@ -262,7 +252,7 @@ class Compiler:
         out.append(f"{validity} FILTER({test})")
         return rows
 
-    def where_validity(self, node: alg.WhereValidity, out: Group, wanted: Wanted) -> FactTerms:
+    def where_validity(self, node: alg.WhereValidity, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
         """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time
         is both.
         """
@@ -273,10 +263,10 @@ class Compiler:
         out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
         # Bounds in the wrong order are unknown, whatever the qualifiers say.
         out.append(f"FILTER({a} != {integer(UNKNOWN_START)} || {b} != {integer(UNKNOWN_END)})")
-        out.extend(test_patterns(self, node.condition, q, "value", {(Kind.TIME, "1"): 1}))
+        out.extend(conditions.test_patterns(self, node.condition, q, "value", {(Kind.TIME, "1"): 1}))
         return rows
 
-    def other_end(self, node: alg.OtherEnd, out: Group, wanted: Wanted) -> FactTerms:
+    def other_end(self, node: alg.OtherEnd, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
         """The same statements, with the other end reached; attributes have no entity at their
         object.
         """
@@ -290,21 +280,21 @@ class Compiler:
         rows.reached = rows.subject if node.reach == "subject" else rows.object
         return rows
 
-    def entities(self, node: Node, e: str, out: Group) -> bool:
+    def entities(self, node: Node, e: str, out: conditions.Group) -> bool:
         """Patterns that bind `e` to each entity of a set, some more than once; whether `e` is still
         loose.
         """
         self._patterns += 1
         if self._patterns > MOST_PATTERNS:
-            raise UnsupportedError(TARGET, [f"a program of more than {MOST_PATTERNS} patterns"])
+            raise UnsupportedError(conditions.TARGET, [f"a program of more than {MOST_PATTERNS} patterns"])
         return _ENTITIES_BY_TYPE[type(node)](self, node, e, out)
 
-    def settled(self, node: Node, e: str, out: Group) -> None:
+    def settled(self, node: Node, e: str, out: conditions.Group) -> None:
         """`entities`, with `e` bound to an entity in any case."""
         if self.entities(node, e, out):
             self.settle(e, out)
 
-    def all_entities(self, node: alg.AllEntities, e: str, out: Group) -> bool:
+    def all_entities(self, node: alg.AllEntities, e: str, out: conditions.Group) -> bool:
         """All entities of the kinds; of one source those that are rows of it or stand in its
         statements.
         """
@@ -327,7 +317,7 @@ class Compiler:
             out.append(f"VALUES {kind} {{ {' '.join(classes)} }} {e} {TYPE} {kind} .")
         return False
 
-    def by_name(self, node: alg.ByName, e: str, out: Group) -> bool:
+    def by_name(self, node: alg.ByName, e: str, out: conditions.Group) -> bool:
         """Entities by exact name."""
         if len(node.names) == 1:
             out.append(f"{e} <pred:name> {string(node.names[0])} .")
@@ -336,28 +326,28 @@ class Compiler:
             out.append(f"VALUES {name} {{ {' '.join(map(string, node.names))} }} {e} <pred:name> {name} .")
         return False
 
-    def by_id(self, node: alg.ById, e: str, out: Group) -> bool:
+    def by_id(self, node: alg.ById, e: str, out: conditions.Group) -> bool:
         """Entities by id."""
         out.append(f"VALUES {e} {{ {' '.join(map(self.iris.entity, node.ids))} }} {e} <pred:name> {self.variable('n')} .")
         return False
 
-    def members(self, node: alg.Members, e: str, out: Group) -> bool:
+    def members(self, node: alg.Members, e: str, out: conditions.Group) -> bool:
         """Entities in any of the concepts: membership is stored closed."""
         c = self.variable("c")
         out.append(f"{e} <pred:instance_of> {c} .")
         self.entities(node.concepts, c, out)
         return False
 
-    def union(self, node: alg.Union, e: str, out: Group) -> bool:
+    def union(self, node: alg.Union, e: str, out: conditions.Group) -> bool:
         """Entities in any part."""
         branches, loose = [], False
         for part in node.parts:
-            branches.append(Group())
+            branches.append(conditions.Group())
             loose |= self.entities(part, e, branches[-1])
         out.unions.append((e, branches))
         return loose
 
-    def intersect(self, node: alg.Intersect, e: str, out: Group) -> bool:
+    def intersect(self, node: alg.Intersect, e: str, out: conditions.Group) -> bool:
         """Entities in all parts: all patterns hold.
 
         Two paths that meet in `e` have one order of joins in a store without statistics, which may go
@@ -370,33 +360,33 @@ class Compiler:
         apart = long if len(long) < len(paths) else long[1:]
         for part in node.parts:
             if self.target.dialect.selects_paths and any(part is one for one in apart):
-                inner = Group()
+                inner = conditions.Group()
                 loose &= self.entities(part, e, inner)
                 out.append(f"{{ SELECT DISTINCT {e} WHERE {{ {inner.text()} }} }}")
             else:
                 loose &= self.entities(part, e, out)
         return loose
 
-    def minus(self, node: alg.Minus, e: str, out: Group) -> bool:
+    def minus(self, node: alg.Minus, e: str, out: conditions.Group) -> bool:
         """Entities of the left that are not in the right."""
         loose = self.entities(node.left, e, out)
-        inner = Group()
+        inner = conditions.Group()
         self.entities(node.right, e, inner)
         out.minus.append(f"MINUS {{ SELECT DISTINCT {e} WHERE {{ {inner.text()} }} }}")
         return loose
 
-    def reached(self, node: alg.Reached, e: str, out: Group) -> bool:
+    def reached(self, node: alg.Reached, e: str, out: conditions.Group) -> bool:
         """The ends of the facts."""
         return self.facts(node.facts, out, reached=e).loose
 
-    def same_name(self, node: alg.SameName, e: str, out: Group) -> bool:
+    def same_name(self, node: alg.SameName, e: str, out: conditions.Group) -> bool:
         """All entities of the same names."""
         of, name = self.variable("e"), self.variable("n")
         self.entities(node.of, of, out)
         out.append(f"{of} <pred:name> {name} . {e} <pred:name> {name} .")
         return False
 
-    def neighbour(self, node: alg.Neighbour, e: str, out: Group) -> bool:
+    def neighbour(self, node: alg.Neighbour, e: str, out: conditions.Group) -> bool:
         """The rows at a distance in their source."""
         of, source, place, other = (self.variable(prefix) for prefix in ("e", "s", "n", "n"))
         self.entities(node.of, of, out)
@@ -406,13 +396,13 @@ class Compiler:
         )
         return False
 
-    def arg_extreme(self, node: alg.ArgExtreme, e: str, out: Group) -> bool:
+    def arg_extreme(self, node: alg.ArgExtreme, e: str, out: conditions.Group) -> bool:
         """The entities with the best value of a key, all ties; the most frequent type and unit
         compete.
         """
         groups = {group: n for group, n in self.schema.attribute_kinds(node.key).items() if group[0] in (Kind.QUANTITY, Kind.TIME)}
         if not groups:
-            out.append(f"{e} <pred:name> {self.variable('n')} . {NOTHING}")
+            out.append(f"{e} <pred:name> {self.variable('n')} . {conditions.NOTHING}")
             return False
         largest = node.direction == "largest"
         scan = alg.Scan(node.of, (node.key,), family="attribute")
@@ -434,7 +424,7 @@ class Compiler:
         """A query of the entities with their values of the key, the best first; None where several
         types or units may compete.
         """
-        out = Group()
+        out = conditions.Group()
         if not self._keyed(node, out):
             return None
         return f"SELECT ?e ?x WHERE {{ {out.text()} }} ORDER BY {_by(node.direction)}"
@@ -446,7 +436,7 @@ class Compiler:
         The set is gone through once; where a query joins the best value to the set, Virtuoso works
         one of them out for each row of the other.
         """
-        out = Group()
+        out = conditions.Group()
         if not self._keyed(node, out):
             return None
         out.append("?e <pred:name> ?name .")
@@ -454,7 +444,7 @@ class Compiler:
         by = f"GROUP BY ?x ORDER BY {_by(node.direction)} LIMIT 1"
         return f"SELECT ?x ({joined} AS ?tied) WHERE {{ {out.text()} }} {by}"
 
-    def _keyed(self, node: alg.ArgExtreme, out: Group) -> bool:
+    def _keyed(self, node: alg.ArgExtreme, out: conditions.Group) -> bool:
         """Patterns that bind `?e` to the entities and `?x` to what they are compared by; False
         where several types may compete.
         """
@@ -485,7 +475,7 @@ class Compiler:
         def condition(v: str) -> str:
             return f" {v} {TYPE} {pred('Time' if kind is Kind.TIME else 'Quantity')} ." if mixed else ""
 
-        inner = Group()
+        inner = conditions.Group()
         rows = self.facts(scan, inner)
         if rows.loose:
             self.settle(rows.reached, inner)
@@ -496,7 +486,7 @@ class Compiler:
         text = f"SELECT ({'MAX' if largest else 'MIN'}({of}) AS {best}) WHERE {{ {inner.text()} }}"
         return (best, text), condition
 
-    def _contest(self, node: alg.ArgExtreme, scan: alg.Scan, largest: bool, e: str, out: Group) -> bool:
+    def _contest(self, node: alg.ArgExtreme, scan: alg.Scan, largest: bool, e: str, out: conditions.Group) -> bool:
         """Several types and units: a sub-select finds the most frequent (ties: times, no unit,
         units by name), the next the best of it.
 
@@ -516,7 +506,7 @@ class Compiler:
 
         winner, best = self.variable("g"), self.variable("best")
         count = self.variable("times")
-        inner = Group()
+        inner = conditions.Group()
         rows = self.facts(scan, inner, whole=True)
         group, key = self.variable("g"), self.variable("x")
         inner.append(grouped(rows.object, group, key))
@@ -524,7 +514,7 @@ class Compiler:
             f"SELECT ({group} AS {winner}) (COUNT(DISTINCT {rows.statement}) AS {count}) WHERE {{ {inner.text()} }} "
             f"GROUP BY {group} ORDER BY DESC({count}) {group} LIMIT 1"
         )
-        inner = Group([f"{{ {most} }}"])
+        inner = conditions.Group([f"{{ {most} }}"])
         rows = self.facts(scan, inner)
         if rows.loose:
             self.settle(rows.reached, inner)
@@ -550,7 +540,7 @@ def _by(direction: alg.Direction) -> str:
 
 
 #: What becomes of each set; `None` where the client works it out (`plan.SUPPORT`).
-ENTITIES: Final[EntityTable[Compiler, [str, Group], bool]] = {
+ENTITIES: Final[EntityTable[Compiler, [str, conditions.Group], bool]] = {
     "AllEntities": Compiler.all_entities,
     "ById": Compiler.by_id,
     "ByName": Compiler.by_name,
@@ -568,7 +558,7 @@ ENTITIES: Final[EntityTable[Compiler, [str, Group], bool]] = {
 _ENTITIES_BY_TYPE: Final = by_type(ENTITIES) | {alg.EntitiesOf: entities_of}
 
 #: What becomes of each operator; `None` where the client works it out (`plan.SUPPORT`).
-FACTS: Final[FactTable[Compiler, [Group, Wanted], FactTerms]] = {
+FACTS: Final[FactTable[Compiler, [conditions.Group, conditions.Wanted], conditions.FactTerms]] = {
     "Scan": Compiler.scan,
     "Where": Compiler.where,
     "WhereQualifier": Compiler.where_qualifier,

@@ -14,18 +14,8 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from condgraph.engine import errors
 from condgraph.engine.bounds import check_bounds
-from condgraph.engine.errors import (
-    AmbiguousNameError,
-    CondgraphError,
-    OptionError,
-    ParseError,
-    ReadOnlyError,
-    UnknownNameError,
-    UnsupportedError,
-    nearest,
-    numbered,
-)
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.iris import PRED, PREFIXES, RDF, RDFS, VALUE, XSD, value_named
 from condgraph.engine.pieces import mapped, watched
@@ -113,12 +103,12 @@ class Predicates:
             return self.names.predicate(found[0])
         if found:
             exact = ", ".join(self.names.predicate(name) for name in found)
-            raise AmbiguousNameError(
+            raise errors.AmbiguousNameError(
                 f"<{written}> can be any of {len(found)} predicates", candidates=found, span=span, hint=f"write {exact}"
             )
         name = written.replace("_", " ")
         if on_unknown == "error":
-            raise UnknownNameError("predicate", name, candidates=nearest(name, self.known), span=span)
+            raise errors.UnknownNameError("predicate", name, candidates=errors.nearest(name, self.known), span=span)
         return self.names.predicate(name)
 
     def has(self, written: str) -> bool:
@@ -170,8 +160,8 @@ def _iri(iri: str, span: tuple[int, int], predicates: Predicates | None, on_unkn
     if iri.startswith(PRED) and not predicates.has(iri):
         term = iri.removeprefix(PRED)
         if term not in TERMS:
-            raise UnknownNameError(
-                "term of the vocabulary", iri, candidates=[PRED + one for one in nearest(term, TERMS)], span=span
+            raise errors.UnknownNameError(
+                "term of the vocabulary", iri, candidates=[PRED + one for one in errors.nearest(term, TERMS)], span=span
             )
         return None
     if not predicates.has(iri) and (_ABSOLUTE(iri) or not iri):
@@ -179,18 +169,18 @@ def _iri(iri: str, span: tuple[int, int], predicates: Predicates | None, on_unkn
     return predicates.iri(iri, span, on_unknown=on_unknown)
 
 
-def not_well_formed(error: SyntaxError, text: str, translated: Translated | None = None) -> ParseError:
+def not_well_formed(error: SyntaxError, text: str, translated: Translated | None = None) -> errors.ParseError:
     """A parser's error as one that says where in the text a query is not well formed."""
     message = str(error.msg or error)
     wrong = mistake(text, (*PREFIXES, "xsd"))
     if wrong is not None:
         line, column = text.count("\n", 0, wrong.begin) + 1, wrong.begin - (text.rfind("\n", 0, wrong.begin) + 1) + 1
-        return ParseError(
+        return errors.ParseError(
             f"the query is not well formed at line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end)
         )
     found = _AT(message)
     if found is None:
-        return ParseError(f"the query is not well formed: {message}")
+        return errors.ParseError(f"the query is not well formed: {message}")
     parsed = text if translated is None else translated.text
     at = _offset(parsed, int(found[1]), int(found[2]))
     if translated is not None:
@@ -208,7 +198,7 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
         expected = "what stands here cannot stand here"
     at = max(at, 0)
     line, column = text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
-    return ParseError(f"the query is not well formed at line {line}, column {column}: {expected}", span=(at, max(end, at)))
+    return errors.ParseError(f"the query is not well formed at line {line}, column {column}: {expected}", span=(at, max(end, at)))
 
 
 def _at_the_end(text: str, expected: str) -> tuple[int, int, str]:
@@ -405,7 +395,9 @@ def run(
     `AmbiguousNameError`.
     """
     if dialect not in DIALECTS:
-        raise OptionError(f"dialect is 'standard' or 'kqapro', not {dialect!r}", candidates=nearest(dialect, DIALECTS))
+        raise errors.OptionError(
+            f"dialect is 'standard' or 'kqapro', not {dialect!r}", candidates=errors.nearest(dialect, DIALECTS)
+        )
     check_bounds(None, limit, what="rows to give")
     _refuse(text, federated=federated)
     kqapro = dialect == "kqapro"
@@ -415,7 +407,7 @@ def run(
     if kqapro:
         try:
             translated = translate(text, predicates_of(schema, names), on_unknown=on_unknown)
-        except CondgraphError:
+        except errors.CondgraphError:
             _check(text, names.base, translate(text, None))  # mistakes of syntax are reported first
             raise
         standard, warnings = translated.text, list(translated.warnings)
@@ -425,7 +417,7 @@ def run(
         found = runs(standard)
     except SyntaxError as error:
         raise not_well_formed(error, text, translated) from None
-    except ParseError as error:
+    except errors.ParseError as error:
         if known is not None and kqapro:
             _check(text, names.base, translated)
         raise _placed(error, text, standard) from None
@@ -440,15 +432,17 @@ def run(
         return Table(columns, mapped(lambda row: tuple(map(plain, row)), rows), standard, None, warnings)
     read, left_out = meanings(rows, columns, Meaning(runs, names, list_length, values, known))
     if left_out:
-        warnings.append(f"{numbered(left_out, 'row is', 'rows are')} about the layout (membership, for example) and left out")
+        warnings.append(
+            f"{errors.numbered(left_out, 'row is', 'rows are')} about the layout (membership, for example) and left out"
+        )
     return Table(columns, read, standard, None, warnings)
 
 
-def _placed(error: ParseError, text: str, sent: str) -> ParseError:
+def _placed(error: errors.ParseError, text: str, sent: str) -> errors.ParseError:
     """The error of a query that was parsed elsewhere, with the position in the text as it was written."""
     before = len(sent) - len(text)
     span = None if error.span is None else (min(max(0, error.span[0] - before), len(text)), min(error.span[1], len(text)))
-    return ParseError(f"the query is not well formed: {error.message}", span=span)
+    return errors.ParseError(f"the query is not well formed: {error.message}", span=span)
 
 
 def _refuse(text: str, *, federated: bool) -> None:
@@ -456,12 +450,12 @@ def _refuse(text: str, *, federated: bool) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ParseError("half a surrogate pair is no text", span=(error.start, error.start + 1)) from None
+        raise errors.ParseError("half a surrogate pair is no text", span=(error.start, error.start + 1)) from None
     about = survey(text)
     if about.form == "update":
-        raise ReadOnlyError("the text is an update; a graph is changed by loading")
+        raise errors.ReadOnlyError("the text is an update; a graph is changed by loading")
     if about.service and not federated:
-        raise UnsupportedError("the embedded store", ["SERVICE: queries of other endpoints"])
+        raise errors.UnsupportedError("the embedded store", ["SERVICE: queries of other endpoints"])
 
 
 def _rows(found: Any) -> tuple[tuple[str, ...], Iterator[Any]]:

@@ -32,16 +32,7 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol
 
-from condgraph.engine.errors import (
-    CondgraphError,
-    DeadlineError,
-    InterruptedQueryError,
-    OptionError,
-    ParseError,
-    StoreError,
-    UnknownNameError,
-    UnsupportedError,
-)
+from condgraph.engine import errors
 from condgraph.sparql.text.scan import mistake, occurring
 from condgraph.sparql.workers.worker import ForkServer, Wait, Worker, frame, oxigraph_command
 
@@ -227,7 +218,7 @@ class AsyncResults(_Conversation, AsyncIterator[bytes]):
 LONG_SHARE: Final = 0.3
 
 
-class BusyError(InterruptedQueryError):
+class BusyError(errors.InterruptedQueryError):
     """Too many queries wait already."""
 
     code = "busy"
@@ -297,7 +288,7 @@ class Scheduler:
             self._reset_after_fork()
         with self._lock:
             if self._closed:
-                raise StoreError("the worker processes were closed")
+                raise errors.StoreError("the worker processes were closed")
             if not long and self._free and not self._waiting:
                 worker = self._idle_worker()
                 if worker is not None:
@@ -410,7 +401,7 @@ class Scheduler:
             worker = self._new_worker()
             if self._opens:
                 self._wait_until_open(worker)
-        except (OSError, StoreError) as error:
+        except (OSError, errors.StoreError) as error:
             with self._lock:
                 self._starting -= 1
                 promises = [*self._waiting, *self._long_waiting]
@@ -418,7 +409,7 @@ class Scheduler:
                 self._long_waiting.clear()
             for promise in promises:
                 if promise.set_running_or_notify_cancel():
-                    promise.set_exception(StoreError(f"no worker process can be started: {error}"))
+                    promise.set_exception(errors.StoreError(f"no worker process can be started: {error}"))
             return
         with self._lock:
             self._starting -= 1
@@ -459,7 +450,7 @@ class Scheduler:
         except EOFError:
             code = worker.exit_code()
             worker.close()
-            raise StoreError(f"the process that opens the graph ended with code {code}") from None
+            raise errors.StoreError(f"the process that opens the graph ended with code {code}") from None
 
     def _discard(self, worker: Worker) -> None:
         self._all.discard(worker)
@@ -495,7 +486,7 @@ class Scheduler:
             self._idle.clear()
         for promise in promises:
             if promise.set_running_or_notify_cancel():
-                promise.set_exception(StoreError("the worker processes were closed"))
+                promise.set_exception(errors.StoreError("the worker processes were closed"))
         self._starts.end()
         for forks in self._servers:
             forks.close()
@@ -590,9 +581,9 @@ class WorkerPool:
         opens: bool = False,
     ) -> None:
         if workers < 1 or (long is not None and long < 0):
-            raise OptionError("a pool has at least one worker")
+            raise errors.OptionError("a pool has at least one worker")
         if memory and memory < LEAST_MEMORY:
-            raise OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
+            raise errors.OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
         # Where no long queries may run, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
         self._scheduler = Scheduler(
@@ -687,7 +678,7 @@ class WorkerPool:
         if not come:
             if self._scheduler.opening():
                 raise BusyError("the graph is still being opened", hint="try again later")
-            raise DeadlineError(f"the query did not get to run to its end in {timeout:g} s, there are too many")
+            raise errors.DeadlineError(f"the query did not get to run to its end in {timeout:g} s, there are too many")
         return place.result()
 
     def _ask(
@@ -698,7 +689,7 @@ class WorkerPool:
         sent = worker.send(request)
         while not sent:
             if not (yield Wait(worker, until, writing=True)):
-                raise DeadlineError(f"the query did not end in {timeout:g} s")
+                raise errors.DeadlineError(f"the query did not end in {timeout:g} s")
             sent = worker.send()
         quantum = None if worker.long else self._quantum
         # Time that a busy machine gives to others does not count.
@@ -709,7 +700,7 @@ class WorkerPool:
             come = yield Wait(worker, soon)
             now = time.monotonic()
             if until is not None and now >= until:
-                raise DeadlineError(f"the query did not end in {timeout:g} s")
+                raise errors.DeadlineError(f"the query did not end in {timeout:g} s")
             if not come:
                 if quantum is None:
                     if worker.long:
@@ -750,11 +741,11 @@ class WorkerPool:
                     raise _WorkerError(json.loads(data))
 
 
-class UnwritableError(UnsupportedError):
+class UnwritableError(errors.UnsupportedError):
     """A format cannot hold the results."""
 
 
-class UnopenedError(StoreError):
+class UnopenedError(errors.StoreError):
     """The folder of a store could not be opened: a load may have replaced its generation."""
 
 
@@ -769,41 +760,41 @@ class _WorkerError(Exception):
 _PLACE: Final = re.compile(r"error at (\d+):(\d+): ")
 
 
-def _error(kind: str, message: str, request: bytes, memory: int, prefixes: Collection[str]) -> CondgraphError:
+def _error(kind: str, message: str, request: bytes, memory: int, prefixes: Collection[str]) -> errors.CondgraphError:
     if kind == "syntax":
         found = _PLACE.match(message)
         if found is None:
-            return ParseError(message)
+            return errors.ParseError(message)
         text: str = json.loads(request[4:])["query"]
         lines = text.split("\n")
         wrong = mistake(text, prefixes)
         if wrong is not None:
             line, column = text.count("\n", 0, wrong.begin) + 1, wrong.begin - (text.rfind("\n", 0, wrong.begin) + 1) + 1
-            return ParseError(f"line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end))
+            return errors.ParseError(f"line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end))
         line, column = int(found[1]), int(found[2])
         start = min(len(text), sum(len(one) + 1 for one in lines[: line - 1]) + column - 1)
         # Of what the parser expected there, classes of letters help nobody.
         expected = message[found.end() :].partition(", ['")[0]
-        return ParseError(f"line {line}, column {column}: {expected}", span=(start, min(len(text), start + 1)))
+        return errors.ParseError(f"line {line}, column {column}: {expected}", span=(start, min(len(text), start + 1)))
     if kind == "unopened":
         return UnopenedError(f"the query failed: {message}")
     if kind == "missing":
-        return UnknownNameError("graph", message)
+        return errors.UnknownNameError("graph", message)
     unknown = re.search(r"custom function (<[^>]*>) is not supported", message)
     if unknown is not None:
-        return UnsupportedError("the store", [f"the function {unknown[1]}"])
+        return errors.UnsupportedError("the store", [f"the function {unknown[1]}"])
     if kind == "version":
         return UnwritableError("RDF 1.1", [message], hint="add ;version=1.2 to the media type in Accept")
     if kind == "unwritable":
         return UnwritableError("RDF/XML", [message], hint="ask for Turtle or N-Triples")
     if kind == "memory":
-        return InterruptedQueryError(f"the query needs more than {memory >> 20} MiB of memory")
-    return StoreError(f"the query failed: {message}")
+        return errors.InterruptedQueryError(f"the query needs more than {memory >> 20} MiB of memory")
+    return errors.StoreError(f"the query failed: {message}")
 
 
-def _crash(code: int | None, memory: int) -> CondgraphError:
+def _crash(code: int | None, memory: int) -> errors.CondgraphError:
     if code == -signal.SIGABRT:
-        return InterruptedQueryError(f"the query needs more than {memory >> 20} MiB of memory")
+        return errors.InterruptedQueryError(f"the query needs more than {memory >> 20} MiB of memory")
     if code == -signal.SIGSEGV:
-        return InterruptedQueryError("the query is nested too deeply")
-    return InterruptedQueryError(f"the process that ran the query ended with code {code}")
+        return errors.InterruptedQueryError("the query is nested too deeply")
+    return errors.InterruptedQueryError(f"the process that ran the query ended with code {code}")

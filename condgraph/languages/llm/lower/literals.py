@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 from typing import Literal as Literal_
 
+from condgraph.engine import values
 from condgraph.engine.algebra import Compare, Condition, Constants, Direction, Equals, Operator
 from condgraph.engine.errors import UnknownNameError, nearest
 from condgraph.engine.reading.numbers import CODES
@@ -19,19 +20,6 @@ from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.reading.words import KNOWN_UNITS
 from condgraph.engine.schema import Kinds
 from condgraph.engine.units import conversions, fold_unit
-from condgraph.engine.values import (
-    NO_UNIT,
-    Kind,
-    Number,
-    Precision,
-    Quantity,
-    Time,
-    Value,
-    collapse,
-    format_number,
-    parse_number,
-    parse_quantity,
-)
 from condgraph.languages.literals import formed_literal
 from condgraph.languages.llm.syntax.tree import Literal
 from condgraph.languages.parameters import Given
@@ -89,7 +77,7 @@ class Typed:
     certain: bool = False
 
 
-def read_quantities(text: str, *, european: bool = False, money: bool = False) -> list[Quantity]:
+def read_quantities(text: str, *, european: bool = False, money: bool = False) -> list[values.Quantity]:
     """What a literal can be as a number with its unit, the likeliest first; empty where it is none.
 
     `european`: the column has a comma before decimals; `money`: it is one of amounts of money.
@@ -97,23 +85,23 @@ def read_quantities(text: str, *, european: bool = False, money: bool = False) -
     >>> [str(one) for one in read_quantities("25k")], [str(one) for one in read_quantities("25M")]
     (['25000'], ['25 M', '25000000'])
     """
-    text = collapse(text)
+    text = values.collapse(text)
     result = _as_cell(text, european)
     lettered = _LETTERED.fullmatch(text) if len(text) <= LONGEST else None
     if lettered is not None:
         letter = lettered["letter"] or lettered["short"]
         if letter not in _SMALL or money:
             result.extend(
-                Quantity(_scaled(item.number, _LETTERS[letter.casefold()]))
+                values.Quantity(_scaled(item.number, _LETTERS[letter.casefold()]))
                 for item in _as_cell(lettered["number"], european)
-                if item.unit == NO_UNIT
+                if item.unit == values.NO_UNIT
             )
     if not result and (value := _as_written(text)) is not None:
         result.append(value)
     return result
 
 
-def read_quantity(text: str) -> Quantity | None:
+def read_quantity(text: str) -> values.Quantity | None:
     """A number with its unit (a word, a currency, a percent sign), of no column; None where it is
     none.
 
@@ -121,24 +109,24 @@ def read_quantity(text: str) -> Quantity | None:
     ('1500000 $', '3', '425 kg', None)
     """
     result = read_quantities(text)
-    return next((item for item in result if item.unit == NO_UNIT), result[0] if result else None)
+    return next((item for item in result if item.unit == values.NO_UNIT), result[0] if result else None)
 
 
-def _as_cell(text: str, european: bool) -> list[Quantity]:
+def _as_cell(text: str, european: bool) -> list[values.Quantity]:
     """A literal as the cell of its text would be read."""
     order = _EUROPEAN if european else _ENGLISH
     result = [reading for reading in readings(text) if reading.family == "number" and reading.tag in order]
     best = min(result, key=lambda reading: order.index(reading.tag), default=None)
-    return [best.value] if best is not None and isinstance(best.value, Quantity) else []
+    return [best.value] if best is not None and isinstance(best.value, values.Quantity) else []
 
 
-def _as_written(text: str) -> Quantity | None:
+def _as_written(text: str) -> values.Quantity | None:
     """A number with whatever follows it as its unit."""
     match = _NUMBER.fullmatch(text)
     if match is None or (match["unit"] and (match["money"] or len(match["unit"]) > _LONGEST_UNIT or match["unit"][0] in "-–/:,([")):
         return None
     try:
-        number = parse_number(match["digits"].replace(",", ""))
+        number = values.parse_number(match["digits"].replace(",", ""))
         if match["scale"]:
             number = _scaled(number, _SCALES[match["scale"].casefold()])
     except ValueError:
@@ -146,11 +134,11 @@ def _as_written(text: str) -> Quantity | None:
         return None
     if (match["sign"] or "+") in "-−":
         number = -number
-    return Quantity(number, match["money"] or match["unit"] or NO_UNIT)
+    return values.Quantity(number, match["money"] or match["unit"] or values.NO_UNIT)
 
 
-def _scaled(number: Number, power: int) -> Number:
-    return parse_number(format_number(Decimal(f"{format_number(number)}e{power}")))
+def _scaled(number: values.Number, power: int) -> values.Number:
+    return values.parse_number(values.format_number(Decimal(f"{values.format_number(number)}e{power}")))
 
 
 def is_currency(unit: str) -> bool:
@@ -158,14 +146,14 @@ def is_currency(unit: str) -> bool:
     return unit.endswith("$") or unit in "€£¥₹₩₽₺₪₫₱฿₴₦" or unit in CODES.split("|") or _folded(unit) in ("$", "€", "£", "¥")
 
 
-def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool = False) -> list[Quantity]:
+def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool = False) -> list[values.Quantity]:
     """A literal as quantities in the units of a column (`units`: how many values have each).
 
     A bare number is taken in the unit that most values have. A unit is left out, with a remark,
     where values have none. Where the units do not compare, nothing is given and `typed.refused`
     names both.
     """
-    worded = {unit: count for unit, count in units.items() if unit != NO_UNIT}
+    worded = {unit: count for unit, count in units.items() if unit != values.NO_UNIT}
     if not european and (own := _as_the_values(text, units)) is not None:
         return _everywhere([own], worded)
     read = read_quantities(text, european=european, money=bool(worded) and all(map(is_currency, worded)))
@@ -178,32 +166,32 @@ def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool =
     for one in read:
         same = [unit for unit in worded if fold_unit(unit) == fold_unit(one.unit)]
         if same:
-            return _everywhere([Quantity(one.number, unit) for unit in same], worded)
+            return _everywhere([values.Quantity(one.number, unit) for unit in same], worded)
     for one in read:
-        if one.unit != NO_UNIT and (converted := conversions(one, list(worded))):
+        if one.unit != values.NO_UNIT and (converted := conversions(one, list(worded))):
             typed.converted = True
             return converted
-    bare = next((item for item in read if item.unit == NO_UNIT), None)
+    bare = next((item for item in read if item.unit == values.NO_UNIT), None)
     if bare is not None:
         unit = max(worded, key=lambda item: (worded[item], item))
         more = "" if len(worded) == 1 else f", the unit of most of {len(units)}"
-        typed.remarks.append(f"{text!r} is read as {Quantity(bare.number, unit)}{more}")
-        return _everywhere([Quantity(bare.number, unit)], worded)
+        typed.remarks.append(f"{text!r} is read as {values.Quantity(bare.number, unit)}{more}")
+        return _everywhere([values.Quantity(bare.number, unit)], worded)
     one = read[0]
     same = [unit for unit in worded if _folded(unit) == _folded(one.unit)]
     if same:
         typed.remarks.append(f"{one.unit!r} of {text!r} is taken for {' and '.join(map(repr, same))}, which the values have")
-        return _everywhere([Quantity(one.number, unit) for unit in same], worded)
-    if NO_UNIT in units:
+        return _everywhere([values.Quantity(one.number, unit) for unit in same], worded)
+    if values.NO_UNIT in units:
         typed.remarks.append(f"the unit {one.unit!r} of {text!r} is left out: the values it is compared with have none")
-        return [Quantity(one.number)]
+        return [values.Quantity(one.number)]
     shown = " and ".join(map(repr, sorted(worded, key=lambda unit: (-worded[unit], unit))[:3]))
     typed.refused = f"{text!r} is in {one.unit!r}, and the values are in {shown}"
     typed.certain = is_currency(one.unit) or one.unit == "%" or fold_unit(one.unit) in _KNOWN
     return []
 
 
-def _everywhere(found: list[Quantity], units: Iterable[str]) -> list[Quantity]:
+def _everywhere(found: list[values.Quantity], units: Iterable[str]) -> list[values.Quantity]:
     """A literal in the units that it has, and the same in all others of the column that compare with
     them: 300 cm are 3 m, whichever of them is written.
     """
@@ -211,18 +199,18 @@ def _everywhere(found: list[Quantity], units: Iterable[str]) -> list[Quantity]:
     return [*found, *conversions(found[0], others)] if others else found
 
 
-def _as_the_values(text: str, units: dict[str, int]) -> Quantity | None:
+def _as_the_values(text: str, units: dict[str, int]) -> values.Quantity | None:
     """A literal that is written as values are: "3 thousand tonnes" of thousand tonnes. Where more values
     have no unit, "3 million" may be one of theirs.
     """
     with suppress(ValueError):
-        result = parse_quantity(text)
-        if result.unit != NO_UNIT and units.get(result.unit, 0) > units.get(NO_UNIT, 0):
+        result = values.parse_quantity(text)
+        if result.unit != values.NO_UNIT and units.get(result.unit, 0) > units.get(values.NO_UNIT, 0):
             return result
     return None
 
 
-def _note_negative(text: str, one: Quantity, typed: Typed) -> None:
+def _note_negative(text: str, one: values.Quantity, typed: Typed) -> None:
     if text.strip().startswith("("):
         typed.remarks.append(f"{text!r} is read as {one}")
 
@@ -287,10 +275,10 @@ def literal_tests(operator: Operator, text: str, kinds: Kinds, *, european: bool
     """
     result = Typed()
     types = {kind for kind, _ in kinds}
-    if Kind.TIME in types:
+    if values.Kind.TIME in types:
         result.conditions.extend(Compare(operator, time) for time in read_times(text))
-    if Kind.QUANTITY in types:
-        units = {unit: count for (kind, unit), count in kinds.items() if kind is Kind.QUANTITY}
+    if values.Kind.QUANTITY in types:
+        units = {unit: count for (kind, unit), count in kinds.items() if kind is values.Kind.QUANTITY}
         clock = read_clock(text)
         numbers = in_units(text, units, result, european=european) if clock is None else in_clock(clock, units)
         result.conditions.extend(Compare(operator, number) for number in numbers)
@@ -306,7 +294,7 @@ def inner_conditions(text: str) -> tuple[tuple[Operator, str], ...]:
     >>> inner_conditions("=> 5"), inner_conditions("between 2 and 5"), inner_conditions("5")
     ((('>=', '5'),), (('>=', '2'), ('<=', '5')), ())
     """
-    text = collapse(text)
+    text = values.collapse(text)
     between = _BETWEEN.fullmatch(text)
     if between is not None:
         return (">=", between[1]), ("<=", between[2])
@@ -315,12 +303,12 @@ def inner_conditions(text: str) -> tuple[tuple[Operator, str], ...]:
     return () if match is None or operator is None else ((operator, match[3]),)
 
 
-def in_clock(clock: dict[str, Number], units: dict[str, int]) -> list[Quantity]:
+def in_clock(clock: dict[str, values.Number], units: dict[str, int]) -> list[values.Quantity]:
     """A duration or a time of day in those units of a column that it can have."""
-    return [Quantity(clock[unit], unit) for unit in units if unit in clock]
+    return [values.Quantity(clock[unit], unit) for unit in units if unit in clock]
 
 
-def leading_number(text: str) -> Number | None:
+def leading_number(text: str) -> values.Number | None:
     """The number a text begins with, but for a sign or a mark: "1,200 (estimate)" is 1200; None
     where it begins otherwise.
     """
@@ -328,35 +316,35 @@ def leading_number(text: str) -> Number | None:
     return None if match is None else _number(match[1])
 
 
-def inner_number(text: str) -> Quantity | None:
+def inner_number(text: str) -> values.Quantity | None:
     """The only number in a text: "Round 7" is 7; None where there are none or several."""
     result = _INNER.findall(text)
     number = _number(result[0]) if len(result) == 1 else None
-    return None if number is None else Quantity(number)
+    return None if number is None else values.Quantity(number)
 
 
-def _number(text: str) -> Number | None:
+def _number(text: str) -> values.Number | None:
     """A number with commas between thousands; None where it has more digits than a number may have."""
     with suppress(ValueError):
-        return parse_number(text.replace(",", "").replace("−", "-").lstrip("+"))
+        return values.parse_number(text.replace(",", "").replace("−", "-").lstrip("+"))
     return None
 
 
-def read_clock(text: str) -> dict[str, Number] | None:
+def read_clock(text: str) -> dict[str, values.Number] | None:
     """A duration in seconds and a time of day in seconds since midnight, by unit: 4:27, 1:02:03.5,
     7:30 PM; None for others.
     """
     match = _CLOCK.fullmatch(text.strip())
     if match is None:
-        read = [reading.value for reading in readings(collapse(text)) if reading.family == "clock"]
-        return {value.unit: value.number for value in read if isinstance(value, Quantity)} or None
+        read = [reading.value for reading in readings(values.collapse(text)) if reading.family == "clock"]
+        return {value.unit: value.number for value in read if isinstance(value, values.Quantity)} or None
     first, second, third, part, half = match.groups()
     whole = int(first) * 60 + int(second)
     if third:
         whole = whole * 60 + int(third)
-    clock: dict[str, Number] = {}
+    clock: dict[str, values.Number] = {}
     if not half:
-        clock[SECOND] = parse_number(f"{whole}{part or ''}")
+        clock[SECOND] = values.parse_number(f"{whole}{part or ''}")
     hour = int(first)
     if half:
         hour = hour % 12 + (12 if half in "pP" else 0)
@@ -365,27 +353,27 @@ def read_clock(text: str) -> dict[str, Number] | None:
     return clock
 
 
-def read_times(text: str) -> list[Time]:
+def read_times(text: str) -> list[values.Time]:
     """A literal as times: ISO forms, months in words, decades, ranges of years; both readings of
     3/5/2010.
 
     >>> [str(time) for time in read_times("March 8, 2003")], [str(time) for time in read_times("1999-2003")]
     (['2003-03-08'], ['1999/2003'])
     """
-    text = collapse(text)
+    text = values.collapse(text)
     ranged = _RANGE.fullmatch(text)
     if ranged is not None:
         last = ranged[1][: -len(ranged[2])] + ranged[2] if len(ranged[2]) < 4 else ranged[2]
         # 2004-05 may be a month; only a column says so, and its cells are found by their text.
         if int(ranged[1]) < int(last):
-            return [Time.span(Time.year(int(ranged[1])), Time.year(int(last)))]
+            return [values.Time.span(values.Time.year(int(ranged[1])), values.Time.year(int(last)))]
     # An interval needs whole years on both sides: 2006/7 and 11/25/2013 are none.
     if "/" not in text or _ISO_SPAN(text):
         with suppress(ValueError):
-            return [Time.parse(text)]
+            return [values.Time.parse(text)]
     decade = _DECADE.fullmatch(text)
     if decade is not None:
-        return [Time.span(Time.year(int(decade[1])), Time.year(int(decade[1]) + 9))]
+        return [values.Time.span(values.Time.year(int(decade[1])), values.Time.year(int(decade[1]) + 9))]
     for pattern in _DATES:
         match = pattern.fullmatch(text)
         if match is not None:
@@ -393,25 +381,25 @@ def read_times(text: str) -> list[Time]:
             month = int(parts["m"]) if parts.get("m") else _MONTHS[parts["month"][:3].casefold()]
             with suppress(ValueError):
                 year = int(parts["year"])
-                return [Time.day(year, month, int(parts["day"])) if parts.get("day") else Time.month(year, month)]
+                return [values.Time.day(year, month, int(parts["day"])) if parts.get("day") else values.Time.month(year, month)]
             return []
     slashed = _SLASHED.fullmatch(text)
-    times: list[Time] = []
+    times: list[values.Time] = []
     if slashed is not None:
         for first, second in ((1, 3), (3, 1)):
             with suppress(ValueError):
-                time = Time.day(int(slashed[4]), int(slashed[second]), int(slashed[first]))
+                time = values.Time.day(int(slashed[4]), int(slashed[second]), int(slashed[first]))
                 if time not in times:
                     times.append(time)
     as_cell = (reading.value for reading in readings(text) if reading.family == "time" and reading.tag not in UNSURE)
-    return times or list(dict.fromkeys(time for time in as_cell if isinstance(time, Time)))
+    return times or list(dict.fromkeys(time for time in as_cell if isinstance(time, values.Time)))
 
 
-def exactly(value: Value) -> Condition:
+def exactly(value: values.Value) -> Condition:
     """A test for a value that a cell was found to have: the same interval, where `=` would also
     take what lies within it.
     """
-    if isinstance(value, Time) and value.precision is Precision.SPAN:
+    if isinstance(value, values.Time) and value.precision is values.Precision.SPAN:
         return Equals(Constants((value,)))
     return Compare("=", value)
 
@@ -501,7 +489,7 @@ def superlative(word: str, kinds: Kinds) -> tuple[Literal_["mode", "extreme"], D
         return "extreme", "largest"
     if folded in _SMALLEST:
         return "extreme", "smallest"
-    directions = _LATER if any(kind is Kind.TIME for kind, _ in kinds) else _AGE
+    directions = _LATER if any(kind is values.Kind.TIME for kind, _ in kinds) else _AGE
     return ("extreme", directions[folded]) if folded in directions else None
 
 

@@ -21,17 +21,9 @@ from condgraph.engine.schema import Schema
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.languages.llm.binding import bind
 from condgraph.languages.llm.functions import FUNCTIONS
+from condgraph.languages.llm.lower import native
 from condgraph.languages.llm.lower.context import NUMBERS, TEXTS, Context, Lowering, Result, as_values
 from condgraph.languages.llm.lower.joins import joined_rows
-from condgraph.languages.llm.lower.native import (
-    apply,
-    asks_truth,
-    comparison,
-    complain_of_outputs,
-    literal_value,
-    lower_foreign,
-    nth,
-)
 from condgraph.languages.llm.lower.search import lower_search
 from condgraph.languages.llm.lower.tables import on_table
 from condgraph.languages.llm.syntax import tree as syntax
@@ -104,7 +96,7 @@ class ProgramLowering(Lowering):
         self.asked = Asked(self.context.question, f"Query{query.label}", query.step, self.context.target_type or "")
         result = self.evaluate(query.expression)
         if result.literal is not None:
-            result = result.of(alg.Constants((literal_value(result.literal.text),)), led=(collapse(result.literal.text),))
+            result = result.of(alg.Constants((native.literal_value(result.literal.text),)), led=(collapse(result.literal.text),))
         self.results[position] = result
         self.steps.append((f"Query{query.label}", result.node))
         if self.context.remarks:
@@ -123,18 +115,18 @@ class ProgramLowering(Lowering):
             if isinstance(bound, syntax.Search):
                 return lower_search(self, bound)
             if not isinstance(bound, syntax.Application):
-                return lower_foreign(self, bound)
-            complain_of_outputs(self, bound)
+                return native.lower_foreign(self, bound)
+            native.complain_of_outputs(self, bound)
             return self._applied(bound)
         if isinstance(expression, syntax.Comparison):
             left, right = self.evaluate(expression.left), self.evaluate(expression.right)
-            return comparison(self, left, right, expression.op, bare=True)
+            return native.comparison(self, left, right, expression.op, bare=True)
         if isinstance(expression, syntax.Item):
-            return nth(self, self.evaluate(expression.of), expression.index)
+            return native.nth(self, self.evaluate(expression.of), expression.index)
         if isinstance(expression, syntax.Items):
             return self._applied(syntax.Application("set_union", expression.items, {}, expression.span))
         if isinstance(expression, syntax.Not):
-            return Result(apply("not", [self.truth(expression.of)]), kinds=TEXTS)
+            return Result(native.apply("not", [self.truth(expression.of)]), kinds=TEXTS)
         if isinstance(expression, syntax.Ternary):
             return self._applied(
                 syntax.Application("if", (expression.condition, expression.then, expression.otherwise), {}, expression.span)
@@ -143,12 +135,14 @@ class ProgramLowering(Lowering):
 
     def _infix(self, expression: syntax.Infix) -> Result:
         if expression.op in ("and", "or"):
-            return Result(apply(_INFIX[expression.op], [self.truth(expression.left), self.truth(expression.right)]), kinds=TEXTS)
+            return Result(
+                native.apply(_INFIX[expression.op], [self.truth(expression.left), self.truth(expression.right)]), kinds=TEXTS
+            )
         left, right = self.as_bag(self.evaluate(expression.left)), self.as_bag(self.evaluate(expression.right))
         if expression.op == "in":
-            return Result(apply("is_in", [left, right]), kinds=TEXTS)
+            return Result(native.apply("is_in", [left, right]), kinds=TEXTS)
         signed = {"absolute": "false"} if expression.op == "-" else {}
-        return Result(apply(_INFIX[expression.op], [left, right], **signed), kinds=NUMBERS)
+        return Result(native.apply(_INFIX[expression.op], [left, right], **signed), kinds=NUMBERS)
 
     def _applied(self, call: syntax.Application) -> Result:
         """The operator of a call of a native function."""
@@ -161,7 +155,7 @@ class ProgramLowering(Lowering):
         """See `Lowering`."""
         if isinstance(expression, syntax.Comparison):
             sides = [self.as_bag(self.evaluate(side)) for side in (expression.left, expression.right)]
-            return apply("relation", sides, operator=expression.op)
+            return native.apply("relation", sides, operator=expression.op)
         result = self.evaluate(expression)
         if isinstance(result.node, alg.Scalar):
             return result.node
@@ -172,7 +166,7 @@ class ProgramLowering(Lowering):
     def as_bag(self, result: Result) -> alg.Values:
         """See `Lowering`."""
         if result.literal is not None:
-            return alg.Constants((literal_value(result.literal.text),))
+            return alg.Constants((native.literal_value(result.literal.text),))
         if isinstance(result.node, alg.Entities):
             return as_values(self.shown(result) if result.table is not None else self.column_values(result, ""))
         return as_values(result)
@@ -276,9 +270,9 @@ class ProgramLowering(Lowering):
         plan: alg.Node = result.node
         if plan is self.descending:
             self.context.warn("an answer has its own order, which is ascending; order_by gives a table in the order asked for")
-        if isinstance(plan, alg.Entities) and asks_truth(self.context.target_type):
+        if isinstance(plan, alg.Entities) and native.asks_truth(self.context.target_type):
             self.context.warn("the target type asks for yes or no: whether there is anything")
-            plan = apply("exists", [alg.Names(plan)])
+            plan = native.apply("exists", [alg.Names(plan)])
         elif isinstance(plan, alg.Entities) and result.empty and self.shown_column(result) == result.column:
             # By the column that they have no value of there would be nothing to see.
             self.context.warn("the answer is table rows; it shows the column that tells most of them")
