@@ -292,7 +292,7 @@ class CypherStore(ABC):
 
     def statements_of(self, plan: Node) -> Compiled:
         """The query for the statements that a table is made of, which the client groups."""
-        return compile_plan(plan, self.name, self.schema, layout=self.layout, grouped=False)
+        return compile_plan(plan, self.name, self.schema, layout=self._layout_for([plan]), grouped=False)
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
@@ -306,9 +306,9 @@ class CypherStore(ABC):
         one. With `concepts` also the memberships that they are an end of.
         """
         of, scans = around_of(ids, names, values=values)
-        layout = self.layout
         kinds = {kind for key in self.schema.qualifiers for kind, _ in self.schema.qualifier_kinds(key)}
         parts = named_of(of, scans, qualified=Kind.ENTITY in kinds)
+        layout = self._layout_for([of])
         compiler = PlanCompiler(self.name, self.schema, [of, *scans, *parts], layout)
         branches: list[list[str]] = []
         for number, scan in enumerate(scans):
@@ -324,8 +324,8 @@ class CypherStore(ABC):
             )
         if concepts:
             branches += layout.memberships_of(compiler, compiler.set_of(of), most)
-        text = compiler.whole(branches, ("unit", "row"))
-        return self.steady(lambda: restore(self.connection.read(text, compiler.parameters), self.known_sources, layout))
+        compiled = Compiled(compiler.whole(branches, ("unit", "row")), compiler.parameters, "witness", layout=layout)
+        return self.steady(lambda: restore(self.run(compiled), self.known_sources, layout))
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives: one query; `known` has the ids of

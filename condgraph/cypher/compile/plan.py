@@ -693,7 +693,8 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: La
                 if layout.parallel and raw == text_of(thing):
                     # The text of a property: in process it is kept where the value prints otherwise.
                     raw = None
-            qualifiers = tuple((q["name"], value_of(q) if q["ref"] is None else Ref(ident(q["ref"]))) for q in row["q"])
+            pairs = layout.qualifiers_in(row["q"])
+            qualifiers = tuple((name, Ref(ident(value)) if isinstance(value, dict) else value) for name, value in pairs)
             statement = Statement(ident(row["s"]), layout.predicate_of(row["p"]), thing, qualifiers, raw=raw)
             if layout.parallel and row["v"] is None:
                 if (equal := replace(statement, qualifiers=tuple(sorted(qualifiers, key=repr)))) in alike:

@@ -738,6 +738,10 @@ class Layout(ABC):
         """A statement with all that is kept of it, as `cypher.compile.plan.restore` takes it."""
         self._lacks("evidence")
 
+    def qualifiers_in(self, sent: Sequence[Any]) -> list[tuple[str, Any]]:
+        """The qualifiers that a statement was sent with, each a name and a value, or what there is to say of an entity."""
+        return [(q["name"], value_of(q) if q["ref"] is None else q["ref"]) for q in sent]
+
     def memberships(self, writing: Writing, concepts: str, members: str) -> list[list[str]]:
         """Queries of the memberships, as they were stated, that put a list of entities under a list
         of concepts, and of the subclasses between.

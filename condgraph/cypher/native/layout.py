@@ -393,11 +393,7 @@ class NativeLayout(Layout):
 
     def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
         """With its ends and qualifiers; its one source."""
-        q = writing.name("q")
-        qualifiers = "[]"
-        if family != "attribute":
-            (clause,) = self.qualifiers(f, o, family, q)
-            qualifiers = f"COLLECT {{ {clause} RETURN {q} }}"
+        qualifiers = "[]" if family == "attribute" else self.qualifying.sent(f)
         value = f"CASE WHEN {self.is_entity(o)} THEN null ELSE {o} END"
         thing = f"CASE WHEN {self.is_entity(o)} THEN {self.described(o)} END"
         if family == "relation":
@@ -412,6 +408,9 @@ class NativeLayout(Layout):
             f"{{s: {self.described(s)}, p: {self.type(f)}, id: {ident}, o: {thing}, v: {value}, "
             f"sources: ['{SOURCE}'], rows: [0], q: {qualifiers}}}"
         )
+
+    def qualifiers_in(self, sent: Sequence[Any]) -> list[tuple[str, Any]]:
+        return self.qualifying.read(sent)
 
     def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str]:
         """They have no nodes, and are spelled out."""

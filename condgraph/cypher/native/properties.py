@@ -14,9 +14,9 @@ from condgraph.cypher.layout.base import Bound, Cell, Direct, Field, Match, Want
 from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import foreign, node_of, within_labels
 from condgraph.cypher.native.mapping import Mapping, Property, RelationshipType
-from condgraph.cypher.native.values import INFINITE, each, elements, fields, is_list, number_text
+from condgraph.cypher.native.values import INFINITE, each, elements, fields, is_list, number_text, sent, values_in
 from condgraph.engine.facts import END_TIME, START_TIME
-from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Time
+from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Time, Value
 
 # -- Properties as cells -----------------------------------------------------------------------------
 # Tests ask the property as it is wherever the sample says its type, so that an index of the server
@@ -326,6 +326,19 @@ class Qualifiers:
         held = each(f"{f}[{k}[0]]", together(self._readings))
         result = f"COLLECT {{ WITH {f}, {k} WHERE {f}[{k}[0]] IS NOT NULL UNWIND {held} AS {y} RETURN DISTINCT {y} }}"
         return f"UNWIND {keys} AS {k} UNWIND {result} AS {x} WITH *, {cell} AS {q}"
+
+    def sent(self, f: str) -> str:
+        """An expression for all qualifiers of a statement as `read` takes them: of each its name, the place of its reading and
+        what `values.sent` gives. The server plans it far sooner than their fields.
+        """
+        if "qualifiers" not in self.parameters:
+            return "[]"
+        keys = f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN coalesce($qualifiers[type({f})], []) ELSE [] END"
+        return f"[k IN {keys} WHERE {f}[k[0]] IS NOT NULL | head([v IN [{f}[k[0]]] | k[1..] + {sent('v')}])]"
+
+    def read(self, cells: Sequence[list[Any]]) -> list[tuple[str, Value]]:
+        """The qualifiers that `sent` gave, by name; of a list one for each of its values."""
+        return [(name, value) for name, place, *held in cells for value, _ in values_in(held, self._readings[place])]
 
     def times(self, f: str) -> tuple[str, str]:
         """From when and until when a statement says that it holds, in seconds: each is null where it is not said."""

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.cypher.answer import Neo4jAnswer
-from condgraph.cypher.compile.plan import compile_plan
+from condgraph.cypher.compile.plan import compile_plan, lowered
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import KINDS, TARGET, value_of
 from condgraph.cypher.layout.schema import quote
@@ -494,9 +494,11 @@ class NativeStore(CypherStore):
         return layout if result is None else layout.with_found(result)
 
     def _layout_of(self, plan: Node) -> NativeLayout:
-        """Queries of rows are long: names are looked up before them, and nodes described after, as for follow-up queries."""
-        rows = any(isinstance(node, alg.Solutions) for node in postorder(plan))
-        return self._layout_for([plan]) if rows else self.layout  # type: ignore[return-value]
+        """Queries of rows, and of the statements that the client works on, are long: names are looked up before them, and nodes
+        described after, as for follow-up queries.
+        """
+        long = id(plan) in lowered(plan) or any(isinstance(node, alg.Solutions) for node in postorder(plan))
+        return self._layout_for([plan]) if long else self.layout  # type: ignore[return-value]
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:
         """The rows of a compiled query, which are maps, lists and plain values. Of names that were looked up, nodes are described
