@@ -142,6 +142,7 @@ def there(server: Any, here: Graph) -> Iterator[RemoteGraph]:
     found.close()
 
 
+@pytest.mark.slow
 def test_the_same_replies_give_the_same_outcome(
     there: RemoteGraph, expected: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

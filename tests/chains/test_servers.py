@@ -22,7 +22,7 @@ from condgraph.engine.values import Quantity, Time
 from tests.chains.test_chains import JUDGE, ROWS, Toy
 from tests.chains.tokenizers_made import made
 from tests.support.chain_sequences import sequences
-from tests.support.lanes import by_lane
+from tests.support.lanes import by_lane, sample
 from tests.support.odd_names import NAMES, items
 from tests.support.stores import marked, opener_of
 
@@ -84,7 +84,7 @@ def _said(walk: Walk) -> set[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["Film 3", "Drama", "Film 1", "A", "A -> B", "o'Neil \\u0060 `{$x}", *ODD])
+@pytest.mark.parametrize("name", sample(["Film 3", "Drama", "A -> B", "A", "o'Neil \\u0060 `{$x}", "Film 1", *ODD], 2))
 def test_the_same_may_follow_as_in_process(here: Graph, there: Any, name: str) -> None:
     place = place_of(there)
     assert isinstance(place, StorePlace)
@@ -166,6 +166,7 @@ def test_a_question_is_reasoned_about(here: Graph, there: Any) -> None:
         there.chain(["nobody at all"], made("byte BPE"))
 
 
+@pytest.mark.slow
 def test_neighbours_are_bounded(there: Any) -> None:
     """One entity with more than the bound, and two that have more together: both are said."""
     store = there._store_of(None)

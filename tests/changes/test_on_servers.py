@@ -131,6 +131,7 @@ def ended(remote: Any, allowed: int, act: Callable[[], object]) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["taken back", "gone on with"])
 def test_ended_at_every_step(remote: Any, how: str) -> None:
     def replace() -> None:

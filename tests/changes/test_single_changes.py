@@ -67,6 +67,7 @@ def test_random_changes_in_a_folder_that_is_killed(tmp_path: Any, seed: int) -> 
     assert done["killed"]
 
 
+@pytest.mark.slow
 def test_random_changes_on_a_server_whose_writer_is_killed(store: tuple[str, dict[str, str]]) -> None:
     place, options = store
     done = run(place, options, seed=5, acts=by_lane(5, 500, 500), kills=by_lane(0.4, 0.04, 0.04), within=0.3)
@@ -134,6 +135,7 @@ def of_survey(counted: dict[str, Any]) -> dict[str, Any]:
     return {"counts": counted["counts"], "sources": counted["sources"], "kinds": kinds, "predicates": predicates, "ends": ends}
 
 
+@pytest.mark.slow
 def test_a_change_of_a_part_is_one_of_the_whole_graph(store: tuple[str, dict[str, str]]) -> None:
     """Also what the graph states of itself, and without pulling it."""
     place, options = store

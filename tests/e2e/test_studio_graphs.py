@@ -49,6 +49,7 @@ def test_the_oracles_graph(browser: Any, oracle: Path, tmp_path: Path) -> None:
         axe(page, "a large schema")
 
 
+@pytest.mark.slow
 def test_a_database_of_others(browser: Any, emptied_neo4j_uri: str, data: Path) -> None:
     """Answers, evidence, tree, entity and schema; nothing is written."""
     with database(emptied_neo4j_uri, "movies") as driver:

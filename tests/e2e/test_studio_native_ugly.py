@@ -112,6 +112,7 @@ def test_answers_evidence_links_and_exports(browser: Any, served: str, tmp_path:
         until(page, f"document.querySelector('.summary')?.innerText.startsWith('{len(NAMES)} answers')")
 
 
+@pytest.mark.slow
 def test_what_is_completed_runs(browser: Any, served: str) -> None:
     client = Client(served)
     with studio(browser, served) as page:
@@ -136,6 +137,7 @@ def test_what_is_completed_runs(browser: Any, served: str) -> None:
         assert page.evaluate(COMPLETING, ["logic", "?x : knows(<a, |", "", True]) is None
 
 
+@pytest.mark.slow
 def test_labels_are_concepts_of_the_api(served: str) -> None:
     client = Client(served)
     for name in sample(("back\\u0060tick", "a, b", "L" * 10_000), 2):

@@ -154,6 +154,7 @@ def test_charts_leave_out_nothing_in_silence(browser: Any, ugly: str) -> None:
         assert page.locator("[data-tab=chart]").count() == 0
 
 
+@pytest.mark.slow
 def test_what_is_drawn_has_the_colours_of_the_page(browser: Any, ugly: str) -> None:
     """A chart or a picture that stands when the colours change is drawn again, of the same choice."""
     with studio(browser, ugly, color_scheme="light") as page:
@@ -190,6 +191,7 @@ def test_a_link_to_a_graph_that_is_gone_is_not_asked_of_another(browser: Any, ug
         assert "no such scratch graph" in page.inner_text(".messages")
 
 
+@pytest.mark.slow
 def test_names_that_an_address_has_no_room_for(browser: Any, tmp_path: Any) -> None:
     name = "\U0001f642" * 10_000
     with condgraph.open(tmp_path / "store") as graph:

@@ -69,6 +69,7 @@ def test_the_database_itself_answers(emptied_neo4j_uri: str) -> None:
             assert process.poll() is None
 
 
+@pytest.mark.slow
 def test_what_is_too_large_for_a_replica_is_asked_live(emptied_neo4j_uri: str) -> None:
     with database(emptied_neo4j_uri, "movies"), command("-d", emptied_neo4j_uri, "--replica-size", "10") as (url, process):
         assert "Cloud Atlas" in str(asked(url, TITLES)[0])

@@ -347,6 +347,7 @@ def test_who_reads_slowly_is_ended(large: Path) -> None:
             sock.close()
 
 
+@pytest.mark.slow
 @pytest.mark.service
 def test_who_reads_steadily_gets_everything(large: Path) -> None:
     backend = OxigraphBackend(large, default=GRAPH, workers=2)
@@ -424,6 +425,7 @@ class Slow(threading.Thread):
 RATIO, NOTHING = 10.0, 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.service
 def test_64_slow_clients_beside_16_good_ones(large: Path) -> None:
     backend = OxigraphBackend(large, default=GRAPH, workers=4)

@@ -54,6 +54,7 @@ def parts(url: str, seconds: float = 0.0) -> Iterator[bytes]:
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.service
 def test_a_graph_ends_whatever_the_deadline_of_queries_is(large: Path) -> None:
     with running(OxigraphBackend(large, default=GRAPH), Limits(timeout=0.5, rows=10)) as (url, server):
@@ -96,6 +97,7 @@ def test_a_graph_goes_with_its_client(large: Path) -> None:
         assert ask(url, query="ASK {}").status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.service
 def test_clients_of_http_1_0_get_no_more_than_is_kept(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("condgraph.endpoint.app.MOST_HELD", 8 << 20)

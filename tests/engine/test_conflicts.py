@@ -224,7 +224,9 @@ def test_answers_of_servers_name_the_other_side(stored: Any) -> None:
     assert not stored.query(programs[0]).warnings
 
 
-@pytest.mark.parametrize("prefer", ["latest", {"p": ["b", "a"]}, {"p": "earliest"}], ids=str)
+@pytest.mark.parametrize(
+    "prefer", ["latest", *(pytest.param(one, marks=pytest.mark.slow) for one in ({"p": ["b", "a"]}, {"p": "earliest"}))], ids=str
+)
 def test_preferences_resolve_conflicts_of_servers(stored: Any, prefer: Any) -> None:
     local = condgraph.Graph()
     for graph in (local, stored):

@@ -194,7 +194,7 @@ def world_of(size: int) -> list[Any]:
     return [Statement("hub", "p", Ref(f"spoke {number}")) for number in range(size)]
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", marked("oxigraph", nightly=("virtuoso", "fuseki")))
 def test_rdf_stores(small: Graph, store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server = request.getfixturevalue(f"{store}_server")
     for name, graph, asked in (
@@ -257,7 +257,7 @@ def form_of(program: str) -> str:
 
 @pytest.mark.data
 @pytest.mark.skipif(not WHOLE, reason="CONDGRAPH_ALL=whole is not set, which tests what takes an hour")
-@pytest.mark.parametrize("store", marked("neo4j", "virtuoso", "oxigraph"))
+@pytest.mark.parametrize("store", marked("neo4j", "oxigraph", nightly=("virtuoso",)))
 def test_movies(store: str, request: pytest.FixtureRequest, data: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Five programs of MetaQA of each form at most, 367 of 90 forms, and one of those that Virtuoso lost rows of."""
     here = shared_graph(tmp_path_factory, data / "metaqa" / "kb.txt", name="films")

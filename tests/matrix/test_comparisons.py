@@ -21,7 +21,7 @@ TIMES = ("1999", "1999-06", "1999-06-15", "-43", "0", "9999")
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
 
-@pytest.fixture(params=["duckdb", *marked("neo4j", "virtuoso", "oxigraph")])
+@pytest.fixture(params=["duckdb", *marked("neo4j", "oxigraph", nightly=("virtuoso",))])
 def there(request: pytest.FixtureRequest) -> Any:
     """An empty graph on a store."""
     with empty_graph(request, "comparisons") as graph:

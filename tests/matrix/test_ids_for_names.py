@@ -26,7 +26,7 @@ ITEMS: list[Any] = [
 ]
 
 
-@pytest.fixture(params=["duckdb", *marked("neo4j", "virtuoso", "oxigraph")])
+@pytest.fixture(params=["duckdb", *marked("neo4j", "oxigraph", nightly=("virtuoso",))])
 def there(request: pytest.FixtureRequest) -> Any:
     """An empty graph on a store."""
     with empty_graph(request, "ids for names") as graph:

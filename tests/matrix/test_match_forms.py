@@ -148,6 +148,7 @@ def test_values_on_servers(remote: Neo4jGraph | SparqlGraph) -> None:
         assert found.report.queries == 1
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("neo4j")
 def test_values_among_candidates_of_an_index(neo4j_uri: str) -> None:
     remote, local = condgraph.open(neo4j_uri, graph="near"), people()

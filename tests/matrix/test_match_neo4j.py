@@ -70,7 +70,7 @@ def sure(warnings: list[str]) -> list[str]:
     return [one for one in warnings if " there is one: " not in one and not one.startswith("nor is there one")]
 
 
-@pytest.mark.parametrize("batch", range(by_lane(4, 8, 8)))
+@pytest.mark.parametrize("batch", range(by_lane(2, 8, 8)))
 def test_random_graphs(remote: Neo4jGraph, batch: int) -> None:
     for seed in range(batch * GRAPHS // 8, (batch + 1) * GRAPHS // 8):
         dice = random.Random(seed)
@@ -106,6 +106,7 @@ def test_induced_with_and_without_direction(remote: Neo4jGraph, directed: bool) 
             assert shown(there) == shown(here), f"seed {seed}: {pattern} {asked}\n{there.cypher}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(by_lane(1, 2, 2)))
 def test_candidates_of_the_index_are_enough_where_it_finds_all(remote: Neo4jGraph, batch: int) -> None:
     """Of so few names the index finds every one, so that approximate answers are the exact ones, by
@@ -132,6 +133,7 @@ def test_candidates_of_the_index_are_enough_where_it_finds_all(remote: Neo4jGrap
         again.close()
 
 
+@pytest.mark.slow
 def test_names_that_need_quoting(remote: Neo4jGraph) -> None:
     odd = "odd `name` \\u0060) DETACH DELETE n //"
     local = condgraph.open()
@@ -267,6 +269,7 @@ def test_an_index_of_an_earlier_state_says_so(remote: Neo4jGraph, towns: Graph) 
     towns.add([Entity("y", "Ypres"), Statement("y", "near", Ref("t1"))])
 
 
+@pytest.mark.slow
 def test_vectors_of_two_encoders_are_never_compared(remote: Neo4jGraph, towns: Graph) -> None:
     remote.index(Hashed())
 

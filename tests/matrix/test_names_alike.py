@@ -18,7 +18,7 @@ FUNCTIONS = ("least", "most", "unique", "min", "max", "first", "last")
 BAGS = ("value<=9", "relation='r'")
 
 
-@pytest.fixture(params=["duckdb", *marked("neo4j", "virtuoso", "oxigraph")])
+@pytest.fixture(params=["duckdb", *marked("neo4j", "oxigraph", nightly=("virtuoso",))])
 def there(request: pytest.FixtureRequest) -> Any:
     """An empty graph on a store."""
     with empty_graph(request, "names alike") as graph:

@@ -184,6 +184,7 @@ def test_a_taken_over_load_writes_nothing_more(neo4j_uri: str) -> None:
     remote.store.delete()
 
 
+@pytest.mark.slow
 def test_many_clients(neo4j_uri: str) -> None:
     local = small_world()
     remote = condgraph.open(neo4j_uri, graph="clients")

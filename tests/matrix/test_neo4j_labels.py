@@ -80,6 +80,7 @@ def test_labels_follow_every_change(remote: Neo4jGraph) -> None:
     assert not remote.store.connection.read("MATCH (n:queen) RETURN n", {})
 
 
+@pytest.mark.slow
 def test_labels_are_given_and_taken_later(neo4j_uri: str, remote: Neo4jGraph) -> None:
     local = world()
     with condgraph.open(neo4j_uri, graph="labels", labels=False) as plain:

@@ -261,10 +261,10 @@ def test_movies(neo4j_uri: str, data: Path, tmp_path: Path) -> None:
     for hops in (1, 2, 3):
         found = json.loads((data / "trustuqa_programs" / f"metaqa_{hops}hop.json").read_text("utf-8")).values()
         inside = [one for one in found if _literals(one) <= known]
-        chosen += inside[:: max(1, len(inside) // 15)]
+        chosen += inside[:: max(1, len(inside) // by_lane(6, 15, 15))]
     with Pair(neo4j_uri, "movies") as pair:
         pair.here.load(tmp_path / "kb.txt", name="films")
-        equal(pair.loaded(), chosen, 40)
+        equal(pair.loaded(), chosen, by_lane(15, 40, 40))
 
 
 def _literals(text: str) -> set[str]:

@@ -40,6 +40,7 @@ def test_on_request(graph: Neo4jGraph, neo4j_uri: str) -> None:
     assert plans(neo4j_uri) >= planned
 
 
+@pytest.mark.slow
 def test_in_the_background(graph: Neo4jGraph, neo4j_uri: str) -> None:
     with condgraph.open(neo4j_uri, graph=GRAPH, warm=True) as opened:
         assert isinstance(opened, Neo4jGraph)

@@ -26,7 +26,7 @@ from tests.support.stores import marked
 
 #: Cases in one test: so many graphs at a time, so that a failure shows more than one difference.
 AT_ONCE = 4
-STORES = marked("virtuoso", "oxigraph", nightly=("fuseki",))
+STORES = marked("oxigraph", nightly=("virtuoso", "fuseki"))
 NUMBERS = [range(first, min(first + AT_ONCE, GRAPHS)) for first in range(0, GRAPHS, AT_ONCE)]
 
 

@@ -21,7 +21,7 @@ from tests.support.odd_names import SCRIPT, items, odd_names
 from tests.support.stores import marked
 from tests.support.world import world
 
-STORES = marked("neo4j", "virtuoso", "oxigraph")
+STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 Opened = Callable[..., RemoteGraph]
 
 

@@ -92,6 +92,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield graph
 
 
+@pytest.mark.slow
 def test_patterns_on_servers(remote: Any) -> None:
     compared = 0
     seeds = asked_of(remote, range(by_lane(2, 10, 100)), 2)

@@ -101,12 +101,12 @@ def _shown(graph: Graph, text: str, time: str | None) -> Any:
 
 
 def test_random_programs_at_random_times(pair: Pair) -> None:
-    _check(pair, by_lane(40, 2_000, 10_000))
+    _check(pair, by_lane(15, 2_000, 10_000))
 
 
 @pytest.mark.xdist_group("postgres")
 def test_random_programs_on_postgres(postgres_pair: Pair) -> None:
-    _check(postgres_pair, by_lane(40, 1_000, 5_000))
+    _check(postgres_pair, by_lane(15, 1_000, 5_000))
     assert postgres_pair[1].query("FindAll() Relate(owns, forward) Count()", at="1984-05-03").texts == ["4"]
 
 

@@ -63,6 +63,7 @@ def long_items() -> list[Item]:
     ]
 
 
+@pytest.mark.slow
 def test_long_and_odd_texts_work(remote: Neo4jGraph) -> None:
     local = condgraph.open()
     local.add(long_items(), source="s" * 1_500)

@@ -226,6 +226,7 @@ def test_ugly_databases_are_pulled_whole(ugly: tuple[str, neo4j.Driver, dict[str
     assert content(driver) == before
 
 
+@pytest.mark.slow
 def test_indexes_and_counts_are_read_without_a_scan(emptied_neo4j_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty times as many nodes cost no more: what the server touches is what is sampled."""
     asked: list[tuple[str, dict[str, Any]]] = []

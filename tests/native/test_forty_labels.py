@@ -115,6 +115,7 @@ _PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 def test_it_is_what_it_is_in_process(pair: tuple[Graph, NativeGraph], asked: list[str], request: pytest.FixtureRequest) -> None:
     lts = request.node.callspec.params["pair"] == "lts"
     found = Comparison(*pair).ask_all(_PROGRAMS[:: by_lane(6, 2, 1)] if lts else _PROGRAMS[1 :: by_lane(6, 6, 1)], evidence=True)
@@ -123,6 +124,7 @@ def test_it_is_what_it_is_in_process(pair: tuple[Graph, NativeGraph], asked: lis
     assert max(map(len, asked)) < LONGEST
 
 
+@pytest.mark.slow
 def test_texts_are_looked_for_by_one_query(pair: tuple[Graph, NativeGraph], asked: list[str]) -> None:
     """Those that an index has, those that have none, and what is read from lists and numbers."""
     names = pair[1].store.names()
@@ -136,6 +138,7 @@ def test_texts_are_looked_for_by_one_query(pair: tuple[Graph, NativeGraph], aske
     assert max(map(len, asked)) < LONGEST
 
 
+@pytest.mark.slow
 def test_it_is_opened_by_few_texts(pair: tuple[Graph, NativeGraph], asked: list[str]) -> None:
     """A text for each label would be planned for each label."""
     look(pair[1].store.connection, typed)

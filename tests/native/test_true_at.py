@@ -75,6 +75,7 @@ def test_a_database_without_times(driver: tuple[str, Any]) -> None:
         assert any("no statement of the graph has a time" in one for one in answer.warnings)
 
 
+@pytest.mark.slow
 def test_ends_that_are_excluded(driver: tuple[str, Any], tmp_path: Path) -> None:
     place, server = driver
     with server.session() as session:
