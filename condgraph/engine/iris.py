@@ -113,7 +113,7 @@ def value_name(value: values.Value) -> str:
     """The name of a value node after `VALUE`: the value itself, so that its IRI suffices to read it; the
     hash of a long one.
 
-    >>> value_name(Quantity(1.5, "metre")), value_name("a b"), value_name(Time.year(1970))
+    >>> value_name(values.Quantity(1.5, "metre")), value_name("a b"), value_name(values.Time.year(1970))
     ('q/1.5/metre', 's/a_b', 't/0/31536000/1')
     """
     if isinstance(value, FormedText):
@@ -132,7 +132,7 @@ def value_name(value: values.Value) -> str:
 def value_named(name: str) -> values.Value | None:
     """The value of a node from its name; None for a name that is a hash.
 
-    >>> value_named("q/1.5/metre"), value_named("t/0/31536000/1") == Time.year(1970), value_named("h/00")
+    >>> value_named("q/1.5/metre"), value_named("t/0/31536000/1") == values.Time.year(1970), value_named("h/00")
     (Quantity(number=1.5, unit='metre'), True, None)
     """
     if name.startswith("s/"):
