@@ -28,6 +28,7 @@ from tests.support import commands
 from tests.support.cases import Case, Difference, case, differences
 from tests.support.differential import Comparison
 from tests.support.lanes import by_lane
+from tests.support.postgres import postgres
 
 STORES = 3
 
@@ -89,17 +90,20 @@ def compared(given: Case, whole: Graph, parts: list[Graph]) -> Iterator[Differen
 
 
 @contextmanager
-def on_servers(request: pytest.FixtureRequest, parts: list[Graph]) -> Iterator[list[Graph]]:
-    """The parts in a folder, a Neo4j database and a DuckDB file."""
+def on_servers(server: str, place: Path, parts: list[Graph], number: int) -> Iterator[list[Graph]]:
+    """The parts in a folder, on a server, and in a DuckDB file; by the number, which of them is where."""
+    order = random.Random(number).sample(range(STORES), STORES)
+    parts[order[0]].export(place / "part.jsonl")
     with ExitStack() as stack:
-        folder, neo4j = parts[0], stack.enter_context(condgraph.open(request.getfixturevalue("neo4j_uri"), graph="several"))
-        place = request.getfixturevalue("tmp_path_factory").mktemp("several")
-        duckdb = stack.enter_context(condgraph.open(f"duckdb:///{place}/part.duckdb", graph="several"))
-        neo4j.store.delete()
-        neo4j.push(parts[1])
-        duckdb.push(parts[2])
-        yield [folder, neo4j, duckdb]
-        neo4j.store.delete()
+        places = [place / "folder", f"duckdb:///{place}/part.duckdb", server]
+        folder, file, remote = (stack.enter_context(condgraph.open(one, graph="several")) for one in places)
+        folder.load(place / "part.jsonl")
+        remote.store.delete()
+        remote.push(parts[order[1]])
+        file.push(parts[order[2]])
+        found = dict(zip(order, (folder, remote, file), strict=True))
+        yield [found[number] for number in range(STORES)]
+        remote.store.delete()
 
 
 @pytest.mark.parametrize("number", range(by_lane(2, 110, 110)))
@@ -147,11 +151,28 @@ def test_programs_of_the_oracle(oracle: Path, tmp_path: Path) -> None:
 @pytest.mark.service
 @pytest.mark.xdist_group("neo4j")
 @pytest.mark.parametrize("number", range(by_lane(1, 4, 28)))
-def test_graphs_on_servers(request: pytest.FixtureRequest, number: int) -> None:
+def test_graphs_beside_neo4j(neo4j_uri: str, tmp_path: Path, number: int) -> None:
+    check_on_servers(neo4j_uri, tmp_path, number)
+
+
+@pytest.fixture(scope="module")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with postgres(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@pytest.mark.service
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.parametrize("number", range(by_lane(3, 18, 110)))
+def test_graphs_beside_postgres(postgres_server: str, tmp_path: Path, number: int) -> None:
+    check_on_servers(postgres_server, tmp_path, number)
+
+
+def check_on_servers(server: str, place: Path, number: int) -> None:
     given = case(number)
     given = replace(given, asked=given.asked[:: by_lane(4, 2, 1)])
     whole, parts = cut(given.local, number)
-    with on_servers(request, parts) as there:
+    with on_servers(server, place, parts, number) as there:
         found = list(compared(given, whole, there))
     assert not found, report(found)
 
