@@ -14,6 +14,7 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.cypher.layout.schema import CONSTRAINTS, INDEXES
+from condgraph.cypher.load import bulk
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Quantity, Time
@@ -129,6 +130,15 @@ def test_rows_and_files_are_made_of_the_same_values() -> None:
             if expected["kind"] != "entity":
                 kept = {name: value for name, value in expected.items() if value is not None}
                 assert kept == value_properties(value_of(kept))
+
+
+def test_what_is_made_of_texts_again_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_CHUNK", 3)
+    everything().export(tmp_path / "once", to="neo4j-import")
+    monkeypatch.setattr(bulk, "_KEPT", 0)
+    everything().export(tmp_path / "again", to="neo4j-import")
+    once, again = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("once", "again"))
+    assert once == again
 
 
 def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:

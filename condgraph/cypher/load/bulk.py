@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 #: else.
 SEPARATOR: Final = "\x1f"
 #: Statements whose columns are made together.
-_CHUNK: Final = 250_000
+_CHUNK: Final = 100_000
+#: Texts of which is kept what was made of them.
+_KEPT: Final = 100_000
 
 Ints = NDArray[Any]
 Columns = dict[str, Any]
@@ -217,6 +219,9 @@ class _Made:
     def take(self, numbers: Ints) -> pa.Array:
         import pyarrow as pa
 
+        if len(self._made) > _KEPT:
+            self._made.clear()
+            self._known[:] = False
         wanted = np.unique(numbers[numbers >= 0])
         for number in wanted[~self._known[wanted]].tolist():
             result = self._make(self._pool[number].as_py())
