@@ -37,7 +37,7 @@ def counted(graphs: list[Any]) -> list[str]:
         return noted
 
     for graph in graphs:
-        client = getattr(graph.store, "connection", None) or graph.store.endpoint
+        client = next(filter(None, (getattr(graph.store, name, None) for name in ("connection", "endpoint", "engine"))))
         for name in ("read", "ask", "query"):
             if hasattr(client, name):
                 setattr(client, name, noting(getattr(client, name)))

@@ -337,13 +337,24 @@ class _Expected:
         for start in before or ["?"]:
             pairs = [(start, end) if scan.anchor == "subject" else (end, start) for end in ends]
             self.missing += [MissingStatement(subject, self.name, thing) for subject, thing in pairs]
+        # Where the predicate leads to others, or from others, these may be what is missing.
+        to = _led_to(node.facts)
+        for of, anchor, before_it in ((scan.of, "subject", to), (to, "object", scan.of)):
+            other: alg.End = "object" if anchor == "subject" else "subject"
+            lead = alg.Reached(Scan(of, (self.name,), anchor, other, "relation"))  # type: ignore[arg-type]
+            if of is not None and before_it is not None and self._size(lead):
+                self._upstream(before_it, lead)
 
     def _ends(self, facts: Facts) -> list[str]:
         """The names of the entities that statements are asked to lead to."""
-        for one in _chain(facts):
-            if isinstance(one, alg.Where) and isinstance(one.condition, alg.Among):
-                return self._names(one.condition.entities)
-        return ["?"]
+        to = _led_to(facts)
+        return ["?"] if to is None else self._names(to)
+
+
+def _led_to(facts: Facts) -> Entities | None:
+    """The entities that statements are asked to lead to."""
+    among = (one.condition for one in _chain(facts) if isinstance(one, alg.Where) and isinstance(one.condition, alg.Among))
+    return next((one.entities for one in among), None)
 
 
 def _chain(facts: Facts) -> list[Facts]:

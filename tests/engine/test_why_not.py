@@ -146,6 +146,8 @@ MISSING = [
     ("FindAll() FilterConcept(country) SelectAmong(height, largest)", "Nepal", "Nepal | height | ?"),
     ("Find(India) Relate(capital, forward) QFilterYear(since, 1800, <) QueryName()", "New Delhi", "India | capital | New Delhi"),
     ("Find(Nepal) Find(New Delhi) QueryRelation()", "capital", "Nepal | capital | New Delhi"),
+    ("Find(India) Find(Nepal) Relate(capital, forward) QueryRelation()", "capital", "Nepal | capital | New Delhi"),
+    ("Find(Kathmandu) Relate(station, forward) Find(Kathmandu) QueryRelation()", "capital", "Kathmandu | station | Nepal"),
 ]  # fmt: skip
 
 
