@@ -22,6 +22,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.loaders.table import seen
+from condgraph.loaders.table.text import TextTable
 from condgraph.samples import SAMPLES
 from condgraph.spilling import SpillingBuilder, memory_bound
 from tests.snapshot.test_killed import kill_before
@@ -153,6 +154,8 @@ def test_keys_of_rows(seed: int, tmp_path: Path, spilling_often: list[int], monk
     monkeypatch.setattr(seen, "_HELD", dice.choice((1, 7, 60)))
     monkeypatch.setattr(seen, "_SORTED", dice.choice((2, 100)))
     monkeypatch.setattr(seen, "hash", lambda text: len(text) % 3 - 1, raising=False)
+    chunks = TextTable.chunks
+    monkeypatch.setattr(TextTable, "chunks", lambda self, report, names: chunks(self, report, names, 30))
     paths = [tmp_path / f"staff-{part}.csv" for part in (1, 2)]
     for path in paths:
         rows = [
