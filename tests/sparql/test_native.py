@@ -328,6 +328,60 @@ def test_values_are_read_as_all_of_their_key(serve: Any, tmp_path: Path) -> None
         assert len(kind.texts) == asked + 1
 
 
+def _mixed_wikibase() -> str:
+    def person(name: str, score: float, unit: str, word: str, about: str) -> dict[str, Any]:
+        values: Any = {"score": {"type": "quantity", "value": score, "unit": "1"}, "sure": {"type": "string", "value": word}}
+        values["rate"] = {"type": "quantity", "value": score, "unit": unit}
+        return {
+            "name": name,
+            "instanceOf": ["Q5"],
+            "attributes": [{"key": key, "value": value} for key, value in values.items()],
+            "relations": [
+                {
+                    "predicate": about,
+                    "object": "Q13",
+                    "direction": "forward",
+                    "qualifiers": {f"share of {k}": [v] for k, v in values.items()},
+                }
+            ],
+        }
+
+    people = (("a", 1, "1", "true", "knows"), ("b", 2.5, "metre", "maybe", "likes"), ("c", 2, "1", "false", "knows"))
+    entities = {f"Q{10 + at}": person(*one) for at, one in enumerate(people)}
+    entities["Q13"] = {"name": "z", "instanceOf": ["Q5"], "attributes": [], "relations": []}
+    return "\n".join(Dump({"concepts": {"Q5": {"name": "K", "subclassOf": []}}, "entities": entities}).lines()) + "\n"
+
+
+_NAMED = "".join(f':{name} a :K ; rdfs:label "{name}" . ' for name in "abcz")
+_HEAD = "".join(f"{line}\n" for line in MIXED.splitlines()[1:3])
+#: Where what shows how to read a value is said about a statement of another predicate.
+QUALIFIED = {
+    "wikibase": _mixed_wikibase(),
+    "RDF 1.2": f"""{_HEAD}{_NAMED} :a :knows :z {{| :score 1 ; :sure "true" |}} . :b :likes :z {{| :score 2.5 ; :sure "maybe" |}} .
+:c :knows :z {{| :score 2 ; :sure "false" |}} .""",
+    "singleton": f"""{_HEAD}@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> . {_NAMED} :a :k1 :z . :b :k2 :z .
+:k1 rdf:singletonPropertyOf :knows ; :score 1 ; :sure "true" . :k2 rdf:singletonPropertyOf :likes ; :score 2.5 ; :sure "no" .""",
+}
+
+
+@pytest.mark.parametrize("name", sorted(QUALIFIED))
+def test_values_of_qualifiers_and_of_a_wikibase_are_read_as_all_of_their_key(name: str, serve: Any, tmp_path: Path) -> None:
+    _, place = serve(QUALIFIED[name])
+    here = loaded(QUALIFIED[name], tmp_path / ("data.nt" if name == "wikibase" else "data.ttl"))
+    before = "share of " if name == "wikibase" else ""
+    with condgraph.open(place, layout="native") as there:
+        shown = [f"r.`{before}{key}`" for key in ("score", "sure")]
+        shown += ["n.score", "n.sure", "n.rate", f"r.`{before}rate`"] if name == "wikibase" else []
+        for key in shown:
+            text = f"MATCH (n:K {{name: 'a'}})-[r:knows]->(m) RETURN {key}{' / 2' if 'sure' not in key else ''}"
+            first, second = here.cypher(text), there.cypher(text)
+            assert (second.values, second.warnings) == (first.values, first.warnings), text
+            kept = [{re.split(r"  \[| \(datatype", str(item))[0] for item in one.evidence} for one in (first, second)]
+            assert kept[0] == kept[1], text
+            assert second.check(), text
+        assert there.cypher(f"MATCH (n:K {{name: 'a'}})-[r:knows]->(m) RETURN r.`{before}score` / 2").values == [(0.5,)]
+
+
 def test_values_that_nobody_could_look_at_are_said(serve: Any) -> None:
     kind, place = serve(MIXED.replace(":a a :K", "[] a :K") + ":a :price 7 .")
     with condgraph.open(place, layout="native") as there:

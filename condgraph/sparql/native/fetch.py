@@ -155,6 +155,14 @@ class Layout(Protocol):
         """Patterns of a qualifier of a statement, by the IRI of its key."""
         ...
 
+    def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
+        """Patterns of a qualifier of any statement, by the IRI of its key, for each way of writing such."""
+        ...
+
+    def counting(self, fact: Fact, key: str = "", *, number: bool) -> str:
+        """Patterns that hold where a statement counts, and its value, or that of a qualifier of it, is a `number` without unit."""
+        ...
+
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """Patterns of the subjects, and of the objects, of all statements."""
         ...
@@ -296,6 +304,20 @@ class Plain:
         """As of `Layout`; the language and the datatype of a value are no triples."""
         return ""
 
+    def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
+        """As of `Layout`."""
+        terms, found = {"s": fact.subject, "p": fact.predicate, "o": fact.object}, []
+        for node in self._nodes.values():
+            f = fresh("f")
+            bound = f" BIND(<{node.predicate}> AS {fact.predicate})" if node.predicate else ""
+            said = self._anywhere(f"{f} <{key}> {value} .")
+            found.append(f"{node.patterns.replace('?f', f) % terms} . {said}{bound}")
+        return found
+
+    def counting(self, fact: Fact, key: str = "", *, number: bool) -> str:
+        """As of `Layout`: all do, and none has one."""
+        return ""
+
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """As of `Layout`."""
         out, fact = self._triple(e, None, fresh("o"), fresh, fresh("p"))
@@ -409,6 +431,19 @@ class WikibaseShape:
     def qualified(self, fact: Fact, key: str, value: str) -> str:
         """As of `Layout`."""
         return f"{fact.statement} {self._form(key, 'qualifier')} {value} ."
+
+    def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
+        """As of `Layout`."""
+        limit = f'FILTER(STRSTARTS(STR({fact.predicate}), "{self._claim}P"))'
+        return [f"{self.qualified(fact, key, value)} {fact.subject} {fact.predicate} {fact.statement} . {limit}"]
+
+    def counting(self, fact: Fact, key: str = "", *, number: bool) -> str:
+        """As of `Layout`. A number has a node that says its unit, 1 (Q199) where it has none."""
+        node = self._form(key, "qualifier/value") if key else fact.value.replace("/statement/", "/statement/value/")
+        unit = f"{fact.statement} {node} ?w . ?w <{UNIT}> <{self._claim.removesuffix('prop/')}entity/Q199> . " if number else ""
+        # Some stores take ten times as long for NOT EXISTS here.
+        rank = f"OPTIONAL {{ {fact.statement} <{ONTOLOGY}rank> ?r }}"
+        return f"{unit}{rank} FILTER(!BOUND(?r) || ?r != <{ONTOLOGY}DeprecatedRank>)"
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """As of `Layout`, by the IRIs of all properties: that a predicate is one by its text, every triple would be asked."""
@@ -552,13 +587,20 @@ class Fetcher:
         """The parts of the query of some units, each a query."""
         return self._distinct(partial(self._unit, unit) for unit in fetched)
 
-    def shown(self, key: str) -> str:
-        """The query of what shows how the values of an attribute are read (`snapshot.readings`): rows of a sort (`?k`: numbers are
-        "whole", "fraction" or "long", beyond 64 bits; texts "truth" or "word"), a value of it (`?o`) and its node (`?s`). The
-        kinds that a look found are often those of a sample, and say nothing here.
+    def shown(self, key: str, *, qualifier: bool = False) -> str:
+        """The query of what shows how the values of an attribute, or of a qualifier, are read (`snapshot.readings`): rows of a sort
+        (`?k`: numbers are "whole", "fraction" or "long", beyond 64 bits; texts "truth" or "word"), a value of it (`?o`), and the
+        subject (`?s`) and predicate (`?p`) of its statement. The kinds that a look found are often those of a sample, and say
+        nothing here.
         """
-        s, o = self.fresh("e"), self.fresh("o")
-        patterns, fact = self._scan(alg.Scan(None, (key,), family="attribute"), s, o)
+        s, p, o, f = (self.fresh(prefix) for prefix in "epof")
+        if qualifier:
+            iri = self._keys[key]
+            fact = Fact(s, p, self.fresh("d"), f)
+            patterns = [_either(self.layout.qualifying(fact, iri, o, self.fresh))]
+        else:
+            iri = ""
+            patterns, fact = self._scan(alg.Scan(None, (key,), family="attribute"), s, o)
         texts, truth = f"DATATYPE({o}) IN (<{XSD}string>, <{RDF}langString>)", f'STR({o}) IN ("true", "false")'
         tests = {
             "whole": f"isNumeric({o}) && {o} = FLOOR({o})",
@@ -570,9 +612,11 @@ class Fetcher:
         branches = []
         for name, test in tests.items():
             first = "" if name in ("whole", "truth") else f"ORDER BY {o} STR({fact.subject}) "
-            columns = f"({string(name)} AS ?k) ({fact.subject} AS ?s) ({o} AS ?o)"
-            branches.append(f"{{ SELECT {columns} WHERE {{ {' '.join(patterns)} FILTER({test}) }} {first}LIMIT 1 }}")
-        return f"SELECT ?k ?s ?o WHERE {{ {' UNION '.join(branches)} }}"
+            columns = f"({string(name)} AS ?k) ({fact.subject} AS ?s) ({fact.predicate} AS ?p) ({o} AS ?o)"
+            counting = self.layout.counting(fact, iri, number=name in ("whole", "fraction", "long"))
+            where = f"{' '.join(patterns)} FILTER({test}) {counting}"
+            branches.append(f"{{ SELECT {columns} WHERE {{ {where} }} {first}LIMIT 1 }}")
+        return f"SELECT ?k ?s ?p ?o WHERE {{ {' UNION '.join(branches)} }}"
 
     def _distinct(self, made: Iterable[Callable[[], Iterable[Part]]]) -> list[Part]:
         result: dict[str, Part] = {}

@@ -39,7 +39,7 @@ from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.fetch import MOST, THERE, UNIT, Fetcher, Part, fetched
 from condgraph.sparql.native.look import KNOWN, WRITTEN, numbers_of, written_as
-from condgraph.sparql.native.mapping import Counts, Mapping, Predicate
+from condgraph.sparql.native.mapping import OWN, Counts, Mapping, Predicate
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -108,8 +108,14 @@ class EndpointSchema(StoredSchema):
         return super().qualifier_kinds(key) if predicate is None or predicate in self._of else {}
 
     def _read_alone(self, key: str, qualifier: bool) -> bool:
-        """As of other schemas: the qualifiers of a triple, and the values of a Wikibase."""
-        return qualifier or self.mapping.shape == "wikibase"
+        """As of other schemas: the language and the datatype of a literal, the named graph of a triple, and what has neither texts
+        nor numbers without unit in a Wikibase, whose properties have one type.
+        """
+        if qualifier and any(one.name == key and one.iri.startswith(OWN) for one in self.mapping.qualifiers):
+            return True
+        kinds = self.qualifier_kinds(key) if qualifier else self.attribute_kinds(key)
+        others = not any(kind is Kind.TEXT or (kind, unit) == (Kind.QUANTITY, NO_UNIT) for kind, unit in kinds)
+        return others and self.mapping.shape == "wikibase"
 
     def has_concept(self, name: str) -> bool:
         """Whether some class is called so; of a Wikibase the endpoint knows."""
@@ -328,14 +334,15 @@ class NativeRdfStore:
         return self.schema.leased(("numbers", predicate.iri), looked)
 
     def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
-        """The values by which others of an attribute are read (`Schema.shows`): one query. An answer that reads others without
-        it says so.
+        """The values by which others of an attribute, or of a qualifier, are read (`Schema.shows`): one query. An answer that reads
+        others without it says so.
         """
+        names = {one.iri: one.name if qualifier else key for one in self.mapping.predicates}
         self._unread.discard(key)
         try:
             with within(_LOOKED):
-                rows: Any = self.endpoint.query(self._fetcher().shown(key), graphs=self.mapping.graphs)
-                found = {row["k"].value: (row["s"], row["o"]) for row in rows}
+                rows: Any = self.endpoint.query(self._fetcher().shown(key, qualifier=qualifier), graphs=self.mapping.graphs)
+                found = {row["k"].value: (row["s"], row["o"], row["p"]) for row in rows}
         except (StoreError, DeadlineError, ParseError):
             check()
             self._unread.add(key)
@@ -343,10 +350,11 @@ class NativeRdfStore:
         number = found.get("fraction", found.get("long")) if "whole" in found else None
         word = found.get("word") if "truth" in found else None
         first = [one for one in (number, word) if one is not None]
-        if not all(is_iri(node.value) for node, _ in first):
+        if not all(is_iri(node.value) and predicate.value in names for node, _, predicate in first):
             # What hangs on a blank node cannot be asked for.
             self._unread.add(key)
-        return [[node.value, key, value.value] for node, value in first if is_iri(node.value)]
+        known = [one for one in first if is_iri(one[0].value) and one[2].value in names]
+        return [[node.value, names[predicate.value], value.value] for node, value, predicate in known]
 
     def has(self, node: alg.Entities) -> bool:
         """Whether some entity is in a set."""
