@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -59,8 +59,6 @@ class StoredSchema:
         self.concept_members: bool = found.get("concept_members", True)
         #: What others keep for as long as this schema is used, by their own names.
         self.kept: dict[str, Any] = {}
-        #: What was looked up, and until when it counts.
-        self._leases: dict[tuple[str, str], tuple[float, Any]] = {}
         #: How many relations a predicate has, and how many members the concepts of a name.
         self.sizes: dict[str, int] = found.get("sizes", {})
         self.members: dict[str, int] = found.get("members", {})
@@ -173,11 +171,12 @@ class StoredSchema:
     def leased(self, key: tuple[str, str], look: Callable[[], T]) -> T:
         """What a look gives, or gave not long ago."""
         begin = time.monotonic()
-        if key not in self._leases or self._leases[key][0] < begin:
+        leases: dict[tuple[str, str], tuple[float, T]] = self.kept.setdefault("leases", {})
+        if key not in leases or leases[key][0] < begin:
             found = look()
             end = time.monotonic()
-            self._leases[key] = end + max(LEASE, PAUSE * (end - begin)), found
-        return cast("T", self._leases[key][1])
+            leases[key] = end + max(LEASE, PAUSE * (end - begin)), found
+        return leases[key][1]
 
     def _read_alone(self, key: str, qualifier: bool) -> bool:
         """Whether the values of a key are surely of types of which no value changes how others are read."""

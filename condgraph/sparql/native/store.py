@@ -79,6 +79,8 @@ class EndpointSchema(StoredSchema):
     def assuming(self) -> EndpointSchema:
         """This schema for one program, whose names are taken to be there."""
         found = copy(self)
+        # What was looked up serves other programs as well.
+        self.kept.setdefault("leases", {})
         found.assumed, found.kept = set(), {**self.kept, "plans": dict(self.kept.get("plans", ()))}
         return found
 
