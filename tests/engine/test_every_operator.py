@@ -4,6 +4,7 @@ here, and what each gives, rests on and warns of stands in `golden/operators.txt
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.algebra import Condition, Node, monotone
+from condgraph.engine.algebra import Condition, Node, monotone, postorder
 from condgraph.engine.answer import Answer
 from condgraph.engine.check import built, shown
 from condgraph.engine.describe import describe_test, tree
@@ -49,6 +50,22 @@ def test_every_operator_has_a_plan() -> None:
     assert {type(node) for node in OPERATORS} == of_algebra(Node)
     assert {type(condition) for condition in CONDITIONS} == of_algebra(Condition)
     assert len(PLANS) == len(OPERATORS) + len(CONDITIONS)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_inputs_are_all_operators_in_the_fields(name: str) -> None:
+    """They are found by annotations, of which one that is written in another way would be missed."""
+
+    def held(part: Any) -> list[Node]:
+        if isinstance(part, tuple):
+            return [node for one in part for node in held(one)]
+        return [part] if isinstance(part, Node) else inside(part) if is_dataclass(part) else []
+
+    def inside(record: Any) -> list[Node]:
+        return [node for field in fields(record) for node in held(getattr(record, field.name))]
+
+    for node in postorder(PLANS[name]):
+        assert list(map(id, node.inputs())) == list(map(id, inside(node))), type(node)
 
 
 def test_what_each_gives_rests_on_and_warns_of() -> None:

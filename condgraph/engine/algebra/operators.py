@@ -7,6 +7,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from condgraph.engine.algebra.facets import ALWAYS, EACH, NEVER, Facets, Needs, Warns, declared
@@ -132,17 +133,12 @@ class Parameter:
 
 
 _REFERRING: Final = (Node, Condition, Parameter)
-#: The fields of a class that may hold records of some sorts.
-_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
 
 
 def held(record: Any, sorts: tuple[type, ...]) -> list[Any]:
     """What the fields of a dataclass hold of some sorts, alone or in a tuple, in the order of the fields."""
-    names = _FIELDS.get(type(record))
-    if names is None:
-        names = _FIELDS[type(record)] = _holding(type(record), sorts)
     result: list[Any] = []
-    for name in names:
+    for name in _holding(record.__class__, sorts):
         value = getattr(record, name)
         if isinstance(value, sorts):
             result.append(value)
@@ -151,6 +147,7 @@ def held(record: Any, sorts: tuple[type, ...]) -> list[Any]:
     return result
 
 
+@cache
 def _holding(cls: Any, sorts: tuple[type, ...]) -> tuple[str, ...]:
     """The fields whose annotations name one of the sorts, or a union with one."""
     known = vars(sys.modules[cls.__module__])
