@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from condgraph.engine import algebra as alg
 from condgraph.engine import html
 from condgraph.engine.algebra import Compare, Condition, Entities, Facts, Node, Scan, Values, carried, postorder
-from condgraph.engine.bounds import cached, check, within
+from condgraph.engine.bounds import check, within
 from condgraph.engine.clauses import clause, lost
 from condgraph.engine.describe import describe, describe_test
 from condgraph.engine.errors import DeadlineError, PlanError, UnknownNameError, UnsupportedError, nearest, on_one_line
@@ -90,7 +90,7 @@ class Lookup(Protocol):
 # -- what an explanation says ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change of the program that gives something: what it is ("direction", "name", "predicate", "unit", "type", "bound",
     "join", "condition" or "source") and `text` in words, how many results it gives, and the first of them.
@@ -103,9 +103,9 @@ class Change:
     #: The root of the program, the operator that is replaced, and the one in its place.
     made_of: tuple[Node, Node, Node] = field(repr=False, compare=False)
 
-    @cached
+    @property
     def plan(self) -> Node:
-        """The changed program."""
+        """The changed program, made anew."""
         return replaced(*self.made_of)
 
     def __str__(self) -> str:

@@ -116,7 +116,8 @@ def test_an_explanation_is_made_once(graph: Graph) -> None:
 def test_a_change_gives_what_it_says(graph: Graph) -> None:
     answer = graph.kopl("FindAll() FilterNum(height, 9000 m, >) QueryName()")
     for change in answer.why_not().changes:
-        assert len(run(change.plan, graph.current).results[id(change.plan)]) == change.size > 0
+        plan = change.plan
+        assert len(run(plan, graph.current).results[id(plan)]) == change.size > 0
 
 
 def test_counts_and_tables_of_nothing(graph: Graph) -> None:
