@@ -124,7 +124,7 @@ def opened(server: Any, name: str) -> RemoteGraph:
     return found
 
 
-STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
+STORES = marked("oxigraph", nightly=("neo4j", "virtuoso"))
 
 
 @pytest.fixture(params=STORES, scope="module")

@@ -45,7 +45,7 @@ def folder_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=[pytest.param("duckdb", marks=pytest.mark.slow), "oxigraph", "neo4j"])
+@pytest.fixture(params=[*(pytest.param(one, marks=pytest.mark.slow) for one in ("duckdb", "oxigraph")), "neo4j"])
 def stored_address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Bolt of a server for the same graph in another store, under a name of its own."""
     if request.param == "duckdb":

@@ -318,6 +318,7 @@ def test_a_client_that_goes_away_frees_its_worker(store: Path) -> None:
         assert quick_enough(time.monotonic() - begin, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.service
 def test_clients_that_read_slowly_keep_nobody_waiting(store: Path) -> None:
     endless = quote("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
