@@ -67,7 +67,7 @@ def test_what_people_ask(beside: Beside) -> None:
 
 def test_random_queries(beside: Beside) -> None:
     maker, found, rows = Maker.of_mapping(beside.graph.mapping, beside.rdf, random.Random(18)), Counter[str](), 0
-    wanted = by_lane(3, 25, 1_250)
+    wanted = by_lane(6, 25, 1_250)
     while found["answered"] < wanted:
         text = maker.query()
         try:
