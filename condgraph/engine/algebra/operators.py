@@ -31,7 +31,26 @@ ENTITY_KINDS: Final = (EntityKind.ENTITY, EntityKind.ROW)
 LITERAL_KINDS: Final = (Kind.TIME, Kind.QUANTITY, Kind.TEXT)
 
 
-class Node:
+class Referring:
+    """What refers to operators."""
+
+    __slots__ = ()
+
+    def inputs(self) -> tuple[Node, ...]:
+        """The operators this one refers to, in the order of its fields."""
+        result: list[Node] = []
+        kind: Any = self.__class__
+        for name in _referring(kind):
+            value = getattr(self, name)
+            for part in value if value.__class__ is tuple else (value,):
+                if isinstance(part, Node):
+                    result.append(part)
+                elif isinstance(part, Referring):
+                    result += part.inputs()
+        return tuple(result)
+
+
+class Node(Referring):
     """An operator. `inputs` are the operators it takes; each operator says as class variables what
     has to be whole for its result (`needs`), and what others must know of it (`facets`).
     """
@@ -50,10 +69,6 @@ class Node:
     @abstractmethod
     def facets(self) -> Facets:
         """What others must know of it."""
-
-    def inputs(self) -> tuple[Node, ...]:
-        """The operators this one takes, in the order of its fields."""
-        return _inputs(self)
 
 
 class Entities(Node):
@@ -80,7 +95,7 @@ class Scalar(Node):
     __slots__ = ()
 
 
-class Condition:
+class Condition(Referring):
     """What `Where`, `WhereQualifier`, `FilterValues` and `AnySatisfies` ask of a value; `needs` is
     as of operators.
     """
@@ -98,11 +113,7 @@ class Condition:
 
     def parts(self) -> tuple[Condition, ...]:
         """The tests it is made of."""
-        return tuple(part for part in held(self, _REFERRING) if isinstance(part, Condition))
-
-    def inputs(self) -> tuple[Node, ...]:
-        """The operators the test refers to, in the order of its fields."""
-        return _inputs(self)
+        return tuple(held(self, (Condition,)))
 
 
 class Table(Node):
@@ -122,17 +133,10 @@ class Solutions(Node):
         """The variables that rows may bind, in order: the columns of an answer."""
 
 
-class Parameter:
+class Parameter(Referring):
     """A record that an operator has as a parameter, and that refers to operators itself."""
 
     __slots__ = ()
-
-    def inputs(self) -> tuple[Node, ...]:
-        """The operators it refers to, in the order of its fields."""
-        return _inputs(self)
-
-
-_REFERRING: Final = (Node, Condition, Parameter)
 
 
 def held(record: Any, sorts: tuple[type, ...]) -> list[Any]:
@@ -160,8 +164,9 @@ def _holding(cls: Any, sorts: tuple[type, ...]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cls) if names_one(str(field.type)))
 
 
-def _inputs(record: Node | Condition | Parameter) -> tuple[Node, ...]:
-    return tuple([node for part in held(record, _REFERRING) for node in ((part,) if isinstance(part, Node) else part.inputs())])
+@cache
+def _referring(cls: Any) -> tuple[str, ...]:
+    return _holding(cls, (Node, Condition, Parameter))
 
 
 def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Node]:
