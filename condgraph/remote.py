@@ -282,7 +282,7 @@ def _snapshot(items: Iterable[Item]) -> Snapshot:
     return laid_out(builder)
 
 
-# -- Graphs on servers ------------------------------------------------------------
+# -- Graphs on servers -------------------------------------------------------------------------------
 
 
 #: Statements of a graph on a server that is pulled where a table may refer to its rows.

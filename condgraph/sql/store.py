@@ -285,7 +285,7 @@ def _last(writer: Writer, place: str, table: str, name: str) -> int:
     return -1 if last is None else int(last)
 
 
-# -- The store ------------------------------------------------------------
+# -- Answers -----------------------------------------------------------------------------------------
 
 
 T = TypeVar("T")
@@ -297,9 +297,6 @@ _LONGEST: Final = 63
 _LEASE: Final = 1.0
 #: Rows that are written at once, after which progress is told.
 _AT_ONCE: Final = 100_000
-
-
-# -- Answers -----------------------------------------------------------------------------------------
 
 
 class SqlAnswer(StoredAnswer):

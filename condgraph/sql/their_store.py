@@ -292,7 +292,7 @@ def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list
     return [list(row) for row in result]
 
 
-# -- The store ------------------------------------------------------------
+# -- The store ---------------------------------------------------------------------------------------
 
 
 def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:

@@ -1,5 +1,5 @@
-"""A graph in Neo4j as patterns are searched on it: the joins as Cypher, and the statements of
-solutions.
+"""A graph in Neo4j as patterns are searched on it: joins that a store does, their Cypher, and the statements
+of solutions.
 """
 
 from __future__ import annotations
@@ -169,44 +169,15 @@ def _until(rows: Rows, last: Rows, rank: NDArray[Any]) -> Rows:
 
 
 # -- The text ----------------------------------------------------------------------------------------
-
-# The Cypher of a pattern.
-
-
-# -- parts -------------------------------------------------------------------------------------------
-# The nodes and edges of a pattern as parts of Cypher: what they are called, what they may be, and
-# what they cost.
-#
 # Candidates, prices and bounds are parameters; predicates are relationship types, which the planner
 # has to see, unless there are very many. A node that is a text stands as its index key `k3` and its
 # order `o3`, since every attribute has a `Value` node of its own.
-
-
-# -- text --------------------------------------------------------------------------------------------
+#
 # Rows grow by one node of the pattern a step, and go as soon as they are above what the bound leaves
 # (Eq. 11). Of an unknown leaf only the nearest few beside each parent are looked at, and they are
 # looked for as soon as the parent is found, once for all rows that grow from it. Where the best of
 # each group is asked for, what comes after the nodes of the group is looked for group by group: the
 # server keeps one row of each, and stops where nothing better can come.
-
-
-def render(
-    plan: PartPlan,
-    graph: str,
-    attributes: Sequence[str],
-    valued: Collection[str],
-    orders: Mapping[str, str],
-    period: Period | None = None,
-) -> tuple[str, dict[str, Any]]:
-    """The query of a part, and its parameters.
-
-    It gives one record, `rows`, with all rows as one list; without a limit a record a row. A row is
-    `[sum, orders of the nodes, keys of the nodes]`, without the keys that are what is ordered by
-    (`keys_of`). `attributes` are all predicates with text values, `valued` all types of
-    relationships that values have. `orders` says what ids are ordered by, where the server would
-    order them otherwise.
-    """
-    return Writer(plan, graph, attributes, valued, orders, period).whole()
 
 
 def keys_of(plan: PartPlan, orders: Mapping[str, str]) -> list[int]:
@@ -220,7 +191,10 @@ def keys_of(plan: PartPlan, orders: Mapping[str, str]) -> list[int]:
 
 
 class Writer(Values):
-    """Writes the text of one plan."""
+    """Writes the query of a part. `attributes` are all predicates with text values, `valued` all types of
+    relationships that values have. `orders` says what ids are ordered by, where the server would
+    order them otherwise.
+    """
 
     def __init__(
         self,
@@ -547,7 +521,12 @@ class Writer(Values):
     # -- the whole ---------------------------------------------------------------------------------
 
     def whole(self) -> tuple[str, dict[str, Any]]:
-        """The text of the plan, and its parameters."""
+        """The query of the part, and its parameters.
+
+        It gives one record, `rows`, with all rows as one list; without a limit a record a row. A row is
+        `[sum, orders of the nodes, keys of the nodes]`, without the keys that are what is ordered by
+        (`keys_of`).
+        """
         plan = self.plan
         lines, found = self.seed(), [plan.seed]
         # What the rows of a group have in common; None while its nodes are not all found.
@@ -609,7 +588,7 @@ class Writer(Values):
         return [*lines, f"WITH {row} AS row", given]
 
 
-# -- The graph ------------------------------------------------------------
+# -- The graph ---------------------------------------------------------------------------------------
 
 
 class Neo4jContent:
@@ -644,7 +623,8 @@ class Neo4jContent:
 
     def rows(self, plan: PartPlan, catalogue: Catalogue, tally: Tally) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The solutions of a part: sums, and numbers of nodes."""
-        text, parameters = render(plan, self._store.name, self._attributes, self._valued, self._orders, self._period)
+        writer = Writer(plan, self._store.name, self._attributes, self._valued, self._orders, self._period)
+        text, parameters = writer.whole()
         tally.queries += 1
         tally.joins.append((text, parameters))
         records = self._store.connection.values(text, parameters)

@@ -265,7 +265,7 @@ def _number(typed: Typed) -> ex.Expression:
     return ex.Call("tofloat", (typed.value,))
 
 
-# -- Queries ------------------------------------------------------------
+# -- Queries -----------------------------------------------------------------------------------------
 
 
 #: What relative IRIs begin with, where nothing else is said: the base of the graph called "default".

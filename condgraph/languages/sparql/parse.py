@@ -156,7 +156,7 @@ def _unescaped(found: re.Match[str]) -> str:
     return _ESCAPES.get(escape, escape)
 
 
-# -- The parser ------------------------------------------------------------
+# -- The parser --------------------------------------------------------------------------------------
 
 
 #: Functions, with how many arguments they take at least and at most.

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     import pyoxigraph
 
 # -- Bounds ------------------------------------------------------------------------------------------
-
-# Bounds for what the RDF parser reads: it runs in this process, and too much would end the process.
+# What the RDF parser reads is bounded: it runs in this process, and too much would end the process.
 #
 # - **Entities of RDF/XML** that grow (`<!ENTITY b "&a;&a;">`, or a long one named a million times).
 #   Their expansion is bounded, far above the names of namespaces that OWL files declare.
@@ -332,7 +331,7 @@ def _on(text: str, key: str, written: dict[str, str], known: _Sizes) -> str | No
     return None
 
 
-# -- Files as quads ------------------------------------------------------------
+# -- Files as quads ----------------------------------------------------------------------------------
 
 
 #: Syntaxes by the name `syntax=` takes, as attributes of `pyoxigraph.RdfFormat`. N-Triples are

@@ -376,7 +376,7 @@ def values_read(rows: Iterable[tuple[str, str, str]], base: str) -> dict[str, Va
     return {node: exactly(read_value(found), node[len(base) + len(VALUE) :]) for node, found in said.items()}
 
 
-# -- Patterns ------------------------------------------------------------
+# -- Patterns ----------------------------------------------------------------------------------------
 
 
 _ENTITIES: Final = "SELECT ?e ?n WHERE {{ ?e {type} <pred:{kind}> ; <pred:name> ?n }}"
