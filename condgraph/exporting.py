@@ -1,4 +1,4 @@
-"""A whole graph written to a file, in a form that loads to an equal graph, or as the files of
+"""A whole graph written to a file or a folder, in a form that loads to an equal graph, or as the files of
 Neo4j's import tool.
 """
 
@@ -9,11 +9,13 @@ import warnings
 from pathlib import Path
 from typing import IO, Final
 
-from condgraph.engine.errors import OptionError, nearest
+from condgraph.engine.errors import MissingExtraError, OptionError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: What a graph is exported to.
-EXPORTS: Final = ("jsonl", "turtle", "nquads", "rdf", "rdf12", "neo4j-import")
+EXPORTS: Final = ("jsonl", "turtle", "nquads", "rdf", "rdf12", "neo4j-import", "parquet")
+#: Those that are a folder of files.
+FOLDERS: Final = ("neo4j-import", "parquet")
 #: Those that are RDF: in the layout of `sparql.layout`, and plain.
 RDF: Final = ("turtle", "nquads", "rdf", "rdf12")
 
@@ -24,11 +26,17 @@ def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str
     """
     if base is not None and to not in RDF:
         raise OptionError(f"an export to {to} has no base", hint=f"base= is for {', '.join(RDF)}")
-    if to == "neo4j-import":
+    if to in FOLDERS:
+        if not isinstance(path, (str, os.PathLike)):
+            raise OptionError(f"an export to {to} is a folder of files", hint="give the folder")
+        if to == "parquet":
+            try:
+                from condgraph.sql.parquet import write_parquet
+            except ImportError:
+                raise MissingExtraError("sqlglot", "sql") from None
+            return write_parquet(snapshot, graph, Path(path))
         from condgraph.cypher.load.bulk import write_import
 
-        if not isinstance(path, (str, os.PathLike)):
-            raise OptionError("an export for Neo4j's import tool is a folder of files", hint="give the folder")
         return write_import(snapshot, graph, Path(path))
     if to not in EXPORTS:
         raise OptionError(f"cannot export to {to!r}", candidates=nearest(to, EXPORTS), hint=f"known: {', '.join(EXPORTS)}")

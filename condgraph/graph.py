@@ -990,13 +990,15 @@ class Graph:
 
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl", base: str | None = None) -> int:
         """Write everything the graph holds, in a form that loads to an equal graph; returns how
-        many lines or triples.
+        many lines, triples or statements.
 
-        `to` is "jsonl", RDF as "turtle" or "nquads", or "neo4j-import": a folder with the files and
-        the command of Neo4j's import tool. "rdf" writes plain triples as N-Quads: those that RDF was
-        loaded from, by their own IRIs, and what else there is under `base`; what they cannot state is
-        a warning. "rdf12" is the same with qualifiers as reifiers of RDF 1.2 (`rdf:reifies` and triple
-        terms). A file is complete or not there: it is written next to its place and renamed.
+        `to` is "jsonl", RDF as "turtle" or "nquads", "parquet": a folder with the tables of a SQL store
+        as files, for Spark and DuckDB, or "neo4j-import": a folder with the files and the command of
+        Neo4j's import tool. "rdf" writes plain triples as N-Quads: those that RDF was loaded from, by
+        their own IRIs, and what else there is under `base`; what they cannot state is a warning.
+        "rdf12" is the same with qualifiers as reifiers of RDF 1.2 (`rdf:reifies` and triple terms). A
+        file, and a folder of Parquet, is complete or not there: it is written next to its place and
+        renamed. A folder that is there is replaced if it is such an export; another is an `OptionError`.
         """
         from condgraph.exporting import export
 

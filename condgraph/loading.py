@@ -10,12 +10,13 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from condgraph.engine.addresses import shown
 from condgraph.engine.changes import Change, named_here
-from condgraph.engine.errors import OptionError, SourceError, UnsupportedError, numbered
+from condgraph.engine.errors import MissingExtraError, OptionError, SourceError, UnsupportedError, numbered
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import ALSO, API
 from condgraph.loaders.base import OnError, Progress, Reading
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from condgraph.loaders.validity import StatementTimes
 
 #: Formats that are read in parts, whatever their size, so that a load of them can be bounded in memory.
-IN_PARTS: Final = frozenset({"csv", "tsv", "jsonl-table", "parquet", "triples", "quintuples", "wikidata", "rdf", "condgraph"})
+IN_PARTS: Final = frozenset(
+    ("csv", "tsv", "jsonl-table", "parquet", "triples", "quintuples", "wikidata", "rdf", "condgraph", "condgraph-parquet")
+)
 #: Formats that state what RDF calls the terms of a source.
 _RDF: Final = ("rdf", "wikidata")
 
@@ -99,6 +102,7 @@ def load(
         for one in ready:
             scope = scope_of(one.source, changed, known)
             reading = Reading(knowing_terms(one.source, changed, known), on_error, progress, own_rdf=_own_rdf, scope=scope)
+            reading.own_parquet = _own_parquet
             reading.known, reading.gone = partial(storage.known, bool(changed)), changed.without
             reading.spill = builder.files if isinstance(builder, SpillingBuilder) else None
             readings.append(reading)
@@ -217,6 +221,14 @@ def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:
     from condgraph.sparql.load.pull import read_file
 
     return read_file(triples, base)
+
+
+def _own_parquet(folder: Path, reading: Reading) -> Iterator[Item]:
+    try:
+        from condgraph.sql.parquet import read_parquet
+    except ImportError:
+        raise MissingExtraError("sqlglot", "sql") from None
+    return read_parquet(folder, reading)
 
 
 # -- what a load does to the sources that are there --------------------------------------------------

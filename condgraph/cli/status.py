@@ -40,6 +40,7 @@ class ExportFormat(StrEnum):
     RDF = "rdf"
     RDF12 = "rdf12"
     NEO4J_IMPORT = "neo4j-import"
+    PARQUET = "parquet"
 
 
 @arguments.grouped
@@ -206,18 +207,20 @@ def export(
     to: Annotated[ExportFormat, typer.Option("--to", help="The format.")] = ExportFormat.JSONL,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The file (a folder, for neo4j-import); standard output by default."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The file (a folder, for neo4j-import and parquet); standard output by default."
+        ),
     ] = None,
     base: Annotated[
         str | None, typer.Option("--base", metavar="IRI", help="What IRIs of RDF begin with that are the graph's own.")
     ] = None,
 ) -> None:
-    """Write a whole graph, with its sources, in a form that `load` reads back exactly; or as RDF, or
-    for Neo4j's import tool.
+    """Write a whole graph, with its sources, in a form that `load` reads back exactly; as files of
+    Parquet, as RDF, or for Neo4j's import tool.
     """
     output = arguments.file_of(output)
-    if to is ExportFormat.NEO4J_IMPORT and output is None:
-        raise typer.BadParameter("neo4j-import writes a folder: give it with --output", param_hint="--to")
+    if to in (ExportFormat.NEO4J_IMPORT, ExportFormat.PARQUET) and output is None:
+        raise typer.BadParameter(f"{to.value} writes a folder: give it with --output", param_hint="--to")
     with guard(), arguments.opened(store, login) as at:
         with catch_warnings(record=True) as caught:
             simplefilter("always")

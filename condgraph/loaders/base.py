@@ -144,6 +144,8 @@ class Reading:
     #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; the caller of a load
     #: gives it.
     own_rdf: Callable[[Iterable[Any], str], Iterator[Item]] | None = None
+    #: Reads a folder of condgraph's own tables in Parquet, too.
+    own_parquet: Callable[[Path, Reading], Iterator[Item]] | None = None
     #: What the graph holds before this load, for references to what is there; None where nothing
     #: is, or where it cannot be looked at.
     known: Callable[[], Snapshot | None] | None = None

@@ -34,10 +34,10 @@ from condgraph.engine import facts as model
 from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value
-from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading
+from condgraph.loaders.base import JSON_SIGN, NO_FILE, Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, path_of
 
-__all__ = ["FORMAT", "VERSION", "decode_value", "encode", "encode_value", "write"]
+__all__ = ["FORMAT", "MARK", "PARQUET", "VERSION", "decode_value", "encode", "encode_value", "write"]
 
 
 # -- writing -----------------------------------------------------------------------------------------
@@ -459,4 +459,27 @@ FORMAT: Final = Format(
     options={"encoding": ENCODING_HELP},
     sniff=_sniff,
     sign=JSON_SIGN,
+)
+
+#: The file that says that a folder is an export in Parquet.
+MARK: Final = "_condgraph.json"
+
+
+def _read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[model.Item]:
+    path = path_of(source)
+    if reading.own_parquet is None or not _sniff_parquet(path, b""):
+        raise FormatError(f"an export in Parquet is a folder with a file {MARK}", file=str(path))
+    yield from reading.own_parquet(path, reading)
+
+
+def _sniff_parquet(path: Path, head: bytes) -> int:
+    return 100 if (path / MARK).is_file() else 0
+
+
+PARQUET: Final = Format(
+    name="condgraph-parquet",
+    about="condgraph's own export in Parquet: a folder with the tables of a graph",
+    read=_read_parquet,
+    sniff=_sniff_parquet,
+    sign=NO_FILE,
 )

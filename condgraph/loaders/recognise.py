@@ -172,6 +172,7 @@ FORMATS: Final[dict[str, Format]] = {
         sqlite.FORMAT,
         *server.FORMATS,
         export.FORMAT,
+        export.PARQUET,
     )
 }
 
@@ -374,7 +375,7 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
     if not regular(path).is_dir():
         yield wanted or _sniffed(path), path
         return
-    for whole in (property_graph.FORMAT, folder.FORMAT, PARQUET):
+    for whole in (export.PARQUET, property_graph.FORMAT, folder.FORMAT, PARQUET):
         if wanted is whole is not PARQUET or (wanted in (None, whole) and whole.sniff(path, b"") > 0):
             yield whole, path
             return

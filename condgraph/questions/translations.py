@@ -55,7 +55,7 @@ class Compilers:
         try:
             from condgraph.sql.connections import text
             from condgraph.sql.plan import OwnPlans, compile_plan
-            from condgraph.sql.store import PREFIX
+            from condgraph.sql.tables import PREFIX
         except ModuleNotFoundError:
             raise MissingExtraError("sqlglot", "sql") from None
         return text(compile_plan(plan, OwnPlans(f"{PREFIX}{self._graph}", self._stored)).query, "duckdb", pretty=True)

@@ -20,9 +20,9 @@ from sqlglot import exp
 
 from condgraph.engine.addresses import Address
 from condgraph.engine.bounds import LOOK, Budget, check, current
-from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError, pyarrow_or_error
+from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError
 from condgraph.engine.pieces import watched
-from condgraph.sql.tables import Row, Type
+from condgraph.sql.tables import Row, Type, as_arrow
 from condgraph.sql.terms import table_of, type_of
 
 #: Seconds for a server to take a connection.
@@ -375,10 +375,8 @@ class _DuckWriter:
 
     def insert(self, place: str, table: str, columns: Written) -> None:
         """Add rows by way of Arrow."""
-        pa = pyarrow_or_error()
-        types = {"int": pa.int32(), "bigint": pa.int64(), "smallint": pa.int16(), "double": pa.float64(), "text": pa.large_string()}
-        arrays = [pa.array(values if isinstance(values, list) else list(values), types[kind]) for _, kind, values in columns]
-        self._connection.register("condgraph_rows", pa.table(arrays, names=[name for name, *_ in columns]))
+        kinds, values = {name: kind for name, kind, _ in columns}, {name: each for name, _, each in columns}
+        self._connection.register("condgraph_rows", as_arrow(kinds, values))
         into = table_of(table, place)
         rows = exp.Select(expressions=[exp.Star()]).from_(table_of("condgraph_rows"), copy=False)
         self.execute(exp.Insert(this=into, expression=rows))

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlglot import exp
@@ -43,7 +44,7 @@ from condgraph.sql.connections import Engine, Writer, schema_query, table_query
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import Compiled, OwnPlans, Plans, compile_plan, compile_witness, counted, finish_counted, native
 from condgraph.sql.rows import plain_facts
-from condgraph.sql.tables import TABLES, Columns, Graph, Row, columns
+from condgraph.sql.tables import PREFIX, TABLES, Columns, Graph, Row, columns
 from condgraph.sql.terms import both, check_text, column, either, is_text, literal, one_of, select, table_of
 
 if TYPE_CHECKING:
@@ -289,8 +290,6 @@ def _last(writer: Writer, place: str, table: str, name: str) -> int:
 
 
 T = TypeVar("T")
-#: The schema of a graph in its database begins with this word.
-PREFIX: Final = "condgraph "
 #: Bytes of a name that PostgreSQL keeps.
 _LONGEST: Final = 63
 #: Seconds for which the state of a graph that others may load is trusted.
@@ -812,11 +811,7 @@ class SqlStore:
         edits: layout.Columns = dict(zip(layout.EDIT_COLUMNS, (range(1, len(records) + 1), records), strict=True))
         every = {**layout.TABLES, layout.EDITS: layout.EDIT_COLUMNS}
         written, total = 0, layout.row_count(snapshot) + len(records)
-        for table, values in (*layout.columns(snapshot, content), (layout.EDITS, edits)):
-            kinds = every[table]
-            for name, kind in kinds.items():
-                if kind == "text":
-                    _check_texts(table, name, values[name])
+        for table, kinds in every.items():
             defined = [
                 exp.ColumnDef(
                     this=exp.to_identifier(name, quoted=True),
@@ -826,11 +821,14 @@ class SqlStore:
                 for name, kind in kinds.items()
             ]
             writer.execute(exp.Create(this=exp.Schema(this=self._table(table), expressions=defined), kind="TABLE"))
-            rows = len(next(iter(values.values())))
-            for begin in range(0, rows, _AT_ONCE):
-                part = slice(begin, begin + _AT_ONCE)
-                writer.insert(self._in, table, [(name, kind, values[name][part]) for name, kind in kinds.items()])
-                written += min(_AT_ONCE, rows - begin)
+        for table, values in chain(layout.columns(snapshot, content, _AT_ONCE), [(layout.EDITS, edits)]):
+            kinds = every[table]
+            for name, kind in kinds.items():
+                if kind == "text":
+                    _check_texts(table, name, values[name])
+            if rows := len(next(iter(values.values()))):
+                writer.insert(self._in, table, [(name, kind, values[name]) for name, kind in kinds.items()])
+                written += rows
                 on_progress(written, written / total)
         for table, names in layout.INDEXES:
             index = self.engine.index(self._in, table, names, [layout.TABLES[table][name] for name in names])

@@ -24,8 +24,9 @@ compared by their bytes, so that all engines order them by code point.
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -33,9 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from condgraph.engine.errors import StoreDamagedError
+from condgraph.engine.errors import StoreDamagedError, pyarrow_or_error
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.forms import formed
+from condgraph.engine.pieces import slices
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.declared import declared
@@ -46,6 +48,8 @@ from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity,
 from condgraph.overview.survey import described, packed, survey
 from condgraph.sql.terms import NULL, Query, cast, column, known, literal, named, select, together
 
+#: The schema of a graph in its database begins with this word.
+PREFIX: Final = "condgraph "
 #: Goes up when tables of an earlier version would be read wrongly.
 FORMAT: Final = 1
 
@@ -140,8 +144,10 @@ def views(stored: Callable[[str], exp.Expr]) -> Iterator[tuple[str, Query]]:
 # -- Writing -----------------------------------------------------------------------------------------
 
 
-def columns(snapshot: Snapshot, content: str) -> Iterator[tuple[str, Columns]]:
-    """The columns of each table, for a graph of this content."""
+def columns(snapshot: Snapshot, content: str, most: int = sys.maxsize) -> Iterator[tuple[str, Columns]]:
+    """The columns of each table, for a graph of this content: in pieces of `most` rows, of which each table has one at least
+    (places of `most` statements).
+    """
     get, texts = snapshot.arrays.get, snapshot.texts
     sources = [snapshot.source_of(number) for number in range(len(get("src.name")))]
     yield (
@@ -151,45 +157,67 @@ def columns(snapshot: Snapshot, content: str) -> Iterator[tuple[str, Columns]]:
             **{part: [getattr(source, part) for source in sources] for part in ("name", "location", "format", "content", "terms")},
         },
     )
-    places, rows = get("ent.source"), get("ent.row")
-    yield (
-        "entity",
-        {
-            "e": range(snapshot.entities),
-            "id": texts.take(snapshot.entity_id),
-            "name": texts.take(snapshot.entity_name),
-            "kind": snapshot.entity_kind.tolist(),
-            "source": _numbers(places) if len(places) else [None] * snapshot.entities,
-            "row": _numbers(rows) if len(places) else [None] * snapshot.entities,
-        },
-    )
-    said = declared(snapshot)
-    called = np.where(said.name < 0, snapshot.entity_id.take(said.e), said.name)
-    kinds, rows = said.kind.tolist(), said.row.tolist()
-    yield (
-        "declared",
-        {"e": said.e.tolist(), "source": _numbers(said.src), "name": texts.take(called), "kind": kinds, "row": rows},
-    )
+    for part in _parts(snapshot.entities, most):
+        places, rows = get("ent.source")[part], get("ent.row")[part]
+        size = part.stop - part.start
+        yield (
+            "entity",
+            {
+                "e": range(part.start, part.stop),
+                "id": texts.take(snapshot.entity_id[part]),
+                "name": texts.take(snapshot.entity_name[part]),
+                "kind": snapshot.entity_kind[part].tolist(),
+                "source": _numbers(places) if len(places) else [None] * size,
+                "row": _numbers(rows) if len(places) else [None] * size,
+            },
+        )
+    every = declared(snapshot)
+    for part in _parts(len(every.e), most):
+        said = every.take(np.arange(part.start, part.stop))
+        called = np.where(said.name < 0, snapshot.entity_id.take(said.e), said.name)
+        kinds, said_rows = said.kind.tolist(), said.row.tolist()
+        yield (
+            "declared",
+            {"e": said.e.tolist(), "source": _numbers(said.src), "name": texts.take(called), "kind": kinds, "row": said_rows},
+        )
     for table, prefix, first, second in (("membership", "mem", "e", "c"), ("subclass", "sub", "c", "p")):
-        names = list(TABLES[table])
-        yield table, dict(zip(names, (get(f"{prefix}.{part}").tolist() for part in (first, second, "src", "row")), strict=True))
-    sizes = np.diff(get("con.offsets"))
-    yield "member", {"concept": np.repeat(get("con.entity"), sizes).tolist(), "e": get("con.items").tolist()}
-    yield "statement", _statements(snapshot)
+        names, ends = list(TABLES[table]), [get(f"{prefix}.{name}") for name in (first, second, "src", "row")]
+        for part in _parts(len(ends[0]), most):
+            yield table, dict(zip(names, (end[part].tolist() for end in ends), strict=True))
+    offsets = get("con.offsets")
+    for part in _parts(len(get("con.items")), most):
+        above = get("con.entity")[np.searchsorted(offsets, np.arange(part.start, part.stop), side="right") - 1]
+        yield "member", {"concept": above.tolist(), "e": get("con.items")[part].tolist()}
+    for part in _parts(snapshot.statements, most):
+        yield "statement", _statements(snapshot, part)
     keys = {number: snapshot.predicate_name(number) for number in np.unique(get("q.key")).tolist()}
-    owners = get("q.owner")
-    yield (
-        "qualifier",
-        {
-            "f": owners.tolist(),
-            "n": range(len(owners)),
-            "key": [keys[number] for number in get("q.key").tolist()],
-            **_cells(snapshot, "q"),
-        },
-    )
-    yield "place", _places(snapshot)
+    for part in _parts(len(get("q.owner")), most):
+        yield (
+            "qualifier",
+            {
+                "f": get("q.owner")[part].tolist(),
+                "n": range(part.start, part.stop),
+                "key": [keys[number] for number in get("q.key")[part].tolist()],
+                **_cells(snapshot, "q", part),
+            },
+        )
+    for part in _parts(snapshot.statements, most):
+        yield "place", _places(snapshot, part)
     about = FORMAT, content, json.dumps(snapshot.counts), json.dumps(described(snapshot)), packed(survey(snapshot), content)
     yield "about", dict(zip(TABLES["about"], ([part] for part in about), strict=True))
+
+
+def _parts(length: int, most: int) -> Iterable[slice]:
+    """A range in slices, one at least."""
+    return slices(length, min(most, length)) if length else (slice(0, 0),)
+
+
+def as_arrow(kinds: Mapping[str, Type], values: Columns) -> Any:
+    """Columns as a table of Arrow; raises `MissingExtraError`."""
+    pa = pyarrow_or_error()
+    types = {"int": pa.int32(), "bigint": pa.int64(), "smallint": pa.int16(), "double": pa.float64(), "text": pa.large_string()}
+    listed = (column if isinstance(column, list) else list(column) for column in (values[name] for name in kinds))
+    return pa.table([pa.array(column, types[kind]) for column, kind in zip(listed, kinds.values(), strict=True)], list(kinds))
 
 
 def row_count(snapshot: Snapshot) -> int:
@@ -204,39 +232,45 @@ def _numbers(numbers: NDArray[Any]) -> list[int | None]:
     return [None if number < 0 else number for number in numbers.tolist()]
 
 
-def _statements(snapshot: Snapshot) -> Columns:
+def _statements(snapshot: Snapshot, part: slice) -> Columns:
     get, texts = snapshot.arrays.get, snapshot.texts
-    every = np.arange(snapshot.statements, dtype=np.int32)
-    predicates = snapshot.predicates(every).tolist()
+    numbers = np.arange(part.start, part.stop, dtype=np.int32)
+    first, split, size = snapshot.relations, snapshot.split(numbers), len(numbers)
+    predicates = snapshot.predicates(numbers).tolist()
     names = {number: snapshot.predicate_name(number) for number in set(predicates)}
-    objects = snapshot.relation_object
-    relations = _cells(snapshot, "", objects)
-    attributes = _cells(snapshot, "att")
-    raws = get("att.raw").tolist() if len(get("att.raw")) else [-1] * (snapshot.statements - snapshot.relations)
-    since: list[int | None] = [None] * snapshot.statements
+    own = slice(max(part.start - first, 0), max(part.stop - first, 0))
+    relations = _relations(snapshot, slice(part.start, part.start + split))
+    attributes = _cells(snapshot, "att", own)
+    raws = get("att.raw")[own].tolist() if len(get("att.raw")) else [-1] * (size - split)
+    since: list[int | None] = [None] * size
     until = list(since)
-    for f, first, last in zip(*(get(f"val.{part}").tolist() for part in ("stmt", "start", "end")), strict=True):
-        since[f], until[f] = first, last
+    valid = slice(*np.searchsorted(get("val.stmt"), [part.start, part.stop]).tolist())
+    for f, start, stop in zip(*(get(f"val.{name}")[valid].tolist() for name in ("stmt", "start", "end")), strict=True):
+        since[f - part.start], until[f - part.start] = start, stop
     return {
-        "f": range(snapshot.statements),
-        "s": snapshot.subjects(every).tolist(),
+        "f": range(part.start, part.stop),
+        "s": snapshot.subjects(numbers).tolist(),
         "predicate": [names[number] for number in predicates],
         **{name: [*relations[name], *attributes[name]] for name in relations},
-        "raw": [None] * snapshot.relations + [None if raw < 0 else texts[raw] for raw in raws],
+        "raw": [None] * split + [None if raw < 0 else texts[raw] for raw in raws],
         "since": since,
         "until": until,
     }
 
 
-def _cells(snapshot: Snapshot, family: str, entities: NDArray[Any] | None = None) -> dict[str, list[Any]]:
-    """The object, and the parts of each cell; of relations from their `entities`."""
+def _relations(snapshot: Snapshot, part: slice) -> dict[str, list[Any]]:
+    """The objects of relations, and the parts of their cells."""
+    entities = snapshot.relation_object[part]
+    names = snapshot.texts.take(snapshot.entity_name.take(entities))
+    filled = {"o": entities.tolist(), "kind": [int(Kind.ENTITY)] * len(entities), "text": names}
+    empty: list[Any] = [None] * len(entities)
+    return {name: filled.get(name, empty) for name in ("o", *CELL)}
+
+
+def _cells(snapshot: Snapshot, family: str, part: slice) -> dict[str, list[Any]]:
+    """The object, and the parts of each cell."""
     get, texts = snapshot.arrays.get, snapshot.texts
-    if entities is not None:
-        names = texts.take(snapshot.entity_name.take(entities))
-        empty: list[Any] = [None] * len(entities)
-        filled = {"o": entities.tolist(), "kind": [int(Kind.ENTITY)] * len(entities), "text": list(names)}
-        return {name: filled.get(name, empty) for name in ("o", *CELL)}
-    parts = {part: get(f"{family}.{part}") for part, _ in PARTS}
+    parts = {name: get(f"{family}.{name}")[part] for name, _ in PARTS}
     floats = parts["a"].view(np.float64).tolist()
     units: dict[int, str | None] = {-1: NO_UNIT}
     made: list[tuple[Any, ...]] = []
@@ -260,14 +294,15 @@ def _cells(snapshot: Snapshot, family: str, entities: NDArray[Any] | None = None
     return {name: list(column) for name, column in zip(("o", *CELL), listed, strict=True)}
 
 
-def _places(snapshot: Snapshot) -> Columns:
-    every = np.arange(snapshot.statements, dtype=np.int32)
-    further, raws = further_sources(snapshot, every), place_raws(snapshot)
+def _places(snapshot: Snapshot, part: slice) -> Columns:
+    numbers = np.arange(part.start, part.stop, dtype=np.int32)
+    further, raws = further_sources(snapshot, numbers), place_raws(snapshot, numbers)
     rows: list[tuple[int, int, int, int, str | None]] = []
-    for f, (source, row) in enumerate(zip(snapshot.source.take(every).tolist(), snapshot.row.take(every).tolist(), strict=True)):
+    found = zip(numbers.tolist(), snapshot.source.take(numbers).tolist(), snapshot.row.take(numbers).tolist(), strict=True)
+    for at, (f, source, row) in enumerate(found):
         own = raws.get(f)
-        for n, (one, at) in enumerate(((source, row), *further.get(f, ()))):
-            rows.append((f, n, one, at, None if own is None else own[n]))
+        for n, (one, line) in enumerate(((source, row), *further.get(at, ()))):
+            rows.append((f, n, one, line, None if own is None else own[n]))
     listed: Iterable[Any] = zip(*rows, strict=True) if rows else ([] for _ in TABLES["place"])
     return {name: list(column) for name, column in zip(TABLES["place"], listed, strict=True)}
 
