@@ -109,8 +109,8 @@ def read_parquet(folder: Path, reading: Reading) -> Iterator[Item]:
     pa = pyarrow_or_error()
     try:
         yield from _Files(folder, reading).items()
-    except (KeyError, IndexError, TypeError, ValueError, OSError, pa.ArrowException) as error:
-        raise LoadError(f"the files of the export do not fit together: {error!r}", file=str(folder)) from None
+    except (KeyError, IndexError, TypeError, ValueError, OSError, RecursionError, AttributeError, pa.ArrowException) as error:
+        raise LoadError(f"the files of the export do not fit together: {str(error) or error!r:.300}", file=str(folder)) from None
 
 
 class _Files:

@@ -43,6 +43,7 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.links.embeddings import Embeddings
 from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.loaders.declaring import guess
+from condgraph.loaders.export import MARK
 from condgraph.loaders.recognise import FORMATS, recognise
 from condgraph.loaders.table.column_types import type_cells
 from condgraph.logic.evaluation.sampler import read_cases as read_logic
@@ -219,6 +220,13 @@ def _property_graph(content: bytes) -> None:
         condgraph.open("memory:").load(folder, format="property-graph", on_error="skip")
 
 
+def _parquet_export(content: bytes) -> None:
+    """What an export in Parquet says of itself."""
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / MARK).write_bytes(content)
+        condgraph.open("memory:").load(name)
+
+
 _BOOK = {
     "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml"'
     ' ContentType="application/xml"/></Types>',
@@ -355,6 +363,7 @@ def _formats() -> dict[str, Reader]:
         ),
         "rdf": Reader(_loads("rdf", ".ttl"), TTL),
         "condgraph": Reader(_loads("condgraph", ".jsonl"), JSONL),
+        "condgraph-parquet": Reader(_parquet_export, (*BARE, ('{"format": 1, "rows": ', "}"), ('{"format": ', "}"))),
         "property-graph": Reader(
             _property_graph,
             (
