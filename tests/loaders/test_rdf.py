@@ -281,6 +281,19 @@ def test_classical_reification(load: Any) -> None:
     assert "not one node for each" in half.reading.problems[0].message
 
 
+def test_annotated_axioms_of_owl(load: Any) -> None:
+    owl = "@prefix owl: <http://www.w3.org/2002/07/owl#> . "
+    ends = "owl:annotatedSource :a ; owl:annotatedProperty :p ; owl:annotatedTarget 7"
+    found = load(f"{owl} _:s a owl:Axiom ; {ends} ; :since 1990 . :a :p 7 .")
+    assert found.facts == [(X + "a", "p", Quantity(7), (("since", Quantity(1990)),))]
+    assert [one.message for one in found.reading.problems] == [
+        "annotated axioms (owl:Axiom) are statements with qualifiers; exported RDF has rdf:Statement"
+    ]
+    half = load(f"{owl} _:s a owl:Axiom ; owl:annotatedSource :a ; owl:annotatedProperty :p .")
+    assert ("_:g/s", "annotatedSource", Ref(X + "a"), ()) in half.facts
+    assert not any(predicate == "subject" for _, predicate, *_ in half.facts)
+
+
 def test_triple_terms_elsewhere_are_bad(load: Any) -> None:
     text = ":bob :says <<( :a :p :b )>> . :a :p :c ."
     with pytest.raises(LoadError, match="triple term"):

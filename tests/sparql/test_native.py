@@ -619,6 +619,82 @@ def test_nodes_that_may_stand_for_statements_are_proposed(serve: Any, tmp_path: 
             condgraph.open(place, layout="native", mapping=tmp_path / "map.toml")
 
 
+ONTOLOGY = """
+@prefix : <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix prov: <http://www.w3.org/ns/prov#> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+:Drink a owl:Class ; rdfs:label "drink" .
+:Wine a owl:Class ; rdfs:label "wine" ; owl:equivalentClass [ a owl:Class ; owl:unionOf ( :Drink ) ] ;
+    rdfs:subClassOf :Drink, [ a owl:Restriction ; owl:onProperty :from ; owl:someValuesFrom :Drink ], owl:Thing .
+:from a owl:ObjectProperty ; rdfs:label "made from" ; owl:inverseOf :makes ; rdfs:range :Drink .
+:barolo a owl:NamedIndividual, owl:Thing, :Wine ; rdfs:label "Barolo" ; :from :nebbiolo ; skos:related :asti .
+:nebbiolo a owl:NamedIndividual ; rdfs:label "Nebbiolo" .
+:asti rdfs:label "Asti" ; owl:sameAs :moscato . :moscato rdfs:label "Moscato" .
+[] a owl:Axiom ; owl:annotatedSource :barolo ; owl:annotatedProperty :from ; owl:annotatedTarget :nebbiolo ; :since 1303 .
+:bottling rdfs:label "bottling" ; prov:qualifiedUsage [ a prov:Usage ; prov:entity :barolo ; prov:atTime "2001-02-03"^^xsd:date ] .
+"""
+
+
+def test_presets_are_parts_of_a_mapping_file(serve: Any, tmp_path: Path) -> None:
+    kind, place = serve(ONTOLOGY)
+    with condgraph.open(place, layout="native") as graph:
+        said = "\n".join(graph.status().notes)
+        assert all(f"preset = [{name!r}]" in said for name in ("owl", "prov", "skos"))
+        assert "preset = ['dcat']" not in said
+        # Annotated axioms are qualifiers without a preset; all else is as it was.
+        assert graph.kopl("Find(Barolo) Find(Nebbiolo) QueryRelationQualifier(made from, since)").texts == ["1303"]
+        assert int(graph.kopl("FindAll() Count()").texts[0]) > 10
+    file, again = tmp_path / "map.toml", tmp_path / "again.toml"
+    file.write_text('preset = ["owl", "prov", "skos"]')
+    asked = [
+        "FindAll() QueryName()",
+        "FindAll() FilterConcept(drink) QueryName()",
+        "Find(Nebbiolo) Relate(makes, forward) QueryName()",
+        "Find(Asti) Relate(related, forward) QueryName()",
+        "Find(Moscato) Relate(related, forward) QueryName()",
+        "Find(bottling) Relate(used, forward) QFilterYear(point in time, 2001, =) QueryName()",
+    ]
+    with condgraph.open(place, layout="native", mapping=file) as graph:
+        assert isinstance(graph, TriplesGraph)
+        found = [outcome(graph, program) for program in asked]
+        assert [one[0] for one in found] == [
+            ["Asti", "Barolo", "Moscato", "Nebbiolo", "bottling"], *([["Barolo"]] * 5)
+        ]  # fmt: skip
+        again.write_text(graph.mapping_file())
+        looked = len(kind.texts)
+    with condgraph.open(place, layout="native", mapping=again) as graph:
+        assert isinstance(graph, TriplesGraph)
+        assert [outcome(graph, program) for program in asked] == found
+        without = [line for line in again.read_text().splitlines() if not line.startswith("# ")]
+        assert [line for line in graph.mapping_file().splitlines() if not line.startswith("# ")] == without
+    assert looked < 2 * look.MOST_QUERIES
+    # What a file states itself goes before its presets.
+    file.write_text('preset = ["owl"]\ninfer = []\nhide = ["http://www.w3.org/2002/07/owl#sameAs"]')
+    with condgraph.open(place, layout="native", mapping=file) as graph:
+        assert isinstance(graph, TriplesGraph)
+        assert (graph.mapping.infer, graph.mapping.axioms) == ((), ())
+        assert "sameAs" not in {one.name for one in graph.mapping.predicates}
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ('preset = ["sckos"]', "list of some of skos, dcat, prov, owl"),
+        ('preset = "skos"', "list of some of"),
+        ('axioms = ["http://a.org/p owl:inverseOf"]\ninfer = ["owl:inverseOf"]', "list of axioms"),
+        ('axioms = ["http://a.org/p owl:sameAs http://a.org/q"]\ninfer = ["owl:sameAs"]', "list of axioms"),
+        ('axioms = ["http://a.org/p owl:inverseOf http://a.org/q"]', "infer does not name"),
+        ('hide = ["http://example.org/Wyne"]', "no triple has the predicate or class"),
+    ],
+)
+def test_presets_and_axioms_that_are_none_are_errors(text: str, match: str, serve: Any, tmp_path: Path) -> None:
+    _, place = serve(ONTOLOGY)
+    file = tmp_path / "map.toml"
+    file.write_text(text)
+    with pytest.raises(OptionError, match=match):
+        condgraph.open(place, layout="native", mapping=file)
+
+
 def test_a_certificate_of_nobody_is_an_error(tmp_path: Path) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:

@@ -30,7 +30,7 @@ from condgraph.engine.terms import DATATYPE, DIRECTION, GRAPH, INFERRED, LANGUAG
 from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
 from condgraph.loaders.rdf import structures
-from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
+from condgraph.loaders.rdf.inference import OWL, RULES, Inference, rules_of
 from condgraph.loaders.rdf.parse import EXTENSIONS, SYNTAXES, is_graph_object, open_source, quads, syntax_of
 from condgraph.loaders.rdf.terms import RDF, XSD, Label, Nodes, Object, Reified, Written, datatype_told, key_of, read_literal
 from condgraph.loaders.rdf.wikibase import Wikibase
@@ -65,8 +65,12 @@ TYPE: Final = RDF + "type"
 LABEL: Final = RDFS + "label"
 SUBCLASS: Final = RDFS + "subClassOf"
 REIFIES: Final = RDF + "reifies"
+#: Predicates from a node that stands for a statement to its parts: of RDF 1.0, and of annotated axioms of OWL 2.
 PARTS: Final = {RDF + "subject": 0, RDF + "predicate": 1, RDF + "object": 2}
-STATEMENT: Final = RDF + "Statement"
+AXIOM_PARTS: Final = {f"{OWL}annotated{part}": place for place, part in enumerate(("Source", "Property", "Target"))}
+_ALL_PARTS: Final = {**PARTS, **AXIOM_PARTS}
+#: Classes of such nodes.
+STATEMENTS: Final = frozenset({RDF + "Statement", OWL + "Axiom", OWL + "Annotation"})
 CLASSES: Final = frozenset({RDFS + "Class", "http://www.w3.org/2002/07/owl#Class"})
 _LOCAL: Final = re.compile(r"[^/#:]+$").search
 
@@ -85,6 +89,8 @@ class Survey:
         self.labels: dict[str, Label] = {}
         self.predicates: dict[str, int] = {}
         self.reified: dict[str, Reified] = {}
+        #: The predicates of parts of statements that were seen.
+        self._parts: dict[str, int] = {}
         #: Singleton properties with the property that each stands for, and the one triple of each predicate (None: several).
         self.singletons: dict[str, str] = {}
         self._alone: dict[str, tuple[str, Object, int, str | None] | None] = {}
@@ -135,7 +141,7 @@ class Survey:
                 self.predicates.setdefault(predicate, row)
         elif self.wikibase.see(row, subject, predicate, other, graph):
             self.predicates.setdefault(predicate, row)
-        elif predicate in PARTS or predicate == REIFIES:
+        elif predicate in _ALL_PARTS or predicate == REIFIES:
             self._see_reified(subject, predicate, term, other, row, graph)
         elif not self.lists.see(row, subject, predicate, other, graph):
             ordinary = True
@@ -210,7 +216,8 @@ class Survey:
             if parts is not None:
                 about.triples.append(parts)
         elif other is not None:
-            about.broken |= about.parts.setdefault(PARTS[predicate], other) != other
+            self._parts.setdefault(predicate, row)
+            about.broken |= about.parts.setdefault(_ALL_PARTS[predicate], other) != other
 
     def settle(self) -> None:
         """Decide what is a reified statement, and how predicates are called."""
@@ -223,20 +230,23 @@ class Survey:
                 about.triples.append((parts[0].id, parts[1].id, parts[2]))
             elif parts:
                 self._reading.warn(
-                    f"{node!r} has rdf:subject, rdf:predicate or rdf:object, but not one node for each; kept as ordinary facts",
+                    f"{node!r} has rdf:subject, rdf:predicate or rdf:object, or those of an owl:Axiom, but "
+                    "not one node for each; kept as ordinary facts",
                     row=about.row,
                 )
-                for predicate in PARTS:
+                for predicate in self._parts:
                     self.predicates.setdefault(predicate, about.row)
             if not about.triples:
                 del self.reified[node]
+        if self._parts.keys() & AXIOM_PARTS:
+            self._reading.warn("annotated axioms (owl:Axiom) are statements with qualifiers; exported RDF has rdf:Statement")
         for about in self.reified.values():
             for subject, predicate, other in about.triples:
                 self.predicates.setdefault(predicate, about.row)
                 self.intermediate.block(subject, other.id)
         self.wikibase.settle()
         # What these say of a node, it says of a node.
-        kept = {TYPE, SUBCLASS, REIFIES, *PARTS, *(about[1] for item in self.reified.values() for about in item.triples)}
+        kept = {TYPE, SUBCLASS, REIFIES, *_ALL_PARTS, *(about[1] for item in self.reified.values() for about in item.triples)}
         self.lists.settle(self._blank, self.reified.keys() | self.wikibase.nodes.keys(), kept)
         if self.lists.left is not None:
             self._reading.warn(
@@ -510,13 +520,13 @@ class Writer:
         """Take a triple about a reified statement; False when it has to stand for itself."""
         if predicate == REIFIES:
             return other is None
-        if predicate in PARTS:
+        if predicate in _ALL_PARTS:
             return not about.broken
         if predicate in about.leading:
             return True
         if other is None:
             return False
-        if predicate == TYPE and other.id == STATEMENT:
+        if predicate == TYPE and other.id in STATEMENTS:
             return True
         if graph != about.graph:
             self._once("what is said about a statement stands in another graph than the statement; that graph is not kept", row)

@@ -26,6 +26,7 @@ from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.terms import is_iri
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
 from condgraph.loaders.rdf.inference import SAME
+from condgraph.loaders.rdf.load import STATEMENTS
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import STANDARD, Dialect
@@ -214,6 +215,9 @@ class Plain:
         #: The nodes that stand for statements, by what they are called.
         self._nodes = {called: node_of(called) for called in mapping.statements}
         self._in_graphs = GRAPHS in self._nodes
+        self._hidden = mapping.hidden
+        #: Predicates of triples that are no statements, unless a program names them.
+        self._unseen = _listed((TYPE, SUBCLASS, *mapping.hidden), ", ")
         self._anywhere = partial(anywhere, apart=mapping.apart)
         statement = ("s", "p", "o", "g") if self._in_graphs else ("s", "p", "o")
         self.recipes: tuple[Recipe, ...] = (statement, ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
@@ -260,7 +264,7 @@ class Plain:
             p = f"<{predicates[0]}>"
         else:
             values = (
-                f" FILTER({p} NOT IN (<{TYPE}>, <{SUBCLASS}>)){self._unshared(p, fresh)}"
+                f" FILTER({p} NOT IN ({self._unseen})){self._unshared(p, fresh)}"
                 if predicates is None
                 else f" VALUES {p} {{ {_listed(predicates)} }}"
             )
@@ -325,12 +329,13 @@ class Plain:
         out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {fresh('s')} {e} {fresh('o')} }})"
         # Nor has an inferred statement ends that no stated one has.
         found = [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
+        classes = _listed((*sorted(STATEMENTS), *self._hidden), ", ")
         for node in self._nodes.values():
             # What is said about statements names entities as well.
             f, b = fresh("f"), fresh("b")
             terms = {name: fresh("x") for name in "spo"}
             said = self._anywhere(f"{f} {b} {e} .")
-            own = f"{b} NOT IN ({_listed((*node.own, TYPE), ', ')}) || ({b} = <{TYPE}> && {e} != <{RDF}Statement>)"
+            own = f"{b} NOT IN ({_listed((*node.own, TYPE), ', ')}) || ({b} = <{TYPE}> && {e} NOT IN ({classes}))"
             found.append(f"{node.patterns.replace('?f', f) % terms} . {said} FILTER({own})")
         if self._in_graphs:
             found.append(f"GRAPH {e} {{ {fresh('s')} {fresh('p')} {fresh('o')} }}")
@@ -874,7 +879,9 @@ class Fetcher:
         if not wanted & {EntityKind.ENTITY, EntityKind.CONCEPT}:
             return [f"{e} {self.fresh('p')} {self.fresh('o')} . {NOTHING}"]
         parts = self.layout.ends(e, self.fresh)
-        member, _ = self.layout.member(e, self.fresh("c"), self.fresh)
+        member, fact = self.layout.member(e, self.fresh("c"), self.fresh)
+        if self.mapping.hidden:
+            member += f" FILTER({fact.object} NOT IN ({_listed(self.mapping.hidden, ', ')}))"
         parts.append(member)
         if self.mapping.shape == "wikibase":
             # Units and properties are entities by their labels alone.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import check, within
-from condgraph.engine.errors import DeadlineError, OptionError, ParseError, StoreError, StoreMissingError
+from condgraph.engine.errors import DeadlineError, OptionError, ParseError, StoreError, StoreMissingError, numbered
 from condgraph.engine.iris import RDF, XSD
 from condgraph.engine.terms import GRAPH, INFERRED, is_iri, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
@@ -33,15 +33,20 @@ from condgraph.sparql.native.mapping import (
     NODES,
     NUMBERS,
     OWN,
+    PRESETS,
     SINGLETONS,
     SUBCLASS,
     TYPE,
     Counts,
     Mapping,
     Predicate,
+    axiom_of,
+    fitted,
     is_unknown,
     loads,
     node_of,
+    preset_hides,
+    preset_of,
     renamed,
     stated,
 )
@@ -89,12 +94,14 @@ class Look:
     """One look at an endpoint. `said` is what a mapping file states."""
 
     def __init__(self, endpoint: Endpoint, said: dict[str, Any]) -> None:
-        self._endpoint, self._said = endpoint, said
+        self._endpoint, self._said, self._preset = endpoint, said, preset_of(said)
         self._graphs: tuple[str, ...] = tuple(said.get("graphs", ()))
         self._language = said.get("languages", ["en"])[0].lower()
         #: Nodes that stand for statements because the file says it; whether named graphs are read, and apart.
         self._declared: tuple[str, ...] = tuple(said.get("statements", ()))
         self._apart = False
+        #: Types of nodes on the paths of presets.
+        self._node_types: set[str] = set()
         #: How many queries were asked, and how many of them gave nothing in time.
         self.queries = self._missed = 0
         self._notes: list[str] = []
@@ -146,6 +153,8 @@ class Look:
         if "shape" not in self._said:
             why = f"its statements have ranks, below {base}" if base else "no statement of Wikibase is there"
             self._notes.append(f"taken as {shape}: {why}")
+        if shape == "wikibase" and self._preset:
+            raise OptionError("preset in a mapping file is for the shape plain", hint="a Wikibase has names of its own")
         if shape == "wikibase" and self._declared:
             raise OptionError(
                 "statements in a mapping file is for the shape plain", hint="statements of Wikibase have nodes of their own"
@@ -158,6 +167,8 @@ class Look:
         if not rows:
             raise StoreMissingError(f"there is nothing at {self._endpoint.query_url}", hint="load something first, or name graphs")
         counted, self._types = _tally(rows), _datatypes(rows)
+        if shape == "plain":
+            self._fit(counted)
         self._texts = self._written() if whole else {}
         naming = tuple(self._said.get("labels", NAMING))
         used = [iri for iri in naming if iri in counted or not whole][: 1 if shape == "wikibase" else None]
@@ -175,8 +186,15 @@ class Look:
         if self.cut:
             self._notes.append(f"what was not asked within {LONGEST:.0f} s was left out: some names, classes or units")
         if shape == "plain":
+            found = renamed(found, preset_hides(self._preset, found, self._node_types))
             missed = self._missed
-            self._propose([row["p"] for row in rows if row["t"] == "_"])
+            if found.hidden:
+                self._notes.append(
+                    f"{len(found.hidden)} predicates and classes are hidden: nodes that only these have are left out"
+                )
+            if "predicate" not in self._said:
+                self._propose_presets(found)
+            self._propose([row["p"] for row in rows if row["t"] == "_" and row["p"] not in (SUBCLASS, *found.hidden)])
             self._missed = missed
         if RDF + "first" in counted:
             self._notes.append("members of lists are not read: a list is its nodes")
@@ -185,6 +203,30 @@ class Look:
                 f"{self._missed} of {self.queries} queries about names and classes gave nothing in time: some are missing"
             )
         return replace(found, notes=tuple(self._notes))
+
+    def _fit(self, counted: dict[str, Counts]) -> None:
+        """Take of presets what the triples have."""
+        own = "statements" in self._said
+        self._said = fitted(self._said, self._preset, counted)
+        if (paths := self._said.get("statements", ())) and not own:
+            terms = {"s": "?s", "p": "?p", "o": "?o"}
+            nodes = ((at, self._in(f"{node_of(text).patterns % terms} .")) for at, text in enumerate(paths))
+            typed = f"OPTIONAL {{ ?f <{TYPE}> ?t }}"
+            parts = (f"{{ SELECT ({at} AS ?n) ?t WHERE {{ {node} {typed} }} LIMIT {MEMBERS} }}" for at, node in nodes)
+            rows = self._ask(f"SELECT ?n ?t WHERE {{ {' UNION '.join(parts)} }}", SCAN)
+            self._node_types = {row["t"].value for row in rows or () if row["t"] is not None}
+            there = range(len(paths)) if rows is None else {int(row["n"].value) for row in rows}
+            self._said["statements"] = [text for at, text in enumerate(paths) if at in there]
+        self._declared = tuple(self._said.get("statements", ()))
+
+    def _propose_presets(self, found: Mapping) -> None:
+        """Note the presets of vocabularies that are there."""
+        iris = (*(one.iri for one in found.predicates), *found.concepts)
+        for name in PRESETS:
+            is_of = re.compile(rf"http://www\.w3\.org/.*\b{name}(/core)?#").match
+            if name not in self._said.get("preset", ()) and (seen := sum(map(bool, map(is_of, iris)))):
+                what = numbered(seen, "predicate or class is", "predicates and classes are")
+                self._notes.append(f"{what} of {name.upper()}: preset = [{name!r}] reads what is common of it")
 
     def _in(self, patterns: str) -> str:
         """Patterns of one graph, whichever it is."""
@@ -439,6 +481,7 @@ class Look:
     def _axioms(self) -> tuple[tuple[str, str, str], ...]:
         """The axioms of properties. Raises `OptionError` where there are too many, or the endpoint does not give them."""
         wanted = rules_of(self._said.get("infer", ())) & {SUBPROPERTY, INVERSE}
+        stated = set(filter(None, map(axiom_of, self._said.get("axioms", ()))))
         if not wanted:
             return ()
         given = " ".join(f"<{iri}>" for iri in sorted(wanted))
@@ -447,7 +490,7 @@ class Look:
         if rows is None or len(rows) > MOST_AXIOMS:
             many = "does not give its axioms in time" if rows is None else f"has more than {MOST_AXIOMS:,} axioms of properties"
             raise OptionError(f"{self._endpoint.query_url} {many}", hint="infer in the mapping file without them")
-        return tuple(sorted((_ident(row["s"]), row["p"].value, _ident(row["o"])) for row in rows))
+        return tuple(sorted(stated | {(_ident(row["s"]), row["p"].value, _ident(row["o"])) for row in rows}))
 
     def _inferred(self, inference: Inference, counted: dict[str, Counts]) -> dict[str, Counts]:
         """How many objects each predicate may have, with those of inferred statements."""
@@ -472,10 +515,11 @@ class Look:
         iris = [iri for iri in sorted(counted, key=lambda iri: (-sum(counted[iri].values()), iri)) if iri not in skipped]
         used = [iri for iri in found.labels if iri in counted]
         names = self._labels(dict.fromkeys((*iris, *classes)), used, found.languages) if used else {}
-        taken = {"type": TYPE, "label": LABEL}
+        called = self._preset.get("predicate", {})
+        taken = {"type": TYPE, "label": LABEL, **{called[iri]: iri for iri in iris if iri in called}}
         predicates = []
         for iri in iris:
-            name = "label" if iri == LABEL else names.get(iri) or _local(iri)
+            name = "label" if iri == LABEL else called.get(iri) or names.get(iri) or _local(iri)
             name = iri if taken.setdefault(name, iri) != iri else name
             values = {key: count for key, count in counted[iri].items() if key[0] is not Kind.ENTITY}
             relations = counted[iri].get((Kind.ENTITY, NO_UNIT), 0)

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from condgraph.engine.errors import OptionError, nearest
@@ -17,8 +18,10 @@ from condgraph.engine.iris import RDF, RDFS, XSD
 from condgraph.engine.terms import Property, Terms, is_iri, is_tag
 from condgraph.engine.toml import read_file
 from condgraph.engine.values import NO_UNIT, Kind
-from condgraph.loaders.rdf.inference import RULES, Inference, rules_of
+from condgraph.loaders.rdf.inference import INVERSE, RULES, SUBPROPERTY, Inference, rules_of
+from condgraph.loaders.rdf.load import AXIOM_PARTS, PARTS
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, path_of
+from condgraph.loaders.validity import StatementTimes
 
 #: How statements are written: as single triples, or as the statement nodes of Wikibase.
 Shape: TypeAlias = Literal["plain", "wikibase"]
@@ -69,10 +72,14 @@ class Node(NamedTuple):
     reached_by: tuple[str, str] | None = None
 
 
-_PARTS: Final = tuple(f"{RDF}{part}" for part in ("subject", "predicate", "object"))
+def _reified(subject: str, predicate: str, thing: str) -> Node:
+    return Node(f"?f <{subject}> %(s)s ; <{predicate}> %(p)s ; <{thing}> %(o)s", (subject, predicate, thing))
+
+
 #: Nodes that stand for statements by what they are called in a mapping.
 NODES: Final = {
-    "rdf:Statement": Node(" ; ".join(("?f <%s> %%(s)s", "<%s> %%(p)s", "<%s> %%(o)s")) % _PARTS, _PARTS),
+    "rdf:Statement": _reified(*PARTS),
+    "owl:Axiom": _reified(*AXIOM_PARTS),
     "rdf:reifies": Node(f"?f <{REIFIES}> <<( %(s)s %(p)s %(o)s )>>", (REIFIES,)),
     SINGLETONS: Node(f"?f <{SINGLETON}> %(p)s . %(s)s ?f %(o)s", (SINGLETON,), beside=("%(s)s", "?f", "%(o)s")),
     GRAPHS: Node("GRAPH ?f { %(s)s %(p)s %(o)s }"),
@@ -141,6 +148,8 @@ class Mapping:
     statements: tuple[str, ...] = ()
     apart: bool = False
     infer: tuple[str, ...] = ()
+    #: Predicates and classes that programs do not see.
+    hidden: tuple[str, ...] = ()
     axioms: tuple[tuple[str, str, str], ...] = ()
     predicates: tuple[Predicate, ...] = ()
     qualifiers: tuple[Predicate, ...] = ()
@@ -239,7 +248,7 @@ def loads(text: str) -> Mapping:
             )
             for one in said[key]
         )
-    for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer", "statements"):
+    for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer", "statements", "hidden"):
         said[key] = tuple(said[key])
     said["axioms"] = tuple(tuple(axiom) for axiom in said["axioms"])
     said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
@@ -248,7 +257,11 @@ def loads(text: str) -> Mapping:
 
 # -- the mapping file --------------------------------------------------------------------------------
 
-_KEYS: Final = ("shape", "languages", "labels", "names", "graphs", "hide", "infer", "statements", "predicate", "times")
+#: What is common of vocabularies, by name: parts of mapping files.
+PRESETS: Final = read_file(Path(__file__).with_name("presets.toml"))
+#: Keys of presets whose lists a file replaces by its own.
+_LISTS: Final = ("labels", "infer", "axioms", "statements")
+_KEYS: Final = ("preset", "shape", "languages", "names", "graphs", "hide", *_LISTS, "predicate", "times")
 
 
 def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -260,7 +273,9 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
         good = {
             "shape": lambda one: one in ("plain", "wikibase"),
             "names": lambda one: one in ("iri", "local"),
+            "preset": lambda one: _all(one, PRESETS.__contains__),
             "languages": lambda one: _all(one, is_tag),
+            "axioms": lambda one: _all(one, lambda text: axiom_of(text) is not None),
             "infer": lambda one: _all(one, RULES.__contains__),
             "statements": lambda one: _all(one, lambda text: isinstance(text, str)),
             "times": lambda one: isinstance(one, dict) and _all(list(one.values()), _is_name),
@@ -271,7 +286,9 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
             what = {
                 "shape": '"plain" or "wikibase"',
                 "names": '"iri" or "local"',
+                "preset": f"a list of some of {', '.join(PRESETS)}",
                 "languages": "a list of language tags",
+                "axioms": "a list of axioms of properties, as 'IRI owl:inverseOf IRI'",
                 "infer": f"a list of some of {', '.join(RULES)}",
                 "statements": f"a list of {GRAPHS!r} and paths over nodes, as 'IRI / IRI'",
                 "predicate": "a table of names by IRI",
@@ -281,10 +298,73 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
     for text in said.get("statements", ()):
         if text != GRAPHS:
             path_of(text)
+    for axiom in filter(None, map(axiom_of, said.get("axioms", ()))):
+        if axiom[1] not in rules_of(said.get("infer", preset_of(said).get("infer", ()))):
+            raise OptionError(f"axioms in the mapping file {place} has one of {axiom[1]}, which infer does not name")
     for key in ("graphs", "infer"):
         if GRAPHS in said.get("statements", ()) and said.get(key):
             raise OptionError(f"statements in the mapping file {place} names {GRAPHS!r}, which goes without {key}")
     return said
+
+
+def axiom_of(text: Any) -> tuple[str, str, str] | None:
+    """An axiom of properties, written as `IRI owl:inverseOf IRI`; None for what is none."""
+    parts = text.split(" ") if isinstance(text, str) else []
+    if len(parts) != 3 or RULES.get(parts[1]) not in (SUBPROPERTY, INVERSE) or not (is_iri(parts[0]) and is_iri(parts[2])):
+        return None
+    return parts[0], RULES[parts[1]], parts[2]
+
+
+def preset_of(stating: dict[str, Any]) -> dict[str, Any]:
+    """What the presets of a mapping file say together, the first before the others."""
+    found: dict[str, Any] = {}
+    for name in stating.get("preset", ()):
+        for key, value in PRESETS[name].items():
+            known = found.setdefault(key, type(value)())
+            if isinstance(value, dict):
+                known.update({term: said for term, said in value.items() if term not in known})
+            else:
+                known += [one for one in value if one not in known]
+    return found
+
+
+def fitted(said: dict[str, Any], preset: dict[str, Any], there: Container[str]) -> dict[str, Any]:
+    """What a file says with what its presets say of predicates that are there. Lists of the file replace those of presets."""
+    found: dict[str, Any] = {**{key: preset[key] for key in _LISTS if key in preset}, **said}
+    if "statements" not in said:
+        paths = (path_of(text) for text in preset.get("statements", ()))
+        found["statements"] = [f"{one.first} / {one.last}" for one in paths if one.first in there and one.last in there]
+    if "axioms" not in said:
+        rules, rest, used = rules_of(found.get("infer", ())), list(preset.get("axioms", ())), list[str]()
+        known = set[str]()
+        while more := [
+            (text, axiom)
+            for text in rest
+            if (axiom := axiom_of(text)) is not None
+            and axiom[1] in rules
+            and any(end in there or end in known for end in (axiom[::2] if axiom[1] == INVERSE else axiom[:1]))
+        ]:
+            for text, axiom in more:
+                rest.remove(text)
+                used.append(text)
+                known.update(axiom[::2])
+        found["axioms"] = used
+    return found
+
+
+def preset_hides(preset: dict[str, Any], found: Mapping, types: Container[str]) -> dict[str, Any]:
+    """The hidden terms and the times of presets, as far as a mapping, or the `types` of nodes that stand for statements, has
+    them.
+    """
+    iris = {one.iri for one in (*found.predicates, *found.qualifiers)}
+    called = {one.name for one in (*found.predicates, *found.qualifiers)}
+    times = {
+        key: text
+        for key, text in preset.get("times", {}).items()
+        if found.declared and called.issuperset(StatementTimes.of({key: text}).columns()[key])
+    }
+    hidden = [iri for iri in preset.get("hide", ()) if iri in iris or iri in found.concepts or iri in types]
+    return {"hide": hidden, "times": times}
 
 
 def _all(value: Any, test: Any) -> bool:
@@ -299,11 +379,13 @@ def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
     """A guess with the names of predicates that a file states, without those it hides. Raises
     `OptionError` for a predicate that the endpoint does not have, and for a name of two.
     """
-    known = {one.iri for one in (*guess.predicates, *guess.qualifiers)}
-    hidden, called = set(said.get("hide", ())), said.get("predicate", {})
+    known = {one.iri for one in (*guess.predicates, *guess.qualifiers)} | guess.concepts.keys()
+    # Those of nodes that stand for statements are no concepts.
+    known.update(*(preset.get("hide", ()) for preset in PRESETS.values()))
+    hidden, called = said.get("hide", ()), said.get("predicate", {})
     for iri in (*called, *hidden):
         if iri not in known and guess.whole:
-            raise OptionError(f"no triple has the predicate {iri!r} of the mapping file", candidates=nearest(iri, known))
+            raise OptionError(f"no triple has the predicate or class {iri!r} of the mapping file", candidates=nearest(iri, known))
 
     def over(found: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
         return tuple(replace(one, name=called.get(one.iri, one.name)) for one in found if one.iri not in hidden)
@@ -315,7 +397,15 @@ def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
         if owners.setdefault(one.name, one.iri) != one.iri:
             both = f"{owners[one.name]!r} and {one.iri!r}"
             raise OptionError(f"the mapping calls {both} both {one.name!r}", hint="name one otherwise")
-    return replace(result, times=dict(said.get("times", {})))
+    return replace(
+        result,
+        times={**guess.times, **said.get("times", {})},
+        hidden=tuple(dict.fromkeys((*guess.hidden, *hidden))),
+        concepts={iri: known for iri, known in guess.concepts.items() if iri not in hidden},
+    )
+
+
+_RULES: Final = {iri: name for name, iri in RULES.items()}
 
 
 def written(mapping: Mapping, place: str) -> str:
@@ -328,9 +418,10 @@ def written(mapping: Mapping, place: str) -> str:
         f"labels = {_list(mapping.labels)}  # predicates that give names, best first",
         f"names = {_text(mapping.names)}  # what nodes without a name are called: the IRI, or its end (local)",
         f"graphs = {_list(mapping.graphs)}  # named graphs to ask; none is the endpoint's default graph",
-        "hide = []  # predicates that programs do not see",
+        f"hide = {_list(mapping.hidden)}  # predicates and classes that programs do not see",
         f"statements = {_list(mapping.declared)}  # what stands for statements: 'graph', or paths 'IRI / IRI' over nodes",
         f"infer = {_list(mapping.infer)}  # axioms whose consequences are statements too: {', '.join(RULES)}",
+        f"axioms = {_list(f'{s} {_RULES[rule]} {o}' for s, rule, o in mapping.axioms)}  # those that infer follows",
         "",
         "# What programs call the predicates.",
         "[predicate]",
@@ -341,6 +432,9 @@ def written(mapping: Mapping, place: str) -> str:
         for (kind, unit), count in one.values.items():
             said.append(f"{count:,} {kind.name.lower()}" + ("" if unit == NO_UNIT else f" in {unit}"))
         lines.append(f"{_text(one.iri)} = {_text(one.name)}" + (f"  # {', '.join(said)}" if said else ""))
+    if mapping.times:
+        lines += ["", "# Qualifiers that say when statements hold.", "[times]"]
+        lines += (f"{_text(key)} = {_text(text)}" for key, text in mapping.times.items())
     return "\n".join(lines) + "\n"
 
 

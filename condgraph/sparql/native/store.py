@@ -39,7 +39,7 @@ from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.fetch import MOST, THERE, UNIT, Fetcher, Part, fetched
 from condgraph.sparql.native.look import KNOWN, WRITTEN, numbers_of, written_as
-from condgraph.sparql.native.mapping import OWN, Counts, Mapping, Predicate
+from condgraph.sparql.native.mapping import OWN, TYPE, Counts, Mapping, Predicate
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -431,6 +431,8 @@ class NativeRdfStore:
             named = {triple[:3] for triple in found if len(triple) > 3}
             found = [triple for triple in found if len(triple) > 3 or triple not in named]
         for a, b, c, *graph in found:
+            if b.value == TYPE and getattr(c, "value", "") in self.mapping.hidden:
+                continue
             if b.value == THERE:
                 nodes.append(a)
             else:
