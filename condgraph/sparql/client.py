@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache, partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, quote_plus, urlsplit
 
 from condgraph.engine import errors
 from condgraph.engine.addresses import parse, shown
@@ -81,6 +81,20 @@ def broken(url: str, error: SyntaxError, last: bytes) -> errors.StoreError | err
 _CHUNK: Final = 1 << 18
 
 
+#: Characters of ASCII that are encoded within an address or a form, as `quote_plus` does it, "%" and "+" before others.
+_CODES: Final = [(character, quote_plus(character, safe="/")) for character in "%+ " + "".join(map(chr, range(128)))]
+_ENCODED: Final = [(character, code) for character, code in dict(_CODES).items() if character != code]
+
+
+def encoded(text: str) -> str:
+    """A text within an address or a form: `quote_plus`, in a fifth of its time for a query of some thousand characters."""
+    if not text.isascii():
+        return quote_plus(text, safe="/")
+    for character, code in _ENCODED:
+        text = text.replace(character, code)
+    return text
+
+
 @cache
 def wrapper_class() -> Any:
     """SPARQLWrapper with an opener of its own: for digest authentication SPARQLWrapper would set one for
@@ -96,6 +110,10 @@ def wrapper_class() -> Any:
 
         opener: urllib.request.OpenerDirector
         wire: Wire
+
+        def _getRequestEncodedParameters(self, query: tuple[str, str] | None = None) -> str:
+            given = {**self.parameters, **({query[0]: [query[1]]} if query else {})}
+            return "&".join(f"{encoded(name)}={encoded(value)}" for name, values in given.items() for value in values)
 
         def _query(self) -> tuple[Any, str]:
             request: Any = self._createRequest()
@@ -355,7 +373,7 @@ class Endpoint:
         wrapper = self._wrapper(self.query_url, accept, wire, silence, None if self._user else self._reading)
         for graph in graphs:
             wrapper.addDefaultGraph(graph)
-        short = len(text) <= LONGEST_GET and len(quote(text, safe="")) + sum(len(graph) + 20 for graph in graphs) <= LONGEST_GET
+        short = len(text) <= LONGEST_GET and len(encoded(text)) + sum(len(graph) + 20 for graph in graphs) <= LONGEST_GET
         wrapper.setMethod("GET" if self._method == "get" or (self._method == "auto" and short) else "POST")
         wrapper.queryString, wrapper.queryType = text, "SELECT" if form == "json" else "CONSTRUCT"
         wrapper.setReturnFormat(form)

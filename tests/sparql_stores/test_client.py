@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 
 from condgraph.engine.errors import DeadlineError, ParseError
-from condgraph.sparql.client import Endpoint
+from condgraph.sparql.client import Endpoint, encoded
 from tests.support.pace import quick_enough
 
 #: Cancels a query without a deadline; the thread that waits for the server waits for ever.
@@ -32,6 +33,11 @@ try:
 except CancelledError:
     print("cancelled")
 """
+
+
+@pytest.mark.parametrize("text", ["".join(map(chr, range(128))), "%25+ %2B", "ASK { ?s <http://x/é> '\U0001f40d' }", ""])
+def test_texts_are_encoded_as_in_forms(text: str) -> None:
+    assert encoded(text) == quote_plus(text, safe="/")
 
 
 @pytest.fixture
