@@ -90,6 +90,7 @@ def test_a_graph_that_is_too_large_has_no_sparql_and_says_why(filled: str) -> No
 
 
 @pytest.mark.reads_data
+@pytest.mark.slow
 def test_a_database_of_others(emptied_neo4j_uri: str) -> None:
     """A database that condgraph did not write is served, and stays as it was."""
     with database(emptied_neo4j_uri, "movies") as driver:

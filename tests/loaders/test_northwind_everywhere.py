@@ -87,6 +87,7 @@ def test_postgres(graph: Graph, tables: northwind.Tables, postgres_uri: str) -> 
     assert "secret" not in shown
 
 
+@pytest.mark.slow
 def test_mariadb(graph: Graph, tables: northwind.Tables, mariadb_uri: str) -> None:
     northwind.to_mysql(tables, mariadb_uri)
     same(graph, mariadb_uri)

@@ -149,7 +149,7 @@ def test_oracle_elsewhere(oracle: Path, tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.xdist_group("neo4j")
 def test_neo4j(small: Graph, neo4j_uri: str, tmp_path: Path) -> None:
     for name, graph, asked in (
-        ("checked", small, sample([*PROGRAMS, *QUERIES], 3)),
+        ("checked", small, sample([*PROGRAMS, *QUERIES], 6)),
         ("checked rows", table(tmp_path), sample(ON_TABLE, 2)),
     ):
         with pushed(graph, neo4j_uri, name) as (here, there):

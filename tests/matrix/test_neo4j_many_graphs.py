@@ -18,7 +18,7 @@ from tests.support.lanes import ALL
 from tests.support.world import contents, items
 
 pytestmark = pytest.mark.xdist_group("neo4j")
-TABLES = 200 if ALL else 20
+TABLES = 200 if ALL else 10
 PROGRAMS = (
     "Find(Ann) QueryAttr(height)",
     "Find(Ann) Relate(knows, forward) QueryName()",

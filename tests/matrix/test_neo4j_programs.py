@@ -286,6 +286,7 @@ def test_questions_in_time(neo4j_uri: str, data: Path, tmp_path: Path) -> None:
         equal(pair.loaded(), chosen, 20)
 
 
+@pytest.mark.slow
 def test_wikidata_in_time(neo4j_uri: str, data: Path, tmp_path: Path) -> None:
     lines = (data / "wikidata12k" / "train.txt").read_text("utf-8").splitlines()[:2500]
     (tmp_path / "train.txt").write_text("\n".join(lines), "utf-8")
@@ -304,6 +305,7 @@ def test_wikidata_in_time(neo4j_uri: str, data: Path, tmp_path: Path) -> None:
         equal(pair.loaded(), chosen, 20)
 
 
+@pytest.mark.slow
 def test_tables_of_one_graph(neo4j_uri: str, data: Path) -> None:
     questions = [one for one in benchmark("wtq").questions(data) if one.program is not None]
     tables = sorted({one.table for one in questions})[::130]

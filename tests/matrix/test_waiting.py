@@ -81,6 +81,7 @@ def opened(place: str, options: dict[str, Any]) -> Graph:
     return condgraph.open(place, graph="waiting", **options)
 
 
+@pytest.mark.slow
 def test_on_neo4j(each_neo4j_uri: str, tmp_path: Path) -> None:
     check(each_neo4j_uri, {}, tmp_path)
 

@@ -42,7 +42,7 @@ class Beside:
         return compare(lambda query: self.live.ask(query, timeout=120), self.rdf, text)
 
 
-@pytest.fixture(scope="module", params=[*reading_data("movies", "northwind"), "social", "ledger"])
+@pytest.fixture(scope="module", params=[*reading_data("movies", nightly=("northwind",)), "social", "ledger"])
 def beside(request: pytest.FixtureRequest, emptied_neo4j_uri: str) -> Iterator[Beside]:
     with database(emptied_neo4j_uri, request.param) as driver, NativeGraph(Connection(emptied_neo4j_uri)) as graph:
         before = content(driver)

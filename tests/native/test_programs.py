@@ -63,7 +63,7 @@ class Pair:
             return [row.values() for row in session.run(text)]
 
 
-@pytest.fixture(scope="module", params=[*reading_data("movies", "northwind"), "social", "ledger", "awkward"])
+@pytest.fixture(scope="module", params=[*reading_data("movies", nightly=("northwind",)), "social", "ledger", "awkward"])
 def pair(request: pytest.FixtureRequest, emptied_neo4j_uri: str) -> Iterator[Pair]:
     with database(emptied_neo4j_uri, request.param) as driver, NativeGraph(Connection(emptied_neo4j_uri)) as there:
         before = content(driver)

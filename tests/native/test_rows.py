@@ -44,7 +44,7 @@ class Both:
     driver: neo4j.Driver
 
 
-@pytest.fixture(scope="module", params=[*reading_data("movies", "northwind"), "social", "ledger", "awkward"])
+@pytest.fixture(scope="module", params=[*reading_data("movies", nightly=("northwind",)), "social", "ledger", "awkward"])
 def both(request: pytest.FixtureRequest, emptied_neo4j_uri: str) -> Iterator[Both]:
     with database(emptied_neo4j_uri, request.param) as driver, NativeGraph(Connection(emptied_neo4j_uri)) as graph:
         driver.execute_query(_ONCE)

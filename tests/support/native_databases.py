@@ -37,9 +37,11 @@ Load = Callable[[neo4j.Driver], None]
 _BATCH = 10_000
 
 
-def reading_data(*names: str) -> list[Any]:
-    """Databases as parameters of a fixture whose tests are marked `reads_data`."""
-    return [pytest.param(name, marks=pytest.mark.reads_data) for name in names]
+def reading_data(*names: str, nightly: tuple[str, ...] = ()) -> list[Any]:
+    """Databases as parameters of a fixture whose tests are marked `reads_data`; those `nightly` are left to the nightly run."""
+    return [pytest.param(name, marks=pytest.mark.reads_data) for name in names] + [
+        pytest.param(name, marks=[pytest.mark.reads_data, pytest.mark.slow]) for name in nightly
+    ]
 
 
 def _data() -> Path:
