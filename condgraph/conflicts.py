@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-class Asked(Protocol):
+class QueriedGraph(Protocol):
     """What is needed of a graph."""
 
     timeout: float | None
@@ -37,7 +37,7 @@ class Asked(Protocol):
 
 
 def conflicts(
-    graph: Asked,
+    graph: QueriedGraph,
     predicates: Sequence[str],
     *,
     certain: bool,
@@ -92,14 +92,14 @@ def conflicts(
         return Conflicts(tuple(page[:limit]), tuple(names), more, tuple(found), warnings)
 
 
-def predicates_of(graph: Asked) -> frozenset[str]:
+def predicates_of(graph: QueriedGraph) -> frozenset[str]:
     """The names of all predicates of statements."""
     store: Any = graph._store_of(None)
     schema = store.snapshot.schema if isinstance(graph._storage, LocalStorage) else store.naming_schema
     return frozenset((*schema.relations, *schema.attributes))
 
 
-def declare(graph: Asked, value: Any, prefer: Any, *, remove: bool, wait: float) -> dict[str, Preference | None]:
+def declare(graph: QueriedGraph, value: Any, prefer: Any, *, remove: bool, wait: float) -> dict[str, Preference | None]:
     """`Graph.declare`."""
     storage = graph._storage
     storage.check_writable(wait)

@@ -13,7 +13,7 @@ from condgraph.engine.records import Evidence
 from condgraph.engine.store import Store, plan_answer
 
 
-class Asked(Protocol):
+class QueriedGraph(Protocol):
     """What is needed of a graph."""
 
     timeout: float | None
@@ -39,7 +39,7 @@ class Difference:
         return "\n".join([head, *lines, *(f"warning: {warning}" for warning in self.warnings)])
 
 
-def difference(graph: Asked, first: TimeLike, second: TimeLike, certain: bool, timeout: float | None) -> Difference:
+def difference(graph: QueriedGraph, first: TimeLike, second: TimeLike, certain: bool, timeout: float | None) -> Difference:
     """`Graph.difference`: statements without a validity hold at both times, and are not fetched."""
     before, after = (Period(time_of(one, "difference"), certain) for one in (first, second))
     store, timeout = graph._store_of(None), graph.timeout if timeout is None else timeout

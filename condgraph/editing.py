@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from condgraph.edits import EDITS, SOURCE, Edit, Edits, Kind, Known, Part, key_of, normal, shown, stored, type_of
+from condgraph.edits import EDITS, SOURCE, Edit, Edits, GraphContent, Kind, Part, key_of, normal, shown, stored, type_of
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, LoadError, OptionError, SourceError, UnknownNameError, nearest
 from condgraph.engine.facts import END_TIME, START_TIME, Entity, Member, Ref, Statement, Subclass
 from condgraph.engine.records import Evidence
@@ -132,7 +132,7 @@ def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str
             raise OptionError(f"who made a change, and its note, are texts, not {text!r}")
     warnings: list[str] = []
 
-    def make(known: Known, number: int) -> Edit:
+    def make(known: GraphContent, number: int) -> Edit:
         warnings.clear()
         reading = _Reading(known, new_type, warnings)
         try:
@@ -163,7 +163,7 @@ def _user() -> str:
 class _Reading:
     """What the parts of a change mean in a graph; `declared` are entities that it names first."""
 
-    def __init__(self, known: Known, new_type: bool, warnings: list[str]) -> None:
+    def __init__(self, known: GraphContent, new_type: bool, warnings: list[str]) -> None:
         self._known, self._new_type, self._warnings = known, new_type, warnings
         self.declared: list[Part] = []
         mine = next((source for source in known.sources() if source.name == EDITS), None)

@@ -27,7 +27,7 @@ from condgraph.engine.values import Kind as ValueKind
 from condgraph.engine.values import Quantity, Time, Value
 
 if TYPE_CHECKING:
-    from condgraph.overview.adjusted import Stated
+    from condgraph.overview.adjusted import GraphSummary
 
 #: The source of what single changes add, and its format.
 EDITS: Final = "edits"
@@ -410,7 +410,7 @@ def is_quick(edit: Edit) -> bool:
 # -- what a change is made of ----------------------------------------------------------------------
 
 
-class Known(Protocol):
+class GraphContent(Protocol):
     """What a graph holds, as far as a change asks."""
 
     def sources(self) -> Sequence[Source]:
@@ -454,8 +454,8 @@ class Known(Protocol):
         ...
 
 
-class Held:
-    """`Known` of a snapshot with changes since then."""
+class EditedContent:
+    """`GraphContent` of a snapshot with changes since then."""
 
     def __init__(self, snapshot: Snapshot | None, waiting: Edits) -> None:
         self._snapshot, self._waiting = snapshot, waiting
@@ -549,7 +549,7 @@ def type_of(value: Ref | Value) -> ValueKind:
 # -- changes on servers --------------------------------------------------------------------------------
 
 
-class Use(NamedTuple):
+class SourceUse(NamedTuple):
     """A source that uses an entity, as a concept or in statements."""
 
     source: str
@@ -565,7 +565,7 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RemoteEdit:
     """A change of a graph on a server: its number and record, what it adds and takes away, what the graph holds `before`,
     which has the name `content` there, and `after` it.
 
@@ -576,7 +576,7 @@ class Written:
     content: str
     before: Snapshot
     after: Snapshot
-    stated: Stated | None = None
+    stated: GraphSummary | None = None
 
     @property
     def number(self) -> int:

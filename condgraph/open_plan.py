@@ -16,7 +16,7 @@ from condgraph.engine.passes import names
 from condgraph.engine.quick_answer import QuickAnswer, QuickRows
 from condgraph.engine.schema import OpenSchema
 from condgraph.engine.store import Request
-from condgraph.languages.parameters import BoundQuery, Given
+from condgraph.languages.parameters import BoundQuery, GivenText
 from condgraph.languages.registry import lower
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ def _is_placeholder(name: str) -> bool:
     return name.startswith(_PLACEHOLDER)
 
 
-def open_plan(template: Template, snapshot: Snapshot, texts: Mapping[str, Given], options: dict[str, Any]) -> OpenPlan | None:
+def open_plan(template: Template, snapshot: Snapshot, texts: Mapping[str, GivenText], options: dict[str, Any]) -> OpenPlan | None:
     """The plan of a program whose parameters for entities are left open, and whose others have these
     values; None where the plan depends on the names, or where lowering fails, which is reported
     when the program is run with its values.
     """
     # Each parameter has a name of its own, so that no two are taken for the same entity.
-    bound = {name: Given.of(name, _PLACEHOLDER + name) if name in template.entities else text for name, text in texts.items()}
+    bound = {name: GivenText.of(name, _PLACEHOLDER + name) if name in template.entities else text for name, text in texts.items()}
     request = Request(template.bind(bound), template.language, options, None, lower)
     try:
         lowered = request.lowered(OpenSchema(snapshot.schema, _is_placeholder))  # type: ignore[arg-type]
@@ -207,7 +207,7 @@ def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
         template = KoplTemplate(f"Find($name){rest}")
     except CondgraphError:
         return None
-    return open_plan(template, snapshot, {"name": Given.of("name", "")}, {})
+    return open_plan(template, snapshot, {"name": GivenText.of("name", "")}, {})
 
 
 # -- Cypher ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.bounds import current, within
 from condgraph.engine.quick_answer import QuickAnswer
 from condgraph.engine.tracing import collected, traced
-from condgraph.languages.parameters import Given, given
+from condgraph.languages.parameters import GivenText, given
 from condgraph.languages.registry import PATTERN, answer, check_options, explain, template
 from condgraph.open_plan import OpenPlan, open_plan
 from condgraph.query_options import QueryOptions
@@ -165,7 +165,7 @@ class PreparedProgram:
             found = self._plainly(store, texts, limit)
         return found.asked_with(self.program, dict(values))
 
-    def _plainly(self, store: Store, texts: dict[str, Given], limit: int | None) -> Answer:
+    def _plainly(self, store: Store, texts: dict[str, GivenText], limit: int | None) -> Answer:
         bound = self._template.bind(texts)
         if self.language == PATTERN:
             # Names in a pattern need not exist.
@@ -177,7 +177,7 @@ class PreparedProgram:
 
     # -- with a plan that is kept ------------------------------------------------------------------
 
-    def _quickly(self, store: SnapshotStore, texts: dict[str, Given]) -> Answer | None:
+    def _quickly(self, store: SnapshotStore, texts: dict[str, GivenText]) -> Answer | None:
         """The answer by a plan that leaves names open; None where there is no such plan, or a name
         is not known.
         """

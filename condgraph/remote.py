@@ -14,7 +14,22 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
 
-from condgraph.edits import EDITS, Edit, Edits, Held, Part, Removed, Use, Written, find, ids_of, is_quick, key_of, named_in, normal
+from condgraph.edits import (
+    EDITS,
+    Edit,
+    EditedContent,
+    Edits,
+    Part,
+    RemoteEdit,
+    Removed,
+    SourceUse,
+    find,
+    ids_of,
+    is_quick,
+    key_of,
+    named_in,
+    normal,
+)
 from condgraph.engine.bounds import waiting
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.errors import OptionError, StoreBusyError, UnsupportedError
@@ -27,7 +42,7 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind, Value
 from condgraph.graph import Graph
 from condgraph.loaders.base import Progress
-from condgraph.overview.adjusted import Several, Stated
+from condgraph.overview.adjusted import GraphSummary, Several
 from condgraph.overview.survey import Survey
 from condgraph.reports import Built, Status
 from condgraph.storage import Make, Planned, Read, Storage, check_edits_stay, filled, laid_out, merge, replaced_by_nothing
@@ -74,7 +89,7 @@ class PartStore(Protocol):
         """Statements of a subject: up to 100."""
         ...
 
-    def uses(self, ident: str, without: Removed) -> Iterable[Use]:
+    def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
         """A use of an entity in statements, also in their qualifiers, but for those `without`; and one as a concept, or as
         what lies under another: as far as there are any.
         """
@@ -98,7 +113,7 @@ class PartStore(Protocol):
 class ServerKnown:
     """`Known` of a graph on a server; what was read is read once."""
 
-    def __init__(self, store: PartStore, stated: Stated) -> None:
+    def __init__(self, store: PartStore, stated: GraphSummary) -> None:
         self._store, self._stated, self._schema = store, stated, StoredSchema(stated.schema)
         self._sources: Sequence[Source] | None = None
         self._called: dict[str, list[Entity]] = {}
@@ -192,7 +207,7 @@ class Parts(NamedTuple):
     several: Several
 
 
-def parts_of(store: PartStore, stated: Stated, known: ServerKnown, edit: Edit) -> Parts | None:
+def parts_of(store: PartStore, stated: GraphSummary, known: ServerKnown, edit: Edit) -> Parts | None:
     """What a change is about; None for a change that has to be made of the whole graph: of a name, a membership or a
     subclass, or one of a graph that says too little of itself.
     """
@@ -202,7 +217,7 @@ def parts_of(store: PartStore, stated: Stated, known: ServerKnown, edit: Edit) -
 
 
 class _Parting:
-    def __init__(self, store: PartStore, stated: Stated, known: ServerKnown, edit: Edit) -> None:
+    def __init__(self, store: PartStore, stated: GraphSummary, known: ServerKnown, edit: Edit) -> None:
         self._store, self._stated, self._known, self._edit = store, stated, known, edit
         self._changed = [part for part in (*edit.added, *edit.removed) if isinstance(part, Statement)]
         self._names = {name for part in self._changed for name in named_in(part)}
@@ -371,7 +386,7 @@ class EditedStore(ServerStore, Protocol):
         """The name of what the graph holds, read now; raises where there is no graph, or it is being loaded."""
         ...
 
-    def stated(self) -> Stated | None:
+    def stated(self) -> GraphSummary | None:
         """What the graph states of its content, read now; None where an earlier version wrote it."""
         ...
 
@@ -387,7 +402,7 @@ class EditedStore(ServerStore, Protocol):
         """The number of the last single change; 0 where there is none."""
         ...
 
-    def write_edit(self, change: Written, wait: float) -> str:
+    def write_edit(self, change: RemoteEdit, wait: float) -> str:
         """Write a single change, all of it or nothing; the name of what the graph holds then.
 
         Raises `OvertakenError` where the graph does not have the content that the change was made for, `StoreBusyError`
@@ -591,7 +606,7 @@ class EditedStorage(ServerStorage):
     def __init__(self, server: EditedStore, *, graph: str, read_only: bool) -> None:
         super().__init__(server, graph=graph, read_only=read_only)
         #: What the graph stated after the last change that was made here.
-        self._stated: Stated | None = None
+        self._stated: GraphSummary | None = None
 
     def write(
         self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
@@ -638,15 +653,15 @@ class EditedStorage(ServerStorage):
             parts = parts_of(store, stated, known, edit)
             now = None if parts is None else stated.after(edit.record(), parts.before, parts.after, server.totals, parts.several)
             if parts is not None and now is not None:
-                server.write_edit(Written(edit, content, parts.before, parts.after, now), wait)
+                server.write_edit(RemoteEdit(edit, content, parts.before, parts.after, now), wait)
                 self._stated = now
                 return edit, self.remarks()
         whole = server.snapshot()
         if server.content_now() != content:
             raise OvertakenError(f"graph {self.graph!r} was changed by somebody else meanwhile")
         if edit is None:
-            edit = make(Held(whole, Edits()), number)
-        server.write_edit(Written(edit, content, whole, merge(whole, Edits.of([edit]))), wait)
+            edit = make(EditedContent(whole, Edits()), number)
+        server.write_edit(RemoteEdit(edit, content, whole, merge(whole, Edits.of([edit]))), wait)
         return edit, self.remarks()
 
     def changing(self, wait: float) -> AbstractContextManager[None]:

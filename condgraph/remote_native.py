@@ -13,7 +13,7 @@ from condgraph.cypher.layout.schema import GRAPH
 from condgraph.cypher.load.push import is_older
 from condgraph.cypher.native.file import written
 from condgraph.cypher.native.mapping import Mapping
-from condgraph.cypher.native.refresh import Current
+from condgraph.cypher.native.refresh import CurrentMapping
 from condgraph.cypher.native.schema import NOTE, counts_of, survey_of
 from condgraph.cypher.native.store import NativeStore
 from condgraph.engine.bounds import within
@@ -83,7 +83,7 @@ class NativeStorage(Neo4jStorage):
     server: NativeStore  # type: ignore[assignment]
 
     def __init__(self, connection: Connection, mapping: str | os.PathLike[str] | None) -> None:
-        self.mapped = Current(connection, typed, mapping)
+        self.mapped = CurrentMapping(connection, typed, mapping)
         with within(connection.timeout):
             result = self.mapped.mapping()
         if not result.node_count:

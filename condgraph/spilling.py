@@ -47,7 +47,7 @@ from condgraph.engine.snapshot.layout import (
 from condgraph.engine.snapshot.layout import lay_out as lay_out_in_memory
 from condgraph.engine.snapshot.pool import buckets_of, bytes_of_texts
 from condgraph.engine.snapshot.readback import items
-from condgraph.engine.snapshot.sorted_parts import Counts, Fresh, Groups, Offsets, joined_parts, whole
+from condgraph.engine.snapshot.sorted_parts import Counts, Groups, NewRows, Offsets, joined_parts, whole
 from condgraph.engine.snapshot.spill import AT_REST, I32, Part, SpilledColumn, SpilledFiles, SpilledTable, binary
 from condgraph.engine.text_bytes import SPARE, checksums
 
@@ -326,7 +326,7 @@ class _Layout:
         data, offsets, ids = self._column("pool.bytes", np.uint8), self.files.column("offsets", np.int64), self.files.column("ids")
         hashes = self.files.column("hashes", np.uint32)
         offsets.add(np.zeros(1, np.int64))
-        texts, size, last, fresh_entity = 0, 0, None, Fresh()
+        texts, size, last, fresh_entity = 0, 0, None, NewRows()
         query = f"SELECT text, what, run, local FROM $0 {condition} ORDER BY text"
         for batch in self.files.rows(query, self.builder.text_table, *further):
             text = batch.column(0).cast(pa.large_binary())
@@ -580,7 +580,7 @@ class _Layout:
             ("att", "att", ("p", "kind", "unit", "value", "b", "ref", "precision", "s", "fp"), ("s", "raw", *dict(PARTS))),
         ):
             columns = {name: self._column(f"{prefix}.{name}", dict(PARTS).get(name, I32)) for name in kept}
-            counts, fresh_of = np.zeros(len(self.predicates) + 1, np.int64), Fresh()
+            counts, fresh_of = np.zeros(len(self.predicates) + 1, np.int64), NewRows()
             groups = Groups("p", "kind", "unit")
             for part in self.files.parts(f"SELECT * FROM $0 ORDER BY {', '.join(keys)}, sid", tables[family]):
                 fresh = fresh_of(*(part[key] for key in keys))

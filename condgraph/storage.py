@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from condgraph.edits import EDITS, Edit, Edits, Held, Known, is_quick
+from condgraph.edits import EDITS, Edit, EditedContent, Edits, GraphContent, is_quick
 from condgraph.engine import errors
 from condgraph.engine.addresses import shown
 from condgraph.engine.bounds import is_number
@@ -35,7 +35,7 @@ from condgraph.engine.snapshot.edit_log import append_record, log_size, read_log
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.merged import whole
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.workers import Once
+from condgraph.engine.workers import SharedTask
 from condgraph.loaders.base import Progress
 from condgraph.reports import Built, Status
 from condgraph.snapshot_store import SnapshotStore
@@ -60,7 +60,7 @@ ENGINES: Final = ("snapshot", "sparql")
 #: Reads sources into a builder.
 Read: TypeAlias = Callable[[Builder], None]
 #: Makes a change of what a graph holds, with a number.
-Make: TypeAlias = Callable[[Known, int], Edit]
+Make: TypeAlias = Callable[[GraphContent, int], Edit]
 #: Changes that wait to be merged with the columns, after which a writer merges them.
 MOST_WAITING: Final = 1_000
 #: Queries after a change that are answered before columns are merged as a whole.
@@ -84,7 +84,7 @@ class Storage(ABC):
     def __init__(self, place: str, graph: str, read_only: bool) -> None:
         self.place, self.graph, self.read_only = place, graph, read_only
         self._lock, self._rdf_lock, self._merging = Lock(), Lock(), Lock()
-        self._rdf: tuple[Snapshot, Once[EmbeddedStore]] | None = None
+        self._rdf: tuple[Snapshot, SharedTask[EmbeddedStore]] | None = None
         #: Settings of a graph that nothing was loaded into yet, or that is on a server.
         self._settings: dict[str, Any] = {}
 
@@ -166,7 +166,7 @@ class Storage(ABC):
         directory = self.directory if snapshot is self.snapshot else None
         with self._rdf_lock:
             if self._rdf is None or self._rdf[0] is not snapshot:
-                self._rdf = snapshot, Once(BUILDERS, lambda: EmbeddedStore(snapshot, self.graph, directory))
+                self._rdf = snapshot, SharedTask(BUILDERS, lambda: EmbeddedStore(snapshot, self.graph, directory))
             store = self._rdf[1]
         return store.get()
 
@@ -558,7 +558,7 @@ class LocalStorage(Storage):
             warnings = []
             if self._torn:
                 warnings.append(f"a change that was not finished was removed: {self._torn} bytes, which nobody was told of")
-            edit = make(Held(self._base, self._waiting), self._count + 1)
+            edit = make(EditedContent(self._base, self._waiting), self._count + 1)
             if self.directory is not None:
                 self._end = append_record(self.directory, edit.record(), self._end)
                 self._torn = 0

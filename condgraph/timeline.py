@@ -22,7 +22,7 @@ from condgraph.engine.values import DAY_SECONDS, Precision, Time, Value, text_of
 MOST_PAIRS: Final = 100_000
 
 
-class Asked(Protocol):
+class QueriedGraph(Protocol):
     """What is needed of a graph."""
 
     timeout: float | None
@@ -266,7 +266,7 @@ def _is(end: Entity | Value, what: Any) -> bool:
 
 
 def timeline(
-    graph: Asked, subject: str | Entity | None, predicate: str | None, object: str | Entity | None, timeout: float | None
+    graph: QueriedGraph, subject: str | Entity | None, predicate: str | None, object: str | Entity | None, timeout: float | None
 ) -> Timeline:
     """`Graph.timeline`: one query for the statements, whatever the store."""
     if subject is None and object is None and predicate is None:

@@ -186,7 +186,7 @@ def add_looking(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
     @server.tool(title="What a name is", annotations=READS)
     async def find(
         name: Annotated[str, Field(description=toolbox.ABOUT["name"])], limit: Most = 20
-    ) -> Annotated[CallToolResult, toolbox.Named]:
+    ) -> Annotated[CallToolResult, toolbox.NameLookup]:
         """What a name is in the graph: its entities with their ids, the relations and attributes they
         have, or the nearest names where nothing has it exactly.
         """

@@ -99,7 +99,7 @@ class Evidenced:
 
 
 @dataclass(frozen=True)
-class Named:
+class NameLookup:
     """What a name is in the graph: its `entities`, whether it is a relation, an attribute, a
     qualifier or a concept, the predicates that its entities have and that lead to them, and the
     nearest names where it is none.
@@ -287,7 +287,7 @@ class Toolbox:
                 f"{DATA}\n{overview.text(tokens)}", {name: int(count) for name, count in graph.status().counts.items()}
             )
 
-    def find(self, name: str, *, limit: int = 20, cancelled: Event | None = None) -> Named:
+    def find(self, name: str, *, limit: int = 20, cancelled: Event | None = None) -> NameLookup:
         """What a name is in the graph; the nearest names where it is none."""
         checked(limit, "limit")
         short(name, "name")
@@ -309,10 +309,12 @@ class Toolbox:
                     for entity in answer.entities
                 ]
             except UnknownNameError as error:
-                return Named(shortened(name, LONGEST), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near])), 0)
+                return NameLookup(
+                    shortened(name, LONGEST), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near])), 0
+                )
             store = graph._store_of(None)
             has = {direction: plan_texts(store, plan, MOST) for direction, plan in around(ByName((name,))).items()}
-            return Named(
+            return NameLookup(
                 shortened(name, LONGEST), entities, ["entity", *is_a],
                 has["value"], has["forward"], has["backward"],
                 [], len(answer) + answer.cut,

@@ -22,7 +22,7 @@ from condgraph.names.words import WORD, stem, words_of
 from condgraph.overview.schema import quoted
 
 if TYPE_CHECKING:
-    from condgraph.ask.prompt import Known
+    from condgraph.ask.prompt import KnownNames
     from condgraph.ask.records import AskStep, AskText, Host
     from condgraph.engine.store import Store
 
@@ -76,7 +76,7 @@ _FITS: Final = 0.8
 
 
 def refer(
-    question: str, before: Sequence[Asked], found: Sequence[Mention], known: Known, store: Store, choose: Mapping[str, str]
+    question: str, before: Sequence[Asked], found: Sequence[Mention], known: KnownNames, store: Store, choose: Mapping[str, str]
 ) -> tuple[list[Reference], list[Choice], list[str]]:
     """What the words of a question refer to in the turns before: the references in order, choices that the
     user has to make, and words that refer to nothing. `choose` has ids by word.
@@ -122,7 +122,7 @@ def refer(
 ANSWER: Final = re.compile(r"\bANSWER(\d{1,2})\b")
 
 
-def answer_references(question: str, answers: Mapping[str, Asked], known: Known) -> list[Reference]:
+def answer_references(question: str, answers: Mapping[str, Asked], known: KnownNames) -> list[Reference]:
     """What the words for the answers to earlier parts of a question refer to: entities, or values."""
     result = []
     for match in ANSWER.finditer(question):
@@ -162,7 +162,7 @@ def _about(question: str, found: Sequence[Mention]) -> str:
     return " ".join([*parts, question[at:]])
 
 
-def _groups(before: Sequence[Asked], kind: str, known: Known) -> Iterator[tuple[str, list[Referent]]]:
+def _groups(before: Sequence[Asked], kind: str, known: KnownNames) -> Iterator[tuple[str, list[Referent]]]:
     """The entities of the turns before, those of the last answer first, each with where they are from. Who is
     a she is no he.
     """
@@ -180,7 +180,7 @@ def _groups(before: Sequence[Asked], kind: str, known: Known) -> Iterator[tuple[
                 yield origin, group
 
 
-def answered_entities(turn: Asked, known: Known) -> list[Referent]:
+def answered_entities(turn: Asked, known: KnownNames) -> list[Referent]:
     """The first entities of an answer; where it has texts, those that are the names of entities."""
     if turn.answer is None or turn.status not in ("answered", "doubtful"):
         return []
@@ -219,7 +219,7 @@ def _said_kinds(before: Sequence[Asked]) -> dict[str, str]:
 
 
 def _fitting(
-    groups: Sequence[tuple[str, list[Referent]]], kind: str, words: str, known: Known, store: Store
+    groups: Sequence[tuple[str, list[Referent]]], kind: str, words: str, known: KnownNames, store: Store
 ) -> list[tuple[str, list[Referent]]]:
     """The groups without entities that a word cannot mean, by what entities have: what people have for "he"
     and "she", and nothing of it for "it" and "there"; and what the question asks for.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.ask.programs import VIA_OF
-from condgraph.ask.prompt import Known, known_of, masked, mentions_in
+from condgraph.ask.prompt import KnownNames, known_of, masked, mentions_in
 from condgraph.engine.algebra import postorder
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import OptionError, PlanError, ReadOnlyError, shortened
@@ -294,7 +294,7 @@ def _shape(demo: Demo) -> str:
     return "\0".join([demo.masked, *demo.names])
 
 
-def names_of(given: Answer | None, known: Known) -> tuple[str, ...]:
+def names_of(given: Answer | None, known: KnownNames) -> tuple[str, ...]:
     """The predicates, keys and concepts in the program of an answer."""
     result: dict[str, None] = {}
     plan, keys = getattr(given, "plan", None), set(known.qualifiers.names)

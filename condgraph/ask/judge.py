@@ -22,7 +22,7 @@ from condgraph.names.words import STOP, others, stem, words_of
 from condgraph.patterns.families import STRONG, disagree, fits
 
 if TYPE_CHECKING:
-    from condgraph.ask.prompt import Known, Mention
+    from condgraph.ask.prompt import KnownNames, Mention
     from condgraph.ask.records import Attempt
     from condgraph.engine.answer import Answer
 
@@ -75,7 +75,7 @@ _PREDICATES: Final = frozenset(("relation", "attribute", "predicate", "relations
 #: Letters of a word of which one may be wrong, and those at the beginning that a word and another form of it share.
 _LONG: Final = 4
 _BEGINNING: Final = 3
-#: How well a predicate fits a question that speaks of it, and one that does not (`Known.asked_for`).
+#: How well a predicate fits a question that speaks of it, and one that does not (`KnownNames.asked_for`).
 _ASKED, _UNASKED = 0.7, 0.2
 
 
@@ -89,7 +89,7 @@ def wanted(question: str) -> Wanted | None:
     return next((kind for kind, asks in _ASKS.items() if asks.match(text)), None)
 
 
-def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt, known: Known, before: str = "") -> list[str]:
+def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt, known: KnownNames, before: str = "") -> list[str]:
     """Why an answer may be one to another question, a sentence each for the model and the user; none where it
     fits. `before` is what was said before in a conversation.
     """
@@ -177,7 +177,7 @@ def _itself(question: str, mentions: Sequence[Mention], plan: Node) -> str:
     return f"the program gives {named[0].text!r} itself, and asks nothing of it"
 
 
-def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node, known: Known) -> str:
+def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node, known: KnownNames) -> str:
     """Why a program is about something else: all names and texts that it looks for are others than those of the question.
     A question of a word or two says too little, and one in another language may have other names.
     """
@@ -217,7 +217,7 @@ def _has(name: str, whole: str, words: Sequence[str], stems: set[str], begin: se
     )  # fmt: skip
 
 
-def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: Known) -> str:
+def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: KnownNames) -> str:
     """Why a program is about something else: the question speaks of a predicate, and of none of those that the program has.
     Of tables it is not judged: what a question says stands in their cells more than in the names of columns; nor of questions
     in other languages, whose words for what the graph calls otherwise are not known.
@@ -244,7 +244,7 @@ def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: 
 
 
 def taken_instead(
-    question: str, mentions: Sequence[Mention], attempt: Attempt, before: Sequence[Attempt], known: Known
+    question: str, mentions: Sequence[Mention], attempt: Attempt, before: Sequence[Attempt], known: KnownNames
 ) -> list[str]:
     """Why the predicates that a program has in place of unknown ones of the attempts before may mean something else,
     a sentence each: the question does not ask for them, and they are not the unknown one with a letter wrong or in
@@ -407,7 +407,7 @@ DOUBTED: Final = 0.01
 RIGHT: Final = ((0.75, 0.85), (0.5, 0.71), (0.0, 0.44))
 
 
-def fit(question: str, mentions: Sequence[Mention], attempt: Attempt, known: Known) -> float:
+def fit(question: str, mentions: Sequence[Mention], attempt: Attempt, known: KnownNames) -> float:
     """How well the predicates of a program fit the words of a question, next to those that fit best: from 0 to 1."""
     scores = known.asked_for(asked_about(question, mentions))
     places = [known.places[name] for name in names_of(attempt.answer, known) if name in known.places]

@@ -17,7 +17,7 @@ from condgraph.ask.chat import ANSWER, answered_entities
 from condgraph.ask.judge import DOUBTED, misfit
 from condgraph.ask.pipeline import Asking
 from condgraph.ask.programs import declines
-from condgraph.ask.prompt import Known, Mention, known_of, mentions_in
+from condgraph.ask.prompt import KnownNames, Mention, known_of, mentions_in
 from condgraph.ask.records import Asked, AskOptions, AskStep, Standing, Status
 from condgraph.ask.sentences import plain, renumbered
 from condgraph.engine.algebra import ById, ByName
@@ -69,7 +69,7 @@ def _refers(text: str) -> list[int]:
 # -- entities of answers ------------------------------------------------------------------------------
 
 
-def entities_of(part: Asked, known: Known) -> Standing | None:
+def entities_of(part: Asked, known: KnownNames) -> Standing | None:
     """What a word for an answer is in a plan: its entities, by their ids where the answer has them; None for values."""
     if part.answer is None or not answered_entities(part, known):
         return None
@@ -212,7 +212,7 @@ class InParts:
             references=tuple(item for part in self.done for item in part.references),
         )  # fmt: skip
 
-    def _doubts(self, known: Known, found: list[Mention]) -> list[str]:
+    def _doubts(self, known: KnownNames, found: list[Mention]) -> list[str]:
         """What speaks against the answer: against that of a part, or against the parts."""
         result = [
             f"part {number}, {part.question!r}, is doubtful: {'; '.join(part.doubts)}"

@@ -18,7 +18,7 @@ from condgraph.ask.judge import confidence, doubts, fit, taken_instead
 from condgraph.ask.programs import METHODS, VIA_OF, Runner, candidates, declines, feedback_of, first_program, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
-    Known,
+    KnownNames,
     Mention,
     Prompts,
     asked_about,
@@ -49,7 +49,7 @@ from condgraph.overview.schema import quoted
 if TYPE_CHECKING:
     from condgraph.ask.records import Host
     from condgraph.engine.store import Store
-    from condgraph.grammars.vocabulary import Asking as NamedGraph
+    from condgraph.grammars.vocabulary import QueriedGraph as NamedGraph
 
 
 # -- language of a question --------------------------------------------------------------------------
@@ -70,7 +70,9 @@ if TYPE_CHECKING:
 ALIKE: Final = 0.5
 
 
-def route(known: Known, question: str, sources: Sequence[str], similar: Sequence[Similar], before: str = "") -> tuple[str, str]:
+def route(
+    known: KnownNames, question: str, sources: Sequence[str], similar: Sequence[Similar], before: str = ""
+) -> tuple[str, str]:
     """The language ("query", "kopl", "cypher" or "pattern") and the reason for it; `before` is that of the
     question before, if there is one.
     """
@@ -145,7 +147,7 @@ def _listed(text: str, name: str) -> list[Any]:
     return kept
 
 
-class Spoken:
+class SentenceStream:
     """Tells the sentences of an answer in words that hold, each as soon as the next one begins."""
 
     def __init__(self, tell: Callable[[AskText], Any] | None, holds: Callable[[str], bool]) -> None:
@@ -256,7 +258,7 @@ class Asking:
         #: What words of the question refer to in the turns before, and those that the user has to choose.
         self.references: list[Reference] = []
         self.open: list[Choice] = []
-        self.known: Known | None = None
+        self.known: KnownNames | None = None
         #: The names in the question.
         self.mentions: list[Mention] = []
         #: The turns before that are shown, the last first, as lines of data and as programs.
@@ -283,7 +285,7 @@ class Asking:
         finally:
             self.report(name, time.perf_counter() - begin, "; ".join(about))
 
-    def prepared(self) -> tuple[list[Message], Runner, Known]:
+    def prepared(self) -> tuple[list[Message], Runner, KnownNames]:
         """The prompt, the runner of programs, and the names of the graph; raises `BudgetError` where not
         even the question fits.
         """
@@ -344,7 +346,7 @@ class Asking:
             runner.llm_function = Functions(self.model, self.prompts, mark, self.question, options.seed, self.shown)
         return messages, runner, known
 
-    def _referring(self, found: list[Mention], known: Known, store: Store) -> list[Mention]:
+    def _referring(self, found: list[Mention], known: KnownNames, store: Store) -> list[Mention]:
         """The mentions of a question with what its words refer to in the turns before; where it names and refers
         to nothing, with what the turn before was about.
         """
@@ -414,7 +416,7 @@ class Asking:
         """The question on one line."""
         return " ".join(self.question.split())
 
-    def _linked(self, found: list[Mention], known: Known) -> list[str]:
+    def _linked(self, found: list[Mention], known: KnownNames) -> list[str]:
         """The names in the question; warns of names without a match, and of words that were not looked up."""
         if (left := not_looked_at(self.question)) is not None:
             self.warnings.append(left)
@@ -457,7 +459,7 @@ class Asking:
         return sum(self.count(item["content"]) + 8 for item in self._frame("DATA-0123456789abcdef", "", "")) + 40
 
     def _messages(
-        self, known: Known, found: list[Mention], similar: list[Similar], most: int, ranked: tuple[str, ...]
+        self, known: KnownNames, found: list[Mention], similar: list[Similar], most: int, ranked: tuple[str, ...]
     ) -> list[Message]:
         """The prompt, within the budget of tokens: demonstrations as they fit, and the excerpt."""
         options = self.options
@@ -532,7 +534,7 @@ class Asking:
 
     # -- attempts ----------------------------------------------------------------------------------
 
-    def _samples(self, messages: list[Message], runner: Runner, known: Known) -> None:
+    def _samples(self, messages: list[Message], runner: Runner, known: KnownNames) -> None:
         """Run every sample once; where none gives an answer, repair the first."""
         completions = self._write(messages, self.options.samples)
         for number, completion in enumerate(completions):
@@ -645,7 +647,7 @@ class Asking:
         return again
 
     def _take(
-        self, completion: Completion, runner: Runner, known: Known, *, sample: int, number: int, tried: set[str] | None = None
+        self, completion: Completion, runner: Runner, known: KnownNames, *, sample: int, number: int, tried: set[str] | None = None
     ) -> Attempt | None:
         """Read a completion, and run its program; None where nothing is left to try."""
         reply = program_text(self.grammar, completion.text)
@@ -701,7 +703,7 @@ class Asking:
         self.attempts.append(attempt)
         return attempt
 
-    def _doubts(self, attempt: Attempt, before: Sequence[Attempt], known: Known) -> list[str]:
+    def _doubts(self, attempt: Attempt, before: Sequence[Attempt], known: KnownNames) -> list[str]:
         """Why the answer of an attempt may be one to another question; `before` are the attempts that it corrects."""
         if attempt.answer is None or attempt.stage is not None:
             return []
@@ -801,7 +803,9 @@ class Asking:
         prompt = self.prompts.fill("verbalise", mark=mark, facts=block(mark, facts), question=self.asked)
         with self.step("say") as about:
             try:
-                spoken = Spoken(self.options.on_text, lambda part: not why_not(part, self.question, answer, statements, self.known))
+                spoken = SentenceStream(
+                    self.options.on_text, lambda part: not why_not(part, self.question, answer, statements, self.known)
+                )
                 options: ChatOptions = {"max_tokens": 300, "seed": self.options.seed}
                 result = self._chat([{"role": "user", "content": prompt}], spoken.hear, options)
                 said = result[0].text.strip() if result and result[0].finish == "stop" else ""

@@ -38,7 +38,7 @@ from condgraph.names.words import near_names
 from condgraph.overview.schema import cypher_name, quoted, unmarked
 
 if TYPE_CHECKING:
-    from condgraph.ask.prompt import Known
+    from condgraph.ask.prompt import KnownNames
     from condgraph.ask.records import Attempt, Host
     from condgraph.engine.answer import Answer
     from condgraph.engine.store import KnownSchema
@@ -97,7 +97,7 @@ def program_in(reply: str, via: str) -> tuple[str, str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ReplyProgram:
     """The first program of a reply, its language ("llm_query", "kopl", "cypher", "pattern"), and how many
     characters follow it that are no part of it.
     """
@@ -107,13 +107,13 @@ class Written:
     ignored: int = 0
 
 
-def first_program(reply: str, via: str, *, cut: bool = False) -> Written | None:
+def first_program(reply: str, via: str, *, cut: bool = False) -> ReplyProgram | None:
     """The first program of a reply: models go on with further questions, or with words, until their tokens
     are spent. None where there is none, or where the reply was `cut` off before its first program was
     complete.
 
     >>> first_program('Find(Nepal) QueryName()' + chr(10) + 'Find(India) Que', "kopl", cut=True)
-    Written(program='Find(Nepal) QueryName()', language='kopl', ignored=16)
+    ReplyProgram(program='Find(Nepal) QueryName()', language='kopl', ignored=16)
     """
     found = program_in(reply, via)
     if found is None:
@@ -123,7 +123,7 @@ def first_program(reply: str, via: str, *, cut: bool = False) -> Written | None:
     end = METHODS[VIA_OF[language]].end(text, cut)
     if end is None:
         return None
-    return Written(text[:end].rstrip(), language, len(text.rstrip()) - len(text[:end].rstrip()))
+    return ReplyProgram(text[:end].rstrip(), language, len(text.rstrip()) - len(text[:end].rstrip()))
 
 
 def _end_of_queries(text: str, cut: bool) -> int | None:
@@ -353,7 +353,7 @@ _FOR_PEOPLE: Final = (
 )  # fmt: skip
 
 
-def feedback_of(attempt: Attempt, known: Known) -> str:
+def feedback_of(attempt: Attempt, known: KnownNames) -> str:
     """What went wrong in an attempt, in a few lines with the nearest names."""
     if attempt.answer is not None and attempt.doubts:
         gave = ", ".join(quoted(text, _PART) for text in (attempt.gave or ())[:3])
@@ -368,7 +368,7 @@ def feedback_of(attempt: Attempt, known: Known) -> str:
     return unmarked(errors.shortened("\n".join(line for line in lines if line), MOST_FEEDBACK))
 
 
-def _of_error(attempt: Attempt, error: errors.CondgraphError, known: Known) -> list[str]:
+def _of_error(attempt: Attempt, error: errors.CondgraphError, known: KnownNames) -> list[str]:
     lines = [f"{attempt.language}: {error.message}"]
     if error.span is not None and error.span[1] > error.span[0]:
         part = attempt.program[error.span[0] : error.span[1]]
@@ -398,7 +398,7 @@ def _of_draft(draft: Draft) -> str:
     return f"With {quoted(draft.name)} in its place the program gives {gave}."
 
 
-def candidates(error: errors.UnknownNameError, known: Known) -> list[str]:
+def candidates(error: errors.UnknownNameError, known: KnownNames) -> list[str]:
     """The names that may be meant, best first: those of the error, then by words and letters among
     the names of its kind.
     """
@@ -430,7 +430,7 @@ def candidates(error: errors.UnknownNameError, known: Known) -> list[str]:
     return list(dict.fromkeys(result))[:MOST_NAMES]
 
 
-def _qualifier(error: errors.UnknownNameError, known: Known) -> str:
+def _qualifier(error: errors.UnknownNameError, known: KnownNames) -> str:
     """Which facts have a qualifier that was taken for a predicate."""
     if error.kind not in ("relation", "attribute") or error.name not in known.qualifiers.names:
         return ""
@@ -439,7 +439,7 @@ def _qualifier(error: errors.UnknownNameError, known: Known) -> str:
     return f"Facts of these have it: {_listed([row[0] for row in rows[:MOST_NAMES]])}"
 
 
-def _of_cypher(error: errors.UnknownNameError, known: Known) -> str:
+def _of_cypher(error: errors.UnknownNameError, known: KnownNames) -> str:
     """What a name is that a query in Cypher took for something else: a property of nodes for one of
     relationships, a relationship for a property.
     """
@@ -457,7 +457,7 @@ def _of_cypher(error: errors.UnknownNameError, known: Known) -> str:
     return f"It is written so: {CYPHER.short(value).removeprefix('- ')}"
 
 
-def entities(name: str, known: Known, found: Sequence[str] = ()) -> list[str]:
+def entities(name: str, known: KnownNames, found: Sequence[str] = ()) -> list[str]:
     """Names of entities like one: among those that share pieces of it, the ones whose letters are
     the nearest come first.
     """

@@ -141,7 +141,7 @@ class Names:
         return result + _LETTERS * np.minimum(letters, 1.0) ** 2
 
 
-class Known:
+class KnownNames:
     """The names of one state of a graph, for `ask`. Use `known_of`, which caches it."""
 
     def __init__(self, schema: KnownSchema, survey: Survey) -> None:
@@ -280,13 +280,13 @@ class Known:
         return concept_schema(self.survey["kinds"], self.survey["kinds"][self._concepts[place]])
 
 
-def known_of(store: Store, survey: Survey) -> Known:
+def known_of(store: Store, survey: Survey) -> KnownNames:
     """The names of the current state of a store, made once for each state."""
     schema = schema_of(store)
     result: Any = schema.kept.get("ask")
     if result is None or result.survey is not survey:
-        result = schema.kept["ask"] = Known(schema, survey)
-    assert isinstance(result, Known)
+        result = schema.kept["ask"] = KnownNames(schema, survey)
+    assert isinstance(result, KnownNames)
     return result
 
 
@@ -345,7 +345,7 @@ class Mention:
     scores: tuple[float, ...] = ()
 
 
-def mentions_in(question: str, known: Known) -> list[Mention]:
+def mentions_in(question: str, known: KnownNames) -> list[Mention]:
     """The mentions in a question, in order; of two that overlap the longer. Names are found as people type
     them (`names.spellings`); what is no name but nearly one has scores.
     """
@@ -396,7 +396,7 @@ def _spelled(text: str, start: int, end: int, found: Sequence[Spelling]) -> Ment
     return Mention(text, start, end, tuple(one.name for one in best), exact, () if exact else tuple(one.score for one in best))
 
 
-def _typed(text: str, length: int, known: Known) -> list[Spelling]:
+def _typed(text: str, length: int, known: KnownNames) -> list[Spelling]:
     """The names that words of a question are but for marks, a letter, or the order of words; none for words
     that only ask.
     """
@@ -416,7 +416,7 @@ def _typed(text: str, length: int, known: Known) -> list[Spelling]:
     return found
 
 
-def _tail(question: str, words: Sequence[tuple[int, int]], text: str, known: Known) -> list[Spelling]:
+def _tail(question: str, words: Sequence[tuple[int, int]], text: str, known: KnownNames) -> list[Spelling]:
     """The names of which several words are all but the first: two at least that tell, with capitals, at the
     ends.
     """
@@ -428,7 +428,7 @@ def _tail(question: str, words: Sequence[tuple[int, int]], text: str, known: Kno
     return [one for one in known.spellings.shortened(text) if one.way == "last"]
 
 
-def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:
+def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
     """Names of which words of the question are all but the first word, or the initials: words with a capital,
     or, in a question without any name, others that say nothing else.
     """
@@ -448,7 +448,7 @@ def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[
     return result
 
 
-def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:
+def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
     """Names within runs of words of a script without spaces (or with particles at the words)."""
     result: list[Mention] = []
     vocabulary = known.linker.entities
@@ -488,7 +488,7 @@ def not_looked_at(question: str) -> str | None:
     return f"names of the graph are looked for among {first}: what stands behind may be named too"
 
 
-def crowded_aliases(question: str, found: Sequence[Mention], known: Known) -> dict[str, list[str]]:
+def crowded_aliases(question: str, found: Sequence[Mention], known: KnownNames) -> dict[str, list[str]]:
     """The words of a question that are another name of so many entities that none of them is taken, each with these names;
     the longer of two that overlap, and none that are part of a name.
     """
@@ -536,7 +536,7 @@ def _overlaps(taken: Sequence[Mention], start: int, end: int) -> bool:
     return any(item.start < end and start < item.end for item in taken)
 
 
-def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known: Known) -> bool:
+def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known: KnownNames) -> bool:
     """Whether words of a question may be a name: not stop words, and a single word in small letters
     only if it is not a word of the schema.
     """
@@ -562,7 +562,7 @@ def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
     return list(texts)
 
 
-def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mention], known: Known) -> list[Mention]:
+def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
     """Runs of words with capitals that are not exact names, and the names most similar to them."""
     result: list[Mention] = []
     run: list[tuple[int, int]] = []
@@ -643,7 +643,7 @@ class Excerpt:
 
 
 def excerpt(
-    known: Known,
+    known: KnownNames,
     store: Store,
     question: str,
     tokens: int,
@@ -717,7 +717,7 @@ def _order(scores: NDArray[np.float64], sizes: Sequence[int], allowed: NDArray[n
     return kept
 
 
-def _allowed(known: Known, source: str | None, sources: Sequence[str]) -> NDArray[np.bool_] | None:
+def _allowed(known: KnownNames, source: str | None, sources: Sequence[str]) -> NDArray[np.bool_] | None:
     """Which predicates may be listed: those of the source, or of the offered ones among many sources."""
     many = len(known.sources.names) > 10
     if source is None and not many:
@@ -728,7 +728,7 @@ def _allowed(known: Known, source: str | None, sources: Sequence[str]) -> NDArra
     return mask
 
 
-def rank_sources(known: Known, scores: NDArray[np.float64], question: str) -> list[str]:
+def rank_sources(known: KnownNames, scores: NDArray[np.float64], question: str) -> list[str]:
     """All sources, those first whose predicates and name fit the question best."""
     named = known.sources.scores(question)
     best = np.zeros(len(known.sources.names))
@@ -743,7 +743,7 @@ def rank_sources(known: Known, scores: NDArray[np.float64], question: str) -> li
 
 
 def _things(
-    known: Known, store: Store, found: Sequence[Mention], scores: NDArray[np.float64], words: Wording
+    known: KnownNames, store: Store, found: Sequence[Mention], scores: NDArray[np.float64], words: Wording
 ) -> list[tuple[Mention, str, list[str]]]:
     """The first entities, each as a text and with its predicates: the direction and the type of the other
     end, the best fitting first. Raises the `scores` of predicates around them.
@@ -770,7 +770,7 @@ def _things(
     return things
 
 
-def _key_of(known: Known, store: Store, names: tuple[str, ...], words: Wording) -> str:
+def _key_of(known: KnownNames, store: Store, names: tuple[str, ...], words: Wording) -> str:
     """The attribute that has the name of an entity, for Cypher: `n.name` is the name itself only where the
     graph has no attribute called `name`.
     """
@@ -786,7 +786,7 @@ def _key_of(known: Known, store: Store, names: tuple[str, ...], words: Wording) 
 
 
 def _paths(
-    known: Known, store: Store, found: Sequence[tuple[Mention, str]], scores: NDArray[np.float64], words: Wording
+    known: KnownNames, store: Store, found: Sequence[tuple[Mention, str]], scores: NDArray[np.float64], words: Wording
 ) -> list[str]:
     """How the entities of a question are connected, by one statement or by two; raises the `scores` of
     these predicates.
@@ -826,7 +826,7 @@ def _between(store: Store, left: alg.Entities, right: alg.Entities) -> list[tupl
 _WAYS: Final[tuple[tuple[End, End], ...]] = (("subject", "object"), ("object", "subject"))
 
 
-def predicates_around(known: Known, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
+def predicates_around(known: KnownNames, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
     """The predicates around entities (forward, backward, value, and beyond), cached until the graph changes."""
     kept: dict[tuple[str, ...], dict[str, list[str]]] = known.around
     result = kept.get(names)
@@ -850,7 +850,14 @@ class _Writer:
     """Writes lines within a budget: each section has a share, and names get the rest."""
 
     def __init__(
-        self, known: Known, counted: Callable[[str], int], tokens: int, words: Wording, *, samples: bool, untrusted: frozenset[str]
+        self,
+        known: KnownNames,
+        counted: Callable[[str], int],
+        tokens: int,
+        words: Wording,
+        *,
+        samples: bool,
+        untrusted: frozenset[str],
     ) -> None:
         self._known, self._counted, self._left, self._tokens = known, counted, tokens, tokens
         self._samples, self._untrusted, self._words = samples, untrusted, words

@@ -22,7 +22,7 @@ from condgraph.overview.schema import quoted, unmarked
 from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
-    from condgraph.ask.prompt import Known
+    from condgraph.ask.prompt import KnownNames
     from condgraph.engine.answer import Answer
 
 
@@ -105,7 +105,7 @@ def sentences(text: str, statements: Sequence[str]) -> tuple[Sentence, ...]:
     return tuple(result)
 
 
-def holding(text: str, question: str, answer: Answer, statements: Sequence[str], known: Known | None) -> tuple[str, list[str]]:
+def holding(text: str, question: str, answer: Answer, statements: Sequence[str], known: KnownNames | None) -> tuple[str, list[str]]:
     """The sentences of a text by a model that hold, and why others do not; "" where they say no value of the answer."""
     kept, wrong = [], []
     for part in parts_of(text):
@@ -132,7 +132,7 @@ def _numbers(part: str) -> list[int]:
     return [int(number) for found in _CITED.finditer(part) for number in found[1].split(",")]
 
 
-def why_not(part: str, question: str, answer: Answer, statements: Sequence[str], known: Known | None) -> str:
+def why_not(part: str, question: str, answer: Answer, statements: Sequence[str], known: KnownNames | None) -> str:
     """Why a sentence does not hold; "" where it does."""
     numbers = _numbers(part)
     if not numbers:

@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 from condgraph.bolt.catalog import AGENT, ALIAS
 from condgraph.bolt.packstream import MalformedError, Structure, Unpacker, packed
-from condgraph.endpoint.connections import Connections, Watched
+from condgraph.endpoint.connections import Connections, WatchedConnection
 from condgraph.endpoint.guard import Guard
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import CondgraphError, MissingExtraError
@@ -233,7 +233,7 @@ class _Transaction:
     generation: str | None = None
 
 
-class BoltConnection(Watched, asyncio.Protocol):
+class BoltConnection(WatchedConnection, asyncio.Protocol):
     """One connection: bytes become messages, which are answered one after the other in a task."""
 
     def __init__(self, server: Bolt, registry: Connections) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.chains.place import LocalPlace, Numbers, Place
+from condgraph.chains.place import ChainGraph, LocalPlace, Numbers
 from condgraph.chains.text import entity_text, named
 from condgraph.chains.tokens import Coder, Ids, coder_of
 from condgraph.chains.walk import Triple, Walk, triple_of
@@ -24,7 +24,7 @@ from condgraph.engine.facts import Entity
 #
 # The names of a graph in process are encoded and sorted once for each tokenizer (`Lexicon`); the
 # triples that may follow are sorted arrays of their ranks. Other texts (values, names on servers) are
-# encoded when they are reached (`Loose`).
+# encoded when they are reached (`UnorderedChoices`).
 
 
 #: The most entities whose names are encoded ahead; names of larger graphs are encoded when reached.
@@ -55,7 +55,7 @@ class Run(Protocol):
         ...
 
 
-class Loose:
+class UnorderedChoices:
     """Sequences that were encoded for this place in a chain. `payload` has one entry for each."""
 
     def __init__(self, sequences: Sequence[Ids], payload: Sequence[int]) -> None:
@@ -127,7 +127,7 @@ class Lexicon:
         return self.flat_view[offsets[rank] : offsets[rank + 1]].tolist()
 
 
-class Ranked:
+class OrderedChoices:
     """Entities in the order of a lexicon. `payload` has one entry for each, int64."""
 
     def __init__(self, lexicon: Lexicon, entities: NDArray[np.int64], payload: NDArray[np.int64]) -> None:
@@ -181,10 +181,10 @@ class Ranked:
         low = bisect_left(self._view, token, low, high, key=key)
         return low, bisect_right(self._view, token, low, high, key=key)
 
-    def without(self, entities: Sequence[int]) -> Ranked:
+    def without(self, entities: Sequence[int]) -> OrderedChoices:
         """The same but for some entities."""
         keep = ~np.isin(self.ranks, self._lexicon.rank.take(np.array(entities, np.int64)))
-        result = Ranked.__new__(Ranked)
+        result = OrderedChoices.__new__(OrderedChoices)
         result._set(self._lexicon, self.ranks[keep], self.payload[keep])
         return result
 
@@ -278,7 +278,7 @@ _MOST_KEPT: Final = 4_000_000
 class Shared:
     """What chains over one place and one tokenizer have in common."""
 
-    def __init__(self, place: Place, coder: Coder) -> None:
+    def __init__(self, place: ChainGraph, coder: Coder) -> None:
         self.place, self.coder = place, coder
         self.names: Names | None = names_of(place, coder) if isinstance(place, LocalPlace) else None
         self._runs: dict[int, Run] = {}
@@ -300,22 +300,22 @@ class Shared:
     def heads(self, entities: Numbers, payload: Numbers) -> Run:
         """Entities as heads."""
         if self.names is not None:
-            return Ranked(self.names.heads, entities, payload)
+            return OrderedChoices(self.names.heads, entities, payload)
         place = self.place
         written = {item: " " + place.head(item) for item in np.unique(entities).tolist()}
         self.coder.learn(written.values())
         known = {item: self.sequence(text, self.coder.arrow) for item, text in written.items()}
-        return Loose([known[item] for item in entities.tolist()], payload.tolist())
+        return UnorderedChoices([known[item] for item in entities.tolist()], payload.tolist())
 
     def sequence(self, text: str, suffix: Ids) -> Ids:
         """A piece with what follows it; none where a name would have the signs of a triple."""
         result = self.coder.encode(text)
         return (*result, *suffix) if result and self.coder.closing.isdisjoint(result) else ()
 
-    def loose(self, texts: Sequence[str], suffix: Ids, payload: Sequence[int]) -> Loose:
+    def loose(self, texts: Sequence[str], suffix: Ids, payload: Sequence[int]) -> UnorderedChoices:
         """Texts that are encoded now."""
         self.coder.learn(texts)
-        return Loose([self.sequence(text, suffix) for text in texts], payload)
+        return UnorderedChoices([self.sequence(text, suffix) for text in texts], payload)
 
 
 # -- all triples that may follow -------------------------------------------------------------------
@@ -383,7 +383,7 @@ def parts(chain: Chain, most: int) -> Parts | None:
     kinds = place.relations(result)
     written = {kind: _relation(chain, kind) for kind in np.unique(kinds).tolist()}
     # Relations whose tokens begin others', or are others', are told apart token by token.
-    clear = len(Loose(list(written.values()), list(written))) == len(written) == len(set(written.values()))
+    clear = len(UnorderedChoices(list(written.values()), list(written))) == len(written) == len(set(written.values()))
     subjects, bare = place.subjects(result), place.bare(result)
     odd = np.unique(subjects[bare < 0]) if clear else np.unique(subjects)
     plain = ~np.isin(subjects, odd) & (names.heads.rank.take(subjects) >= 0)
@@ -495,7 +495,7 @@ class Chain:
         self._heads: list[_Item] | None = None
 
     @classmethod
-    def of(cls, place: Place, query: Iterable[str | Entity], tokenizer: Any, *, max_steps: int, repeat: bool) -> Chain:
+    def of(cls, place: ChainGraph, query: Iterable[str | Entity], tokenizer: Any, *, max_steps: int, repeat: bool) -> Chain:
         """A chain that begins at entities."""
         return cls(Walk.of(place, query, max_steps, repeat), coder_of(tokenizer))
 
@@ -646,7 +646,7 @@ class Chain:
         for item in sequences:
             seen[item] = seen.get(item, 0) + 1
         self._triples = triples
-        return [Loose([sequence if seen[sequence] == 1 else () for sequence in sequences], range(len(triples)))]
+        return [UnorderedChoices([sequence if seen[sequence] == 1 else () for sequence in sequences], range(len(triples)))]
 
     def _runs(self) -> list[Run]:
         """The heads that may come next: those of statements that lead to visited entities, and the
@@ -682,7 +682,7 @@ class Chain:
         return np.unique(np.concatenate(parts))
 
     def _without(self, run: Run, entity: int, spent: Sequence[int]) -> Run:
-        if isinstance(run, Ranked):
+        if isinstance(run, OrderedChoices):
             return run.without(spent)
         statements = self.walk.place.incoming(entity)
         subjects = self.walk.place.subjects(statements)
@@ -738,14 +738,14 @@ class Chain:
                 del groups[sequence]
         runs: list[Run] = []
         if shared.names is not None and named_ahead.any():
-            tails: Ranked = Ranked(shared.names.tails, bare[named_ahead], statements[named_ahead])
+            tails: OrderedChoices = OrderedChoices(shared.names.tails, bare[named_ahead], statements[named_ahead])
             for sequence in [group for group in groups if group]:
                 if (at := _whole_of(tails, sequence)) is not None:
                     del groups[sequence]
                     tails = tails.without([place.ends(tails.of(at, at + 1)[0])[1]])
             runs.append(tails)
         pairs = [(sequence, item) for sequence, several in groups.items() for item in several]
-        runs.append(Loose([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
+        runs.append(UnorderedChoices([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
         return [(run, 0, len(run), 0) for run in runs if len(run)]
 
 

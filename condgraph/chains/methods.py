@@ -11,7 +11,7 @@ from condgraph.engine.facts import Entity
 
 if TYPE_CHECKING:
     from condgraph.chains.chain import Chain
-    from condgraph.chains.place import Place
+    from condgraph.chains.place import ChainGraph
     from condgraph.chains.reason import Reasoned
     from condgraph.chains.walk import Verdict
     from condgraph.engine.period import Period, TimeLike
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from condgraph.vectors.encoders import Encoder
 
 
-class Opened(Protocol):
+class QueriedGraph(Protocol):
     """What chains need of a graph."""
 
     timeout: float | None
@@ -28,7 +28,7 @@ class Opened(Protocol):
 
 
 def chain(
-    graph: Opened,
+    graph: QueriedGraph,
     entities: Iterable[str | Entity],
     tokenizer: Any,
     *,
@@ -59,7 +59,7 @@ def chain(
 
 
 def verify_chain(
-    graph: Opened,
+    graph: QueriedGraph,
     text: str,
     entities: Iterable[str | Entity],
     *,
@@ -84,7 +84,7 @@ def verify_chain(
 
 
 def reason(
-    graph: Opened,
+    graph: QueriedGraph,
     question: str,
     llm: Any,
     *,
@@ -138,8 +138,8 @@ def reason(
 
 
 def place_of(
-    graph: Opened, engine: str | None = None, period: Period | None = None, *, values: bool = True, qualifiers: bool = True
-) -> Place:
+    graph: QueriedGraph, engine: str | None = None, period: Period | None = None, *, values: bool = True, qualifiers: bool = True
+) -> ChainGraph:
     """The statements of a graph, of those that hold in a period, as chains read them: in its snapshot, or on a server."""
     from condgraph.chains.place import LocalPlace, StorePlace
     from condgraph.engine.execute.validity import cut

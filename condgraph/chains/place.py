@@ -28,7 +28,7 @@ from condgraph.engine.values import Value
 Numbers = NDArray[np.int64]
 
 
-class Place(Protocol):
+class ChainGraph(Protocol):
     """What a chain needs of a graph."""
 
     #: Whether values and qualifiers are read at all.

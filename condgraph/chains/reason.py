@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 
 from condgraph.chains.backends.base import Backend, Prompt, Score, mentioned
-from condgraph.chains.place import Numbers, Place
+from condgraph.chains.place import ChainGraph, Numbers
 from condgraph.chains.walk import MOST_STEPS, Triple, Verdict, Walk, triple_of, verify
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
@@ -40,7 +40,7 @@ _COMMON: Final = frozenset(
 )
 
 
-def mentions(place: Place, question: str) -> list[Entity]:
+def mentions(place: ChainGraph, question: str) -> list[Entity]:
     """The entities named in a question: those in square brackets, else the longest names that stand
     in it, none inside another.
     """
@@ -247,7 +247,7 @@ SHOWN: Final = 120
 
 
 def likest(
-    place: Place, question: str, start: Sequence[int], k: int, encoder: Encoder | None = None, *, hops: int = 2,
+    place: ChainGraph, question: str, start: Sequence[int], k: int, encoder: Encoder | None = None, *, hops: int = 2,
     compared: int = MOST_COMPARED,
 ) -> list[int]:  # fmt: skip
     """The statements most like a question, at most k, each with the statements by which an entity of
@@ -280,7 +280,7 @@ def likest(
     return list(chosen)
 
 
-def _within(place: Place, start: Sequence[int], hops: int, most: int) -> tuple[list[int], dict[int, int]]:
+def _within(place: ChainGraph, start: Sequence[int], hops: int, most: int) -> tuple[list[int], dict[int, int]]:
     """The statements within some hops, nearest first, each with the one that leads to it (-1: an
     entity of the question does).
     """
@@ -305,12 +305,12 @@ def _within(place: Place, start: Sequence[int], hops: int, most: int) -> tuple[l
     return list(back), back
 
 
-def _said(place: Place, statement: int) -> str:
+def _said(place: ChainGraph, statement: int) -> str:
     relation = place.relation(int(place.relations(np.array([statement]))[0]))
     return f"{place.entity(place.ends(statement)[0]).name} {relation.replace('_', ' ')} {place.tail(statement)}"
 
 
-def context_of(place: Place, statements: Iterable[int]) -> list[str]:
+def context_of(place: ChainGraph, statements: Iterable[int]) -> list[str]:
     """Statements as the context of a prompt has them."""
     return [str(triple_of(place, [statement]))[2:-2] for statement in statements]
 
@@ -323,7 +323,7 @@ def in_sight(walk: Walk, question: str, k: int, encoder: Encoder | None) -> list
 class _Part:
     """A place with some of its statements alone."""
 
-    def __init__(self, place: Place, statements: Iterable[int]) -> None:
+    def __init__(self, place: ChainGraph, statements: Iterable[int]) -> None:
         self._place = place
         self._kept = np.array(sorted(set(statements)), np.int64)
 
@@ -342,9 +342,9 @@ class _Part:
         return statements[np.isin(statements, self._kept)]
 
 
-def part_of(place: Place, statements: Iterable[int]) -> Place:
+def part_of(place: ChainGraph, statements: Iterable[int]) -> ChainGraph:
     """A place with some of its statements alone."""
-    return cast("Place", _Part(place, statements))
+    return cast("ChainGraph", _Part(place, statements))
 
 
 # -- the algorithm ---------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ class _Candidate:
 
 
 def reason(
-    place: Place, question: str, backend: Backend, query: Iterable[str | Entity], options: Options, encoder: Encoder | None
+    place: ChainGraph, question: str, backend: Backend, query: Iterable[str | Entity], options: Options, encoder: Encoder | None
 ) -> Reasoned:
     """The answer to a question about some entities."""
     options.check()

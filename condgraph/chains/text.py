@@ -86,7 +86,7 @@ def triple_text(head: str, relation: str, tail: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TripleText:
     """A triple in a text: its parts as written, its qualifiers, and its position. Where it cannot be
     read, the parts are empty, and `problem` is the reason.
     """
@@ -107,7 +107,7 @@ _KEY_STOP: Final = re.compile(r'[":\[\]>]|->')
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-def triples_in(text: str) -> Iterator[Written]:
+def triples_in(text: str) -> Iterator[TripleText]:
     """The triples of a text in order, in linear time.
 
     A `<` with an arrow on the same line begins a triple; a malformed one is given with its
@@ -143,7 +143,7 @@ def _next_open(text: str, at: int, end: int) -> int:
     return end
 
 
-def _read(piece: str, begin: int) -> tuple[Written | None, int]:
+def _read(piece: str, begin: int) -> tuple[TripleText | None, int]:
     """The triple at the beginning of a piece of text, and how much of the piece it is."""
     parts: list[str] = []
     at = 1
@@ -172,7 +172,7 @@ def _read(piece: str, begin: int) -> tuple[Written | None, int]:
         return _ill(piece, begin, "does not end with ' >'")
     if not all((*parts, tail)):
         return _ill(piece, begin, "has an empty part")
-    return Written(parts[0], parts[1], tail, tuple(sorted(qualifiers)), (begin, begin + at + 1)), at + 1
+    return TripleText(parts[0], parts[1], tail, tuple(sorted(qualifiers)), (begin, begin + at + 1)), at + 1
 
 
 def _part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
@@ -191,7 +191,7 @@ def _part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
     return piece[start:].strip(" "), len(piece)
 
 
-def _ill(piece: str, begin: int, problem: str) -> tuple[Written | None, int]:
+def _ill(piece: str, begin: int, problem: str) -> tuple[TripleText | None, int]:
     if "->" not in piece:
         return None, len(piece)
-    return Written("", "", "", (), (begin, begin + len(piece.rstrip())), problem), len(piece)
+    return TripleText("", "", "", (), (begin, begin + len(piece.rstrip())), problem), len(piece)

@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from condgraph.chains.place import Numbers, Place
-from condgraph.chains.text import Written, named, triple_text, triples_in
+from condgraph.chains.place import ChainGraph, Numbers
+from condgraph.chains.text import TripleText, named, triple_text, triples_in
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest, shortened
 from condgraph.engine.facts import Entity
@@ -37,7 +37,7 @@ class Triple:
     relation: str
     tail: str
     statements: tuple[int, ...]
-    place: Place = field(repr=False, compare=False)
+    place: ChainGraph = field(repr=False, compare=False)
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -53,7 +53,7 @@ class Triple:
         return triple_text(self.head, self.relation, self.tail)
 
 
-def triple_of(place: Place, statements: Sequence[int]) -> Triple:
+def triple_of(place: ChainGraph, statements: Sequence[int]) -> Triple:
     """The triple of statements that share one text."""
     first = statements[0]
     relation = place.relation(int(place.relations(np.array([first]))[0]))
@@ -66,14 +66,14 @@ class Walk:
     with those of the question.
     """
 
-    place: Place
+    place: ChainGraph
     visited: tuple[int, ...]
     triples: tuple[Triple, ...] = ()
     max_steps: int = MOST_STEPS
     repeat: bool = True
 
     @classmethod
-    def of(cls, place: Place, query: Iterable[str | Entity], max_steps: int, repeat: bool) -> Walk:
+    def of(cls, place: ChainGraph, query: Iterable[str | Entity], max_steps: int, repeat: bool) -> Walk:
         """The beginning of a chain from entities, by name, id or record; raises
         `UnknownNameError`. Without any, nothing may follow.
         """
@@ -149,7 +149,7 @@ Why = Literal["", "malformed", "unknown", "absent", "unconnected", "ambiguous", 
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CheckedTriple:
     """One triple of a text: its position, and what it is in the graph, or why it is no step of
     the chain.
     """
@@ -170,7 +170,7 @@ class Verdict:
     step of a well-formed chain.
     """
 
-    steps: tuple[Judged, ...]
+    steps: tuple[CheckedTriple, ...]
     query: tuple[str, ...]
     warnings: tuple[str, ...] = ()
 
@@ -178,7 +178,7 @@ class Verdict:
         return bool(self.steps) and all(self.steps)
 
     @property
-    def wrong(self) -> Judged | None:
+    def wrong(self) -> CheckedTriple | None:
         """The first triple that is no step."""
         return next((step for step in self.steps if not step), None)
 
@@ -201,7 +201,9 @@ class Verdict:
         return f"triple {self.steps.index(wrong) + 1}, {shortened(wrong.text, 200)}: {wrong.reason}"
 
 
-def verify(place: Place, text: str, query: Iterable[str | Entity], *, max_steps: int | None = None, repeat: bool = True) -> Verdict:
+def verify(
+    place: ChainGraph, text: str, query: Iterable[str | Entity], *, max_steps: int | None = None, repeat: bool = True
+) -> Verdict:
     """Judge a text. Each triple is a step where it is in the graph and touches an entity of `query`,
     or of a step before it; those after a wrong one are judged by the steps that are right.
 
@@ -211,7 +213,7 @@ def verify(place: Place, text: str, query: Iterable[str | Entity], *, max_steps:
     """
     query = [query] if isinstance(query, (str, Entity)) else list(query)
     walk = Walk.of(place, query, max_steps or MOST_TRIPLES, repeat)
-    steps: list[Judged] = []
+    steps: list[CheckedTriple] = []
     warnings: list[str] = []
     for written in triples_in(text):
         check()
@@ -226,11 +228,11 @@ def verify(place: Place, text: str, query: Iterable[str | Entity], *, max_steps:
     return Verdict(tuple(steps), names, (*warnings, *dict.fromkeys(place.warnings)))
 
 
-def _step(walk: Walk, written: Written, text: str) -> Judged:
+def _step(walk: Walk, written: TripleText, text: str) -> CheckedTriple:
     if written.problem:
-        return Judged(text, written.span, None, "malformed", f"it {written.problem}")
+        return CheckedTriple(text, written.span, None, "malformed", f"it {written.problem}")
     if walk.full:
-        return Judged(text, written.span, None, "too long", f"the chain may have {walk.max_steps} triples")
+        return CheckedTriple(text, written.span, None, "too long", f"the chain may have {walk.max_steps} triples")
     place = walk.place
     relation = unquoted(written.relation)
     around = [side for item in walk.visited for side in (place.outgoing(item), place.incoming(item))]
@@ -242,15 +244,15 @@ def _step(walk: Walk, written: Written, text: str) -> Judged:
     ]
     fresh = [item for item in same if item not in walk.used]
     if same and not fresh:
-        return Judged(text, written.span, None, "repeated", "it was used before")
+        return CheckedTriple(text, written.span, None, "repeated", "it was used before")
     if len({place.same(item) for item in fresh}) > 1:
-        return Judged(text, written.span, None, "ambiguous", "several triples of the graph have this text")
+        return CheckedTriple(text, written.span, None, "ambiguous", "several triples of the graph have this text")
     if fresh:
-        return Judged(text, written.span, triple_of(place, fresh))
-    return Judged(text, written.span, None, *_reason(walk, written, relation))
+        return CheckedTriple(text, written.span, triple_of(place, fresh))
+    return CheckedTriple(text, written.span, None, *_reason(walk, written, relation))
 
 
-def is_it(place: Place, statement: int, written: Written) -> bool:
+def is_it(place: ChainGraph, statement: int, written: TripleText) -> bool:
     """Whether a statement is what a triple says, its relation apart."""
     head, end = place.ends(statement)
     if not _means(written.head, place.entity(head), place.head(head)):
@@ -282,7 +284,7 @@ def unquoted(text: str) -> str:
     return text
 
 
-def _reason(walk: Walk, written: Written, relation: str) -> tuple[Why, str]:
+def _reason(walk: Walk, written: TripleText, relation: str) -> tuple[Why, str]:
     """Why a triple is no step: what of it the graph does not know, or that it touches nothing."""
     place = walk.place
     homonym: tuple[Why, str] | None = None
@@ -312,7 +314,7 @@ def _reason(walk: Walk, written: Written, relation: str) -> tuple[Why, str]:
     return homonym or ("absent", "the graph does not say it")
 
 
-def _homonym(place: Place, statement: int, written: Written) -> tuple[Why, str] | None:
+def _homonym(place: ChainGraph, statement: int, written: TripleText) -> tuple[Why, str] | None:
     """Why a triple is no statement where all that differs is a name that leaves its entity open: the
     graph writes it with its id. None where more is amiss.
     """

@@ -108,7 +108,7 @@ Direction = Literal["forward", "backward"]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameMatch:
     """What a name of a claim is in the graph: entities, or none with the nearest names."""
 
     entities: tuple[Entity, ...]
@@ -158,16 +158,16 @@ class Facts:
         """The names of predicates most like a text."""
         return tuple(nearest(text, self._kinds))
 
-    def _named(self, text: str) -> Named:
+    def _named(self, text: str) -> NameMatch:
         if len(text) > LONGEST_NAME:
-            return Named(())
+            return NameMatch(())
         try:
-            return Named(self._find(text))
+            return NameMatch(self._find(text))
         except UnknownNameError as error:
             alike = [name for name in error.candidates if folded(name) == folded(text)]
             if len(alike) == 1:
-                return Named(self._find(alike[0]))
-            return Named((), tuple(error.candidates))
+                return NameMatch(self._find(alike[0]))
+            return NameMatch((), tuple(error.candidates))
 
     def _find(self, name: str) -> tuple[Entity, ...]:
         return tuple(self._ask(_program(("Find", [name]))).entities)
@@ -304,7 +304,7 @@ Reasons: TypeAlias = tuple[Reason, ...]
 
 
 @dataclass(slots=True)
-class _Left:
+class _ChoiceBudget:
     """How many choices may still be looked at."""
 
     choices: int = MOST_CHOICES
@@ -326,7 +326,7 @@ class Judge:
         self.start: Binding = dict(start)
         self._stated = [triple for triple in claim.triples if not triple.denied]
         self._denied = [triple for triple in claim.triples if triple.denied]
-        self._left = _Left()
+        self._left = _ChoiceBudget()
         predicates = {triple.relation: facts.predicate(triple.relation) for triple in claim.triples if triple.relation is not None}
         self._names: dict[str, str] = {text: name for text, name in predicates.items() if name is not None}
 

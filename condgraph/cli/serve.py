@@ -288,7 +288,7 @@ def serve(
     with guard(), opened(store, login) as at:
         from condgraph.endpoint.app import Limits, application
         from condgraph.endpoint.guard import Proxies
-        from condgraph.endpoint.server import Beside, listen, log_to_stderr, server
+        from condgraph.endpoint.server import ExtraProtocol, listen, log_to_stderr, server
         from condgraph.sparql.layout import base_iri, checked_base
         from condgraph.studio.api import ApiExchange
 
@@ -332,7 +332,7 @@ def serve(
         for workers in {api.workers, *api.graphs.values()}:
             workers.prepare()
         spoken = bolt.server(at, api, host, watch, queries, clients.body_size << 10)
-        beside = None if spoken is None else Beside(spoken[1], spoken[0].factory, spoken[0].close)
+        beside = None if spoken is None else ExtraProtocol(spoken[1], spoken[0].factory, spoken[0].close)
         own = api.routes(sparql=answers is not None, tiles=tiles)
         site = application(answers, limits, routes=own, closing=api.close, guard=watch, kinds={"/api/": ApiExchange})
         running = server(site, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies, beside=beside)

@@ -19,7 +19,7 @@ from condgraph.cypher.layout.schema import CONDGRAPH, quote
 from condgraph.engine import algebra as alg
 from condgraph.engine import html
 from condgraph.engine.algebra import Condition, Count, Node, Scalar, Shown, postorder
-from condgraph.engine.algebra.grouped import Way
+from condgraph.engine.algebra.grouped import ValuePath
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import cached, kept, timed
 from condgraph.engine.describe import describe, tree
@@ -104,7 +104,7 @@ def _grid(run: Run, group: alg.Group, columns: Columns, rows: Sequence[list[Any]
         cells.append(zeros(sums) if measure.function == "sum" else sums)
     ways = [*(key.of for key in group.keys), *(measure.of for measure in group.measures)]
     for place in group.unsure if rows else ():
-        columns_of = [at for at, way in enumerate(ways, 1) if isinstance(way, Way) and way.steps[:1] == (place,)]
+        columns_of = [at for at, way in enumerate(ways, 1) if isinstance(way, ValuePath) and way.steps[:1] == (place,)]
         parts = [row[at] for row in watched(rows) for at in columns_of]
         if parts and not any(cell[0] if isinstance(cell, list) else cell is not None for cell in parts):
             warn_of_empty(run, group.facts[place])

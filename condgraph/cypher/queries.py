@@ -44,7 +44,7 @@ from condgraph.engine.values import Kind
 from condgraph.names.linking import LinkingSchema, NameReader
 
 if TYPE_CHECKING:
-    from condgraph.cypher.shapes import Shapes, Warming
+    from condgraph.cypher.shapes import BackgroundWarmUp, Shapes
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
     from condgraph.engine.store import Request, Size
@@ -157,7 +157,7 @@ class CypherStore(ABC):
     def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
         self.connection, self.name, self._layout = connection, name, layout
         self.place = connection.place
-        self._warming: Warming | None = None
+        self._warming: BackgroundWarmUp | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -179,11 +179,11 @@ class CypherStore(ABC):
 
         return warm(self.connection, self._shapes, seconds=seconds)
 
-    def warm_behind(self) -> Warming:
+    def warm_behind(self) -> BackgroundWarmUp:
         """The same in the background."""
-        from condgraph.cypher.shapes import Warming
+        from condgraph.cypher.shapes import BackgroundWarmUp
 
-        self._warming = Warming(self.connection, self._shapes)
+        self._warming = BackgroundWarmUp(self.connection, self._shapes)
         return self._warming
 
     def _shapes(self) -> Shapes:

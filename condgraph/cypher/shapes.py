@@ -112,16 +112,16 @@ class Shapes:
         slices = [ordered[:1], *(ordered[at : at + each] for at in range(1, len(ordered), each))]
         return _even([(sum(members[name] for name in some), (("FilterConcept", some[len(some) // 2]),)) for some in slices if some])
 
-    def _valued(self, of: Callable[[str], dict[tuple[Kind, str], int]], names: Iterable[str]) -> list[_Valued]:
+    def _valued(self, of: Callable[[str], dict[tuple[Kind, str], int]], names: Iterable[str]) -> list[_ValueKey]:
         """Keys of values with the kind and unit that most of them have, the commonest first."""
         result = []
         for name in names:
             (kind, unit), _ = max(kinds.items(), key=lambda entry: entry[1]) if (kinds := of(name)) else ((Kind.UNKNOWN, ""), 0)
             if kind in _VALUES:
-                result.append(_Valued(sum(kinds.values()) ** 0.5, name, kind, unit, self._signs))
+                result.append(_ValueKey(sum(kinds.values()) ** 0.5, name, kind, unit, self._signs))
         return sorted(result, key=lambda item: -item.weight)
 
-    def _asked_of(self, found: Steps, attributes: list[_Valued]) -> list[_Valued]:
+    def _asked_of(self, found: Steps, attributes: list[_ValueKey]) -> list[_ValueKey]:
         """Attributes that represent others where they are asked of a set."""
         every = {attribute.name: attribute for attribute in attributes}
         asked: Weighted = [(item.weight, (*found, ("QueryAttr", item.name))) for item in attributes]
@@ -134,7 +134,7 @@ class Shapes:
 
     # -- shapes ------------------------------------------------------------------------------------
 
-    def _sets(self, about: _About) -> Weighted:
+    def _sets(self, about: _SampleSteps) -> Weighted:
         """Sets of entities that represent others: where what they are, and what is asked of them, is
         the same text.
         """
@@ -175,7 +175,7 @@ class Shapes:
         attributes = self._valued(schema.attribute_kinds, schema.attributes)[:_ATTRIBUTES]
         qualifiers = _firsts(self._valued(schema.qualifier_kinds, schema.qualifiers))
         few = self._asked_of((_FIND,), attributes)
-        about = _About(self._relations(), self._concepts(), attributes, few, qualifiers)
+        about = _SampleSteps(self._relations(), self._concepts(), attributes, few, qualifiers)
         sets = self._sets(about)
         many = self._asked_of(sets[0][1], attributes) if sets else few
         for weight, result in sets:
@@ -194,7 +194,7 @@ class Shapes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Valued:
+class _ValueKey:
     """A key of values with the kind and unit that most of them have."""
 
     weight: float
@@ -203,7 +203,7 @@ class _Valued:
     unit: str
     signs: tuple[tuple[float, str], ...]
 
-    def of(self, weight: float) -> _Valued:
+    def of(self, weight: float) -> _ValueKey:
         """The same with another weight."""
         return replace(self, weight=weight)
 
@@ -214,17 +214,17 @@ class _Valued:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _SampleSteps:
     """Steps of a graph that represent others."""
 
     relations: Weighted
     concepts: Weighted
-    attributes: list[_Valued]
-    few: list[_Valued]
-    qualifiers: list[_Valued]
+    attributes: list[_ValueKey]
+    few: list[_ValueKey]
+    qualifiers: list[_ValueKey]
 
 
-def _firsts(some: list[_Valued]) -> list[_Valued]:
+def _firsts(some: list[_ValueKey]) -> list[_ValueKey]:
     """The commonest of each kind, with the part that its kind has of all."""
     total = sum(item.weight for item in some)
     return [
@@ -252,7 +252,7 @@ def _then(*parts: Weighted) -> Weighted:
     return result
 
 
-def _asked(weight: float, found: Steps, attributes: list[_Valued], qualifiers: list[_Valued]) -> Iterator[tuple[float, Steps]]:
+def _asked(weight: float, found: Steps, attributes: list[_ValueKey], qualifiers: list[_ValueKey]) -> Iterator[tuple[float, Steps]]:
     """What is asked of the attributes of a set."""
     for attribute in attributes:
         share = weight * attribute.weight
@@ -269,7 +269,7 @@ def _asked(weight: float, found: Steps, attributes: list[_Valued], qualifiers: l
             yield 0.18 * part, (*found, ("QueryAttrQualifier", attribute.name, attribute.value, key.name))
 
 
-def _paired(weight: float, two: Steps, about: _About) -> Iterator[tuple[float, Steps]]:
+def _paired(weight: float, two: Steps, about: _SampleSteps) -> Iterator[tuple[float, Steps]]:
     """What is asked of two sets."""
     yield 0.35 * weight, (*two, ("QueryRelation",))
     for share, ((_, relation, way),) in about.relations:
@@ -281,7 +281,7 @@ def _paired(weight: float, two: Steps, about: _About) -> Iterator[tuple[float, S
                 yield 0.35 * weight * item.weight, (*two, ("SelectBetween", item.name, which))
 
 
-def _tests(function: str, name: str | None, of: _Valued) -> Weighted:
+def _tests(function: str, name: str | None, of: _ValueKey) -> Weighted:
     """A test of a value as steps: those that have texts of their own."""
     key = () if name is None else (name,)
     if of.kind is Kind.TEXT:
@@ -343,7 +343,7 @@ def warm_after(connection: Connection, shapes: ShapesOf, statements: int, took: 
             warm(connection, shapes, seconds=min(_LONGEST, took * _PART))
 
 
-class Warming:
+class BackgroundWarmUp:
     """The same in the background, until `end`."""
 
     def __init__(self, connection: Connection, shapes: ShapesOf) -> None:

@@ -32,9 +32,9 @@ from condgraph.snapshot_store import pulled
 
 if TYPE_CHECKING:
     from condgraph.cypher.patterns.match import Neo4jPatterns
-    from condgraph.edits import Written
+    from condgraph.edits import RemoteEdit
     from condgraph.engine.changes import Change, OnWritten
-    from condgraph.overview.adjusted import Stated
+    from condgraph.overview.adjusted import GraphSummary
     from condgraph.patterns.matches import Matches
 
 
@@ -340,7 +340,7 @@ class Neo4jStore(CypherStore):
         """The records of single changes, in order."""
         return push.edit_records(self.connection, self.name) if self._state() else []
 
-    def stated(self) -> Stated | None:
+    def stated(self) -> GraphSummary | None:
         """What the graph's node states of its content, read now; None where changes are made of the whole graph."""
         return stated(self.connection, self.name) if self.connection.engine.parts else None
 
@@ -357,7 +357,7 @@ class Neo4jStore(CypherStore):
         """The number of the last single change."""
         return push.last_edit(self.connection, self.name)
 
-    def write_edit(self, change: Written, wait: float) -> str:
+    def write_edit(self, change: RemoteEdit, wait: float) -> str:
         """Write one single change, in one transaction; the content then."""
         self._check_writable()
         try:

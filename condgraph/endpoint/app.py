@@ -207,10 +207,10 @@ class Endpoint:
         await self._describe(
             exchange,
             protocol.choose(exchange.header("accept"), protocol.GRAPHS)
-            or protocol.Chosen(protocol.GRAPHS[0], protocol.GRAPHS[0].media_type),
+            or protocol.ChosenFormat(protocol.GRAPHS[0], protocol.GRAPHS[0].media_type),
         )
 
-    async def _describe(self, exchange: Exchange, chosen: protocol.Chosen) -> None:
+    async def _describe(self, exchange: Exchange, chosen: protocol.ChosenFormat) -> None:
         body = describe(exchange.url("sparql"), self.backend.graphs, chosen.format)
         await exchange.reply(200, body, {"Content-Type": chosen.content_type, "Vary": "Accept"})
 
@@ -238,12 +238,12 @@ class Endpoint:
 
     # -- results -----------------------------------------------------------------------------------
 
-    async def _send(self, exchange: Exchange, query: Query, chosen: protocol.Chosen, timeout: float) -> None:
+    async def _send(self, exchange: Exchange, query: Query, chosen: protocol.ChosenFormat, timeout: float) -> None:
         """Run a query and send its results; ends the query when the client disconnects."""
         with results_span("sparql", self.backend.store):
             await exchange.while_connected(self._results(exchange, query, chosen, timeout))
 
-    async def _results(self, exchange: Exchange, query: Query, chosen: protocol.Chosen, timeout: float) -> None:
+    async def _results(self, exchange: Exchange, query: Query, chosen: protocol.ChosenFormat, timeout: float) -> None:
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"} | dict(self.backend.headers)
         until, stream = asyncio.get_running_loop().time() + timeout, None
         results = await self.backend.query(query, timeout)

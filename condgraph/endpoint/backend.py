@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, PlanError, UnsupportedError
 from condgraph.engine.iris import PRED, PREFIXES
-from condgraph.engine.workers import Once
+from condgraph.engine.workers import SharedTask
 from condgraph.sparql.embedded import BUILDERS
 from condgraph.sparql.text.scan import aside, survey, underscored
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, UnopenedError, WorkerPool
@@ -116,8 +116,8 @@ class OxigraphBackend:
         self._is_name = is_name or self._is_name
         self.examples = self.examples if examples is None else tuple(examples)
 
-    def _naming(self, naming: Callable[[], Source] | None) -> Once[WorkerPool] | None:
-        return None if naming is None else Once(BUILDERS, lambda: WorkerPool(self._with_held(naming()), **self._options))
+    def _naming(self, naming: Callable[[], Source] | None) -> SharedTask[WorkerPool] | None:
+        return None if naming is None else SharedTask(BUILDERS, lambda: WorkerPool(self._with_held(naming()), **self._options))
 
     def _with_held(self, source: Source) -> Source:
         if isinstance(source, Path):
@@ -192,7 +192,7 @@ class OxigraphBackend:
         self.close()
 
 
-async def _naming_pool(named: Once[WorkerPool], timeout: float) -> WorkerPool:
+async def _naming_pool(named: SharedTask[WorkerPool], timeout: float) -> WorkerPool:
     """The workers for queries that name graphs, as soon as their store is built."""
     made = asyncio.wrap_future(named.begun())
     # A query that is cancelled does not cancel the building, for which others wait.
@@ -224,7 +224,7 @@ def free_unused() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class Copied(Protocol):
+class CopiedGraph(Protocol):
     """A graph on a server that can be read as a whole."""
 
     @property
@@ -248,7 +248,7 @@ class Replica:
     """
 
     def __init__(
-        self, graph: Copied, *, base: str | None = None, most: int = MOST_STATEMENTS, refresh: float | None = None
+        self, graph: CopiedGraph, *, base: str | None = None, most: int = MOST_STATEMENTS, refresh: float | None = None
     ) -> None:
         self._graph, self._base, self._most, self._refresh = graph, base, most, refresh
         self._newer = False

@@ -127,7 +127,7 @@ class Writer:
         self._transport.close()
 
 
-class _Counted:
+class _CountingTransport:
     """A transport that counts the bytes that are written to it."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -141,7 +141,7 @@ class _Counted:
         self._transport.write(data)
 
 
-class Watched:
+class WatchedConnection:
     """What connections of every protocol have: the client, and how fast it reads."""
 
     registry: Connections
@@ -155,7 +155,7 @@ class Watched:
 
     def connected(self, transport: asyncio.BaseTransport) -> tuple[int, str] | None:
         """Count the bytes of a new connection; returns the status and message with which it is refused."""
-        self.counted = _Counted(cast(asyncio.Transport, transport))
+        self.counted = _CountingTransport(cast(asyncio.Transport, transport))
         peer = transport.get_extra_info("peername")
         return self.registry.accept(self, str(peer[0]) if isinstance(peer, tuple) else "")
 
@@ -183,7 +183,7 @@ class Watched:
         return slow
 
 
-class Connection(Watched, HttpToolsProtocol):
+class Connection(WatchedConnection, HttpToolsProtocol):
     """One connection. A subclass for each server has its `registry`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -352,15 +352,15 @@ class Connections:
 
     def __init__(self, bounds: Bounds, proxies: Proxies) -> None:
         self.bounds, self._proxies = bounds, proxies
-        self._open: set[Watched] = set()
-        self._refused: set[Watched] = set()
+        self._open: set[WatchedConnection] = set()
+        self._refused: set[WatchedConnection] = set()
         self._clients: Counter[str] = Counter()
         self._problems: Counter[tuple[str, str]] = Counter()
         self._log_at = self._checked = 0.0
         self._late = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def accept(self, connection: Watched, host: str) -> tuple[int, str] | None:
+    def accept(self, connection: WatchedConnection, host: str) -> tuple[int, str] | None:
         """Add a connection, or return the status and message with which it is refused."""
         if self._timer is None:
             self._schedule(time.monotonic())
@@ -375,14 +375,14 @@ class Connections:
         self._clients[client] += 1
         return None
 
-    def linger(self, connection: Watched) -> bool:
+    def linger(self, connection: WatchedConnection) -> bool:
         """Whether a refused connection may stay until its client has read why."""
         if len(self._refused) >= _MOST_REFUSED:
             return False
         self._refused.add(connection)
         return True
 
-    def remove(self, connection: Watched) -> None:
+    def remove(self, connection: WatchedConnection) -> None:
         """Remove a connection that is closed."""
         self._refused.discard(connection)
         if connection in self._open:
@@ -426,7 +426,7 @@ class Connections:
         total = sum(connection.unread for connection in waiting)
         if total <= self.bounds.unread_bytes:
             return
-        for connection in sorted(waiting, key=Watched.rate):
+        for connection in sorted(waiting, key=WatchedConnection.rate):
             total -= connection.unread
             self.log("results read more slowly than by others, and too many wait", connection.client_key)
             connection.transport.abort()

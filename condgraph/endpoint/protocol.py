@@ -250,7 +250,7 @@ _QUALITY: Final = re.compile(r"\s*q\s*=\s*(\"?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\1\
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenFormat:
     """A format, which of its media types was requested, and with which version of RDF; "" for none."""
 
     format: Format
@@ -264,7 +264,7 @@ class Chosen:
         return self.media_type + ("; charset=utf-8" if self.media_type in _TEXTS else "") + version
 
 
-def choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
+def choose(accept: str | None, formats: tuple[Format, ...]) -> ChosenFormat | None:
     """The format of the highest quality, the earlier of equals; None where none is acceptable.
 
     >>> choose("text/csv;q=0.5, application/*;q=0.9", SOLUTIONS).media_type
@@ -278,18 +278,18 @@ def choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
     return (_choose_cached if accept is None or len(accept) <= _SHOWN else _choose)(accept, formats)
 
 
-def _choose(accept: str | None, formats: tuple[Format, ...]) -> Chosen | None:
+def _choose(accept: str | None, formats: tuple[Format, ...]) -> ChosenFormat | None:
     ranges = _ranges(accept)
-    best: tuple[float, Chosen] | None = None
+    best: tuple[float, ChosenFormat] | None = None
     for form in formats:
         for media_type in form.media_types:
             quality = _quality(media_type, ranges, own=media_type == form.media_type)
             if quality > 0 and (best is None or quality > best[0]):
-                best = quality, Chosen(form, media_type)
+                best = quality, ChosenFormat(form, media_type)
     return None if best is None else versioned(best[1], accept)
 
 
-def versioned(chosen: Chosen, accept: str | None) -> Chosen:
+def versioned(chosen: ChosenFormat, accept: str | None) -> ChosenFormat:
     """A format in the version of RDF that `Accept` asks for with it: the highest of those it names."""
     if not accept or "version" not in accept.lower() or chosen.format.name in _UNVERSIONED:
         return chosen
@@ -309,7 +309,7 @@ def versioned(chosen: Chosen, accept: str | None) -> Chosen:
 _choose_cached: Final = lru_cache(maxsize=256)(_choose)
 
 
-def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ...]) -> Chosen:
+def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ...]) -> ChosenFormat:
     """The format that `format=` names, by its name or a media type, else the best for `Accept`. Some
     clients send several names, and not all are known here.
 
@@ -324,7 +324,7 @@ def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ..
         known = _ALSO.get(plain, plain)
         for form in formats:
             if known == form.name or known in form.media_types:
-                chosen = Chosen(form, known if known in form.media_types else form.media_type)
+                chosen = ChosenFormat(form, known if known in form.media_types else form.media_type)
                 return versioned(chosen, name.replace(name.partition(";")[0], chosen.media_type, 1) if ";" in name else accept)
     if names and ("*", "*") in _ranges(accept):
         there = ", ".join(form.name for form in formats)
@@ -332,7 +332,7 @@ def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ..
     return require(accept, formats)
 
 
-def require(accept: str | None, formats: tuple[Format, ...]) -> Chosen:
+def require(accept: str | None, formats: tuple[Format, ...]) -> ChosenFormat:
     """The best format for `Accept`; raises status 406 with a list of what there is."""
     chosen = choose(accept, formats)
     if chosen is None:

@@ -33,7 +33,7 @@ _log: Final = logging.getLogger("condgraph.endpoint")
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ExtraProtocol:
     """Another protocol: the socket that it listens on, what makes its connections, and what closes them within so
     many seconds.
     """
@@ -43,7 +43,7 @@ class Beside:
     close: Callable[[float], Awaitable[None]]
 
 
-class _Known(logging.Filter):
+class _KnownMessages(logging.Filter):
     """Leaves out uvicorn's messages about responses that were broken off on purpose, and about requests
     that are not HTTP, which `Connections` logs.
     """
@@ -61,7 +61,7 @@ def server(
     started: Callable[[str], None],
     bounds: Bounds | None = None,
     proxies: Proxies | None = None,
-    beside: Beside | None = None,
+    beside: ExtraProtocol | None = None,
 ) -> uvicorn.Server:
     """A server of an application; `grace` is how many seconds queries have to end when it is
     stopped (SIGTERM, SIGINT).
@@ -99,7 +99,7 @@ def server(
             self.other.close()
             await asyncio.gather(super().shutdown(sockets=sockets), beside.close(grace))
 
-    logging.getLogger("uvicorn.error").addFilter(_Known())
+    logging.getLogger("uvicorn.error").addFilter(_KnownMessages())
     config = uvicorn.Config(
         Forwarded(application, proxies, bounds.per_client) if proxies else application,
         http=type("Connection", (Connection,), {"registry": registry}),

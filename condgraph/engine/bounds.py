@@ -22,7 +22,7 @@ from condgraph.engine.errors import CancelledError, DeadlineError, OptionError
 
 T = TypeVar("T")
 P = ParamSpec("P")
-S = TypeVar("S", bound="Timed")
+S = TypeVar("S", bound="TimedAnswer")
 #: A look at a store on behalf of a load that waits is given so many seconds at least.
 LEAST: Final = 1.0
 #: What may help where a deadline passed.
@@ -75,10 +75,10 @@ class Budget:
 
     def cancelled(self) -> Event | None:
         """What is set once the call is cancelled, to be looked at; None where nobody can cancel it."""
-        return None if not self.events else self.events[0] if len(self.events) == 1 else _Any(self.events)
+        return None if not self.events else self.events[0] if len(self.events) == 1 else _AnyEvent(self.events)
 
 
-class _Any(Event):
+class _AnyEvent(Event):
     """Set as soon as one of several events is."""
 
     def __init__(self, events: tuple[Event, ...]) -> None:
@@ -220,7 +220,7 @@ def wait_for(lock: Lock) -> None:
 # -- what is asked of an answer later --------------------------------------------------------------
 
 
-class Timed(Protocol):
+class TimedAnswer(Protocol):
     """An answer: each thing that it is asked for later has the timeout (seconds) that its query
     had.
     """

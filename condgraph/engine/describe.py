@@ -58,9 +58,9 @@ def describe_cells(test: ex.Test) -> str:
             return f"{of} is {test.operator}"
         listed = " or ".join(dict.fromkeys([repr(one) if isinstance(one, str) else str(one) for one in test.readings]))
         return f"{of} {test.operator} {listed}"
-    if isinstance(test, ex.No):
+    if isinstance(test, ex.NotTest):
         return f"not ({describe_cells(test.test)})"
-    return f" {'and' if isinstance(test, ex.Every) else 'or'} ".join([f"({describe_cells(part)})" for part in test.tests])
+    return f" {'and' if isinstance(test, ex.AllTests) else 'or'} ".join([f"({describe_cells(part)})" for part in test.tests])
 
 
 def _of_table(value: Any, field: str) -> list[str]:
@@ -71,9 +71,9 @@ def _of_table(value: Any, field: str) -> list[str]:
         return []
     if isinstance(value, tuple):
         return [word for part in value for word in _of_table(part, field)]
-    if isinstance(value, ex.Key | ex.Measure | ex.By):
+    if isinstance(value, ex.Key | ex.Measure | ex.OrderBy):
         return [value.name]
-    if isinstance(value, ex.CellTest | ex.Every | ex.Some | ex.No):
+    if isinstance(value, ex.CellTest | ex.AllTests | ex.AnyTest | ex.NotTest):
         return [f"{field} {describe_cells(value)}"]
     if isinstance(value, bool) or not value or isinstance(value, Node):
         return [field] if value is True else []

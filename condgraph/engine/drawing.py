@@ -104,7 +104,7 @@ class Drawing:
 # -- what is drawn -----------------------------------------------------------------------------------
 
 
-class _Making:
+class _DrawingBuilder:
     """Nodes and edges as they are put together."""
 
     def __init__(self, left_out: int = 0) -> None:
@@ -155,7 +155,7 @@ def of_statements(evidence: Sequence[Evidence], answers: Iterable[str] = (), tit
                 break
         else:
             single.append((one, start, end))
-    making = _Making(left_out=len(evidence) - len(statements))
+    making = _DrawingBuilder(left_out=len(evidence) - len(statements))
 
     def node(value: Any, key: Any) -> int | None:
         if isinstance(value, Entity):
@@ -182,7 +182,7 @@ def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
     """Kinds of things as nodes, by their names, and predicates (start, text, end, smaller text) between them: the first
     `MOST_BETWEEN` of each two kinds, `MOST_ARROWS` in all.
     """
-    making, between = _Making(), Counter[tuple[str, str]]()
+    making, between = _DrawingBuilder(), Counter[tuple[str, str]]()
     for start, text, end, below in edges:
         between[start, end] += 1
         if between[start, end] > MOST_BETWEEN or len(making.arrows) == MOST_ARROWS:
@@ -195,7 +195,7 @@ def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
 
 def of_plan(root: Node, sizes: Mapping[int, int], title: str) -> Drawing:
     """The operators of a plan as nodes, with edges from what each takes; `sizes` says how much some gave, by identity."""
-    making, nodes = _Making(), postorder(root)
+    making, nodes = _DrawingBuilder(), postorder(root)
     for node in reversed(nodes):
         size = sizes.get(id(node))
         text = describe(node) if size is None else f"{size:,} · {describe(node)}"

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import networkx
 
     from condgraph.engine.algebra import Node
-    from condgraph.engine.execute.evidence import Trail
-    from condgraph.engine.execute.searched import Look
+    from condgraph.engine.execute.evidence import EvidenceTrail
+    from condgraph.engine.execute.searched import SearchRecord
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: The predicates that memberships and subclass steps are shown with.
@@ -92,17 +92,17 @@ class EvidenceList(Sequence[Evidence]):
     says that they do.
     """
 
-    def __init__(self, trail: Trail, plan: Node | None = None, counter: Counter | None = None) -> None:
+    def __init__(self, trail: EvidenceTrail, plan: Node | None = None, counter: Counter | None = None) -> None:
         self.trail, self._plan, self._counter = trail, plan, counter
         self._searched: tuple[Searched, ...] | None = None
 
     @classmethod
     def of(cls, snapshot: Snapshot, statements: list[int], memberships: list[tuple[int, int]]) -> EvidenceList:
         """Some statements and memberships of a snapshot, by number."""
-        from condgraph.engine.execute.evidence import Trail
+        from condgraph.engine.execute.evidence import EvidenceTrail
         from condgraph.engine.execute.run import Run
 
-        return cls(Trail(Run(snapshot), statements=np.array(statements, np.int32), memberships=memberships))
+        return cls(EvidenceTrail(Run(snapshot), statements=np.array(statements, np.int32), memberships=memberships))
 
     @property
     def _snapshot(self) -> Snapshot:
@@ -194,7 +194,7 @@ class EvidenceList(Sequence[Evidence]):
         return Declared(snapshot.entity(number), snapshot.source_of(place) if place >= 0 else None)
 
     @cached_property
-    def looks(self) -> list[Look]:
+    def looks(self) -> list[SearchRecord]:
         """What was looked through, as operators that count it."""
         from condgraph.engine.execute.searched import looks
 
@@ -253,7 +253,7 @@ def _alike(one: Searched) -> tuple[Any, ...]:
     return one.names, one.direction, one.source or "", -1 if one.start is None else one.start, one.number
 
 
-def counted(looked: Sequence[Look], counter: Counter, timeout: float | None = None) -> tuple[Searched, ...]:
+def counted(looked: Sequence[SearchRecord], counter: Counter, timeout: float | None = None) -> tuple[Searched, ...]:
     """What was looked through, with how many there are."""
     if not looked:
         return ()

@@ -47,7 +47,7 @@ class FunctionArgument:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallContext:
     """What is known of a call before it runs: the question, the step of the program with its words,
     the type that is asked for.
     """

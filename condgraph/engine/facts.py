@@ -123,7 +123,7 @@ class Ids:
     ids: Sequence[str]
 
 
-class Spelled(Sequence[str]):
+class LazyTexts(Sequence[str]):
     """Texts that are bytes, and made only when somebody asks for them."""
 
     def utf8(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:

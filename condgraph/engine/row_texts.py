@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.algebra import ById, Group, Objects, Scan
-from condgraph.engine.algebra.grouped import Measure, Way
+from condgraph.engine.algebra.grouped import Measure, ValuePath
 from condgraph.engine.execute.grid import LISTED, fixed_order, listed
 from condgraph.engine.execute.series import Cell
 from condgraph.engine.facts import Entity, EntityKind, shown
@@ -79,8 +79,8 @@ def labels_plan(column: str, names: Sequence[str]) -> Group:
     """A table of rows with their texts, for a store to be asked."""
     of = ById(tuple(map(id_of, names)))
     facts = Scan(of, (column,), "subject", "subject", "attribute")
-    shown_as = Measure("text", "values", Way("text", (0,), 0))
-    return Group(of, (facts,), (Objects(facts),), (), (Measure("row", "values", Way("row")), shown_as), each=True)
+    shown_as = Measure("text", "values", ValuePath("text", (0,), 0))
+    return Group(of, (facts,), (Objects(facts),), (), (Measure("row", "values", ValuePath("row")), shown_as), each=True)
 
 
 def labels_of_table(table: Sequence[tuple[Any, ...]], texts: Sequence[Sequence[str]], names: Sequence[str]) -> dict[str, str]:

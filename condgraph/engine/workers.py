@@ -156,7 +156,7 @@ class Workers:
                 self._idle += 1
 
 
-class Once(Generic[T]):
+class SharedTask(Generic[T]):
     """Something long that many calls need: made once, in a thread; each call waits as long as its
     own deadline allows, and what is made goes on for those who come later. Where it fails, each who
     waited has the error, and the next one begins anew.
@@ -216,8 +216,8 @@ def shared(among: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
         if current() is None:
             found = among[key] = make()
             return found
-        found = among.setdefault(key, Once(BUILDERS, make))
-    if isinstance(found, Once):
+        found = among.setdefault(key, SharedTask(BUILDERS, make))
+    if isinstance(found, SharedTask):
         found = among[key] = found.get()
     return found
 
@@ -229,7 +229,7 @@ class built(cached[T]):
         if current() is None:
             return self._work(instance)
         name = f"{self._name} in the making"
-        found = instance.__dict__.setdefault(name, Once(BUILDERS, lambda: self._work(instance))).get()
+        found = instance.__dict__.setdefault(name, SharedTask(BUILDERS, lambda: self._work(instance))).get()
         instance.__dict__.pop(name, None)
         value: T = found
         return value

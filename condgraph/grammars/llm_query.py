@@ -234,11 +234,11 @@ def rules(names: Vocabulary, *, steps: int) -> Rules:
     """The rules of LLM queries over these names, of at most so many lines; raises `OptionError` where
     none can be written.
     """
-    made = Made.of(names)
+    made = LineRules.of(names)
     return reached(made.rules(max(1, min(steps, LINES))))
 
 
-class Made(Groups):
+class LineRules(Groups):
     """The rules of lines while they are made."""
 
     # -- lines -------------------------------------------------------------------------------------
@@ -474,7 +474,7 @@ def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
     `OptionError` where none can be written.
     """
     # A tree has texts as they are; they are put in quotes as it is read.
-    made = _Schema(Made.of(names, str))
+    made = _Schema(LineRules.of(names, str))
     nothing = [_NULL] if none else []
     program = {"anyOf": [_RESULT, *made.tables(), *nothing]}
     return {**object_schema({"program": program}), "$defs": made.definitions}
@@ -487,7 +487,7 @@ def _call(function: str, properties: Mapping[str, Any]) -> dict[str, Any]:
 class _Schema:
     """Makes the definitions, as `llm_query` makes rules."""
 
-    def __init__(self, made: Made) -> None:
+    def __init__(self, made: LineRules) -> None:
         self.made, self.names = made, made.names
         self._listed: dict[tuple[str, ...], int] = {}
         self.definitions: dict[str, Any] = {

@@ -33,14 +33,14 @@ class Hole(str):
     __slots__ = ()
 
 
-class Given(str):
+class GivenText(str):
     """The text of a value that was given for a parameter; `value` is what was given."""
 
     parameter: str
     value: Any
 
     @classmethod
-    def of(cls, parameter: str, text: str, value: Any = None) -> Given:
+    def of(cls, parameter: str, text: str, value: Any = None) -> GivenText:
         """A text for a parameter."""
         found = cls(text)
         found.parameter, found.value = parameter, text if value is None else value
@@ -65,7 +65,7 @@ class Template(Protocol):
     #: the plan.
     entities: frozenset[str]
 
-    def bind(self, values: Mapping[str, Given]) -> Any:
+    def bind(self, values: Mapping[str, GivenText]) -> Any:
         """The program with these values, as the language's `lower` takes it."""
         ...
 
@@ -90,7 +90,7 @@ def in_order(names: list[str]) -> tuple[str, ...]:
 # -- values ----------------------------------------------------------------------------------------
 
 
-def given(parameters: tuple[str, ...], values: Mapping[str, Any]) -> dict[str, Given]:
+def given(parameters: tuple[str, ...], values: Mapping[str, Any]) -> dict[str, GivenText]:
     """The texts of values, one for each parameter; raises `OptionError` for values that are
     missing, not asked for, or of a type that no program has.
     """
@@ -102,7 +102,7 @@ def given(parameters: tuple[str, ...], values: Mapping[str, Any]) -> dict[str, G
             what = f"the program has no parameter {str(unknown[0])!r}"
             raise OptionError(what, candidates=nearest(str(unknown[0]), missing or parameters), hint=takes)
         raise OptionError(f"no value is given for {', '.join(missing)}", hint=takes)
-    return {name: Given.of(name, text_for(name, values[name]), values[name]) for name in parameters}
+    return {name: GivenText.of(name, text_for(name, values[name]), values[name]) for name in parameters}
 
 
 def text_for(parameter: str, value: Any) -> str:

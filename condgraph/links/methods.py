@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from condgraph.links.train import OnEpoch, Training
 
 
-class Opened(Protocol):
+class LocalGraph(Protocol):
     """What these methods need of a graph."""
 
     timeout: float | None
@@ -31,12 +31,12 @@ class Opened(Protocol):
     def current(self) -> Snapshot:
         """Its columns."""
 
-    def snapshot(self) -> Opened:
+    def snapshot(self) -> LocalGraph:
         """The graph as it is now, in process."""
 
 
 def train_links(
-    graph: Opened,
+    graph: LocalGraph,
     /,
     path: str | os.PathLike[str] | None = None,
     *,
@@ -77,7 +77,7 @@ def train_links(
 
 
 def keep_rows(
-    graph: Opened,
+    graph: LocalGraph,
     model: LinkModel | str | os.PathLike[str],
     folder: str | os.PathLike[str],
     *,
@@ -108,7 +108,7 @@ _KEPT: Final = "links.rules"
 
 
 def learn_rules(
-    graph: Opened,
+    graph: LocalGraph,
     /,
     path: str | os.PathLike[str] | None = None,
     *,
@@ -141,7 +141,7 @@ def learn_rules(
 
 
 def mix_links(
-    graph: Opened,
+    graph: LocalGraph,
     model: LinkModel | str | os.PathLike[str],
     rules: Rules,
     path: str | os.PathLike[str] | None = None,

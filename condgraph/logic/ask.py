@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # What logical queries need of a graph.
 
 
-class Asked(Protocol):
+class QueriedGraph(Protocol):
     """A graph, in process or on a server."""
 
     name: str
@@ -55,7 +55,7 @@ class Asked(Protocol):
     def current(self) -> Snapshot:
         """The open generation."""
 
-    def snapshot(self) -> Asked:
+    def snapshot(self) -> QueriedGraph:
         """The graph as it is now, in process."""
 
     def _store_of(self, engine: str | None) -> Store: ...
@@ -66,7 +66,7 @@ class Asked(Protocol):
 # at.
 
 
-class Witness:
+class EvidenceGraph:
     """The statements that some answers rest on, as a small graph; fetched once."""
 
     def __init__(self, derived: Callable[[], tuple[Snapshot, Backward]]) -> None:
@@ -81,7 +81,7 @@ class Witness:
 class StoredLogicAnswer(LogicAnswer):
     """One answer of a store: observed, of score 1."""
 
-    def __init__(self, entity: Entity, witness: Witness, tree: Tree, variable: str) -> None:
+    def __init__(self, entity: Entity, witness: EvidenceGraph, tree: Tree, variable: str) -> None:
         self.score, self.observed, self._rules = 1.0, True, None
         self._entity, self._witness, self._tree, self._variable = entity, witness, tree, variable
 
@@ -246,7 +246,7 @@ def checked_alpha(alpha: float) -> None:
 
 
 def logic(
-    graph: Asked,
+    graph: QueriedGraph,
     query: Any,
     branches: Sequence[Any] = (),
     *,
@@ -351,7 +351,9 @@ def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> C
     return count
 
 
-def _stored(graph: Asked, read: Query, tree: Tree, k: int | None, period: Period | None, warnings: list[str]) -> LogicAnswers:
+def _stored(
+    graph: QueriedGraph, read: Query, tree: Tree, k: int | None, period: Period | None, warnings: list[str]
+) -> LogicAnswers:
     """The answers of a store by one query of its own; explained on the statements that they rest on."""
     answer = ask(graph._store_of(None), read, "logic", None, _options(period, bound=k is not None))
     every = answer.entities
@@ -365,7 +367,7 @@ def _stored(graph: Asked, read: Query, tree: Tree, k: int | None, period: Period
         forward.run(tree)
         return snapshot, Backward(forward)
 
-    witness = Witness(derived)
+    witness = EvidenceGraph(derived)
     answers: list[LogicAnswer] = [StoredLogicAnswer(entity, witness, tree, read.answer.name) for entity in shown]
     return LogicAnswers(str(read), answers, len(shown) < len(every), [*warnings, *answer.warnings], answer, lambda _: len(every))
 

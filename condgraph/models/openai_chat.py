@@ -230,7 +230,7 @@ def _events(body: bytes) -> Iterable[Mapping[str, Any]]:
         yield _object(data)
 
 
-class Heard:
+class StreamReader:
     """Tells a listener the texts of a stream while it comes; `first` is the number of its first completion."""
 
     def __init__(self, tell: Tell, first: int) -> None:
@@ -589,7 +589,7 @@ class OpenAIModel:
             size = 0
             streamed = "event-stream" in response.headers.get("content-type", "")
             tell = listener() if streamed else None
-            heard = None if tell is None else Heard(tell, first)
+            heard = None if tell is None else StreamReader(tell, first)
             for part in response.iter_bytes():
                 parts.append(part)
                 if heard is not None:

@@ -40,7 +40,7 @@ _NEEDED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class GraphSummary:
     """What a graph states of its content: the name of that, counts, the schema as it is stored, the survey."""
 
     content: str
@@ -66,7 +66,7 @@ class Stated:
 
     def after(
         self, record: bytes, before: Snapshot, after: Snapshot, counted: Callable[[Snapshot], dict[str, int]], several: Several
-    ) -> Stated | None:
+    ) -> GraphSummary | None:
         """What the graph states after a change, of which a `record` is stored: what the change is about is `before` it and
         `after` it; `counted` gives the counts that are stated of a snapshot. None where a part does not say it.
         """
@@ -79,13 +79,13 @@ class Stated:
             return None
         now = changes.survey(totals)
         content = CHANGED + blake2b(self.content.encode() + b" " + record, digest_size=12).hexdigest()
-        return Stated(content, totals, changes.schema(now, totals, several), now)
+        return GraphSummary(content, totals, changes.schema(now, totals, several), now)
 
 
 class _Changes:
     """What a part of a graph has before and after a change, as differences."""
 
-    def __init__(self, stated: Stated, before: Snapshot, after: Snapshot) -> None:
+    def __init__(self, stated: GraphSummary, before: Snapshot, after: Snapshot) -> None:
         self._stated, self._after = stated, after
         self._surveys = survey(before), survey(after)
         self._schemas = described(before), described(after)

@@ -46,7 +46,7 @@ _FURTHER: Final = 10_000
 _RESTS: Final = "that no subgraph is nearer rests on the search of the whole graph"
 
 
-class Found(Protocol):
+class PatternAnswer(Protocol):
     """What a check takes of the answer to a pattern (`matches.Matches`)."""
 
     pattern: Pattern
@@ -65,7 +65,7 @@ class Found(Protocol):
 
 
 def check_matches(
-    found: Found, evidence: Sequence[Evidence] | None, encoder: Encoder | str | None, timeout: float | None
+    found: PatternAnswer, evidence: Sequence[Evidence] | None, encoder: Encoder | str | None, timeout: float | None
 ) -> Checked:
     """Search a graph of the evidence for the same pattern; raises `OptionError` where the encoder
     is another one.
@@ -74,7 +74,7 @@ def check_matches(
         return _check(found, evidence, encoder)
 
 
-def _check(found: Found, evidence: Sequence[Evidence] | None, encoder: Encoder | str | None) -> Checked:
+def _check(found: PatternAnswer, evidence: Sequence[Evidence] | None, encoder: Encoder | str | None) -> Checked:
     given = found.evidence if evidence is None else evidence
     own = set(map(repr, found.evidence))
     differing = [f"no evidence of this answer: {fact}" for fact in given if repr(fact) not in own]

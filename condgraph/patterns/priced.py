@@ -15,7 +15,7 @@ from condgraph.engine.errors import nearest as nearest_names
 from condgraph.engine.facts import Entity, Ref
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.languages.pattern.values import Condition
-from condgraph.patterns.distance.domains import BARRED, Bond, Domain, nearest, weights
+from condgraph.patterns.distance.domains import BARRED, Domain, PairEdges, nearest, weights
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes
 from condgraph.patterns.options import AGAINST, Excluded, MatchOptions
@@ -176,7 +176,7 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
 
 def bonds_of(
     pattern: Pattern, prices: Sequence[Costs | None], predicates: int, *, directed: bool | None
-) -> tuple[list[Bond], dict[int, Bond]]:
+) -> tuple[list[PairEdges], dict[int, PairEdges]]:
     """The edges of a pattern by the pair of nodes they join, priced; loops apart, by node."""
     pairs: dict[tuple[int, int], list[int]] = {}
     for number, edge in enumerate(pattern.edges):
@@ -185,7 +185,7 @@ def bonds_of(
         pairs.setdefault((min(edge.head, edge.tail), max(edge.head, edge.tail)), []).append(number)
     bonds, loops = [], {}
     for (one, two), edges in pairs.items():
-        bond = Bond(one, two, edges)
+        bond = PairEdges(one, two, edges)
         for side in {one, two}:
             rows = []
             for e in edges:

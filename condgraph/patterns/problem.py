@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.languages.pattern.pattern import Pattern
-from condgraph.patterns.distance.domains import Bond, Domain
+from condgraph.patterns.distance.domains import Domain, PairEdges
 from condgraph.patterns.graph import SearchGraph
 from condgraph.patterns.ranking import Rows
 from condgraph.patterns.values import ValueEdge
@@ -68,8 +68,8 @@ class Problem:
 
     graph: SearchGraph
     domains: list[Domain]
-    bonds: list[Bond]
-    loops: dict[int, Bond]
+    bonds: list[PairEdges]
+    loops: dict[int, PairEdges]
     injective: bool
     #: For the induced subgraph: prices of labels under which two nodes, in that order, must not be
     #: joined (0 where they must not).

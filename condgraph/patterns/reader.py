@@ -16,7 +16,7 @@ from condgraph.engine.identity import relation_id, statement_id
 from condgraph.engine.pieces import watched
 from condgraph.engine.values import Kind, Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern
-from condgraph.patterns.distance.domains import BARRED, Bond
+from condgraph.patterns.distance.domains import BARRED, PairEdges
 from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.join.distinct import assigned, groupings
 from condgraph.patterns.join.driver import limited
@@ -141,7 +141,7 @@ class SnapshotReader:
         are least.
         """
         found: dict[int, EdgeMatch] = {}
-        groups: dict[Any, list[Bond]] = {}
+        groups: dict[Any, list[PairEdges]] = {}
         for bond in [*self._problem.bonds, *self._problem.loops.values()]:
             pair = numbers[bond.first], numbers[bond.second]
             # Bonds that lie on the same nodes choose together.
@@ -152,7 +152,7 @@ class SnapshotReader:
         found.update(self.valued(numbers))
         return tuple(found[number] for number in range(len(self._pattern.edges)))
 
-    def _bonds(self, bonds: Sequence[Bond], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
+    def _bonds(self, bonds: Sequence[PairEdges], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
         """The edges of bonds that all lie on the nodes `one` and `two` (as numbers of the
         snapshot).
         """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from condgraph.engine.values import Quantity, Time, text_of
-from condgraph.questions.description import Ask, Literal, Related
+from condgraph.questions.description import Ask, Literal, RelationCondition
 from condgraph.questions.facts import FACT_KINDS, Facts, readable
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _entities(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> It
             yield from _named(facts, facts.subject(snapshot.relations + pick.randrange(low, high)))
     for condition in ask.first.conditions:
         number = snapshot.predicate(condition.key if isinstance(condition, Literal) else condition.predicate)
-        relation = isinstance(condition, Related)
+        relation = isinstance(condition, RelationCondition)
         offsets = snapshot.relation_offsets if relation else snapshot.attribute_offsets
         for _ in range(_DRAWS // 2):
             statement = pick.randrange(offsets[number], offsets[number + 1]) + (0 if relation else snapshot.relations)

@@ -61,7 +61,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class RelationCondition:
     """A condition on a relation: `outward` says that what is described is its subject."""
 
     predicate: str
@@ -75,7 +75,7 @@ class Related:
         return 1 + len(self.qualifiers) + self.target.hops
 
 
-Condition: TypeAlias = Literal | Related
+Condition: TypeAlias = Literal | RelationCondition
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def located(described: Description) -> list[Call]:
     # Relations begin at their other ends; attributes filter what is there.
     calls: list[Call] = []
     for condition in described.conditions:
-        if isinstance(condition, Related):
+        if isinstance(condition, RelationCondition):
             joins = bool(calls)
             calls += _condition(condition, [])
             if joins:
@@ -157,7 +157,7 @@ def located(described: Description) -> list[Call]:
 
 
 def _condition(condition: Condition, before: list[Call]) -> list[Call]:
-    if isinstance(condition, Related):
+    if isinstance(condition, RelationCondition):
         calls = [*located(condition.target), ("Relate", (condition.predicate, "backward" if condition.outward else "forward"))]
     else:
         calls = [*(before or [("FindAll", ())]), _test("Filter", (condition.key,), condition.value, condition.op)]
@@ -211,7 +211,7 @@ def without_each(described: Description) -> Iterator[Description]:
         for i in range(len(condition.qualifiers)):
             fewer = replace(condition, qualifiers=condition.qualifiers[:i] + condition.qualifiers[i + 1 :])
             yield replace(described, conditions=(*before, fewer, *after))
-        if isinstance(condition, Related):
+        if isinstance(condition, RelationCondition):
             for target in without_each(condition.target):
                 yield replace(described, conditions=(*before, replace(condition, target=target), *after))
 
@@ -219,7 +219,7 @@ def without_each(described: Description) -> Iterator[Description]:
 def says_nothing(described: Description) -> bool:
     """Whether some target within has neither a name nor a condition."""
     for condition in described.conditions:
-        if isinstance(condition, Related):
+        if isinstance(condition, RelationCondition):
             target = condition.target
             if (target.name is None and not target.conditions) or says_nothing(target):
                 return True
@@ -230,7 +230,7 @@ def conditions_of(described: Description | None) -> Iterator[Condition]:
     """Every condition, at any depth."""
     for condition in () if described is None else described.conditions:
         yield condition
-        if isinstance(condition, Related):
+        if isinstance(condition, RelationCondition):
             yield from conditions_of(condition.target)
 
 

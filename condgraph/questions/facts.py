@@ -43,7 +43,7 @@ class Group(NamedTuple):
     keys: NDArray[Any]
 
 
-class Alike:
+class NearbyValues:
     """Finds values near others; `cell` is how a value is asked about. What is remembered does not
     grow with the graph.
     """
@@ -160,7 +160,7 @@ class Facts:
         #: By predicate, whether a question can contain its name.
         self._told = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
         self._direct = self._memberships()
-        self.alike = Alike(self.snapshot, self.cell)
+        self.alike = NearbyValues(self.snapshot, self.cell)
         self._values: dict[int, Cell | None] = {}
         self.pools = {(kind, qualified): self._pool(kind, qualified) for kind in FACT_KINDS for qualified in (False, True)}
         offsets = np.diff(arrays.get("con.offsets")) if len(arrays.get("con.offsets")) else np.empty(0)

@@ -171,7 +171,7 @@ class Quota(Generic[T]):
         return key in self.shares and self.made[key] + 1 <= self.shares[key] * total * 1.1 + 2
 
 
-class Seen:
+class SeenTexts:
     """What was there before, in 4 MiB however much it is: a text that is new is taken for one that
     was there at a chance of under one in a thousand for a million of them.
     """
@@ -225,7 +225,7 @@ def _triples(described: description.Description, triples: list[Triple], count: l
     count[0] += 1
     own = f"UNKNOWN {described.concept or 'thing'} {count[0]}"
     for condition in described.conditions:
-        if not isinstance(condition, description.Related) or condition.qualifiers:
+        if not isinstance(condition, description.RelationCondition) or condition.qualifiers:
             return None
         other = _triples(condition.target, triples, count)
         if other is None:
@@ -250,7 +250,7 @@ def _assigned(
         return
     (entity, condition), rest = edges[0], edges[1:]
     later = [(description.Description(conditions=(other,)), at) for at, other in rest]
-    assert isinstance(condition, description.Related)
+    assert isinstance(condition, description.RelationCondition)
     for neighbour in _neighbours(entity, condition, facts):
         left[0] -= 1
         if left[0] < 0:
@@ -259,7 +259,7 @@ def _assigned(
             yield from _assigned([*later, (condition.target, neighbour)], taken | {neighbour}, facts, left)
 
 
-def _neighbours(entity: int, condition: description.Related, facts: Facts) -> list[int]:
+def _neighbours(entity: int, condition: description.RelationCondition, facts: Facts) -> list[int]:
     number = facts.snapshot.predicate(condition.predicate)
     result = facts.of(entity, number, relation=True) if condition.outward else facts.onto(entity, number)
     end = facts.target if condition.outward else facts.subject
@@ -608,7 +608,7 @@ class Questions(Iterator[Question]):
         )
         self._nouns: dict[str, str] = {}
         self._means: dict[str, bool] = {}
-        self._seen, self._made, self._llm = Seen(), 0, llm
+        self._seen, self._made, self._llm = SeenTexts(), 0, llm
         self._compilers = Compilers(snapshot, graph) if queries and n else None
 
     def __iter__(self) -> Questions:
@@ -839,6 +839,6 @@ def _entities(ask: description.Ask) -> tuple[str, ...]:
         names += [described.name] + [
             condition.target.name
             for condition in description.conditions_of(described)
-            if isinstance(condition, description.Related)
+            if isinstance(condition, description.RelationCondition)
         ]
     return tuple(dict.fromkeys(name for name in names if name is not None))

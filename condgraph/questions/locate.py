@@ -189,7 +189,7 @@ class Locator:
         deep = left if self.pick.random() < 0.6 else self.pick.randint(0, left)
         target = self.one(other, deep, avoid | {statement}) if deep else None
         target = target or self.one(other, 0)
-        return None if target is None else descriptions.Related(predicate, outward, target, qualifiers)
+        return None if target is None else descriptions.RelationCondition(predicate, outward, target, qualifiers)
 
     def _restrictions(self, statement: int) -> tuple[descriptions.Restriction, ...]:
         result = self.facts.qualifiers(statement)
@@ -241,7 +241,7 @@ class Locator:
         """The union with the same condition on another entity."""
         (condition,) = description.conditions
         facts, inside = self.facts, self.runner.numbers(description)
-        if not isinstance(condition, descriptions.Related) or condition.target.name is None or not condition.outward:
+        if not isinstance(condition, descriptions.RelationCondition) or condition.target.name is None or not condition.outward:
             return None
         number = facts.snapshot.predicate(condition.predicate)
         low, high = facts.snapshot.relation_offsets[number], facts.snapshot.relation_offsets[number + 1]

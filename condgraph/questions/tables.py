@@ -96,7 +96,7 @@ def _measures(snapshot: Snapshot, predicate: int, name: str) -> bool:
 _MOST_ROWS: Final = 20_000
 
 
-class Asked(NamedTuple):
+class TableQuestion(NamedTuple):
     """A question about a table: the query, the words, the wrong choices, hops, and the set that its
     condition finds with how many there are without it. `fewer` says why there may be few choices.
     """
@@ -118,7 +118,7 @@ class TableAsker:
         self.facts, self.pick = facts, pick
         self._counts: dict[tuple[str, int], Counter[str]] = {}
         self.tables = tables_of(facts.snapshot)
-        self._ways: dict[str, Callable[[Table], Asked | None]] = {
+        self._ways: dict[str, Callable[[Table], TableQuestion | None]] = {
             "Row": self._row,
             "Superlative": self._superlative,
             "Sum": self._sum,
@@ -130,7 +130,7 @@ class TableAsker:
         wants = {"Superlative": lambda item: item.numeric, "Sum": lambda item: item.numeric, "Group": lambda item: item.texts}
         return any(wants[kind](table) if kind in wants else True for table in self.tables)
 
-    def ask(self, kind: str) -> Asked | None:
+    def ask(self, kind: str) -> TableQuestion | None:
         """A question about one of the tables, each as likely as the others."""
         try:
             return self._ways[kind](self.pick.choice(self.tables))
@@ -164,7 +164,7 @@ class TableAsker:
 
     # -- the kinds ---------------------------------------------------------------------------------
 
-    def _row(self, table: Table) -> Asked | None:
+    def _row(self, table: Table) -> TableQuestion | None:
         row = int(table.rows[self.pick.randrange(len(table.rows))])
         given, asked = self.pick.sample(table.columns, 2)
         cells = self._cells(row, given)
@@ -180,7 +180,7 @@ class TableAsker:
         if result != 1:
             return None
         question = f"In {self._called(table)}, {_row_words(given.name, cells[0], asked.name, self._cells(row, asked)[0])}?"
-        return Asked(query_of(lines), question, self._wrong(table, asked), 2, result, len(table.rows), (text,))
+        return TableQuestion(query_of(lines), question, self._wrong(table, asked), 2, result, len(table.rows), (text,))
 
     def _found(self, lines: list[str]) -> int:
         """How many rows a query of these lines gives."""
@@ -207,7 +207,7 @@ class TableAsker:
                 return column
         return None
 
-    def _superlative(self, table: Table) -> Asked | None:
+    def _superlative(self, table: Table) -> TableQuestion | None:
         name, numeric = self._named_by(table), table.numeric
         if name is None or not numeric:
             return None
@@ -235,9 +235,9 @@ class TableAsker:
             f"In {self._called(table)}, which {self._noun(name)} has the {most} {attribute(column.name, Quantity(0))[0]}{phrase}?"
         )
         entities = () if condition is None else (condition[2],)
-        return Asked(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, result, entities)
+        return TableQuestion(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, result, entities)
 
-    def _sum(self, table: Table) -> Asked | None:
+    def _sum(self, table: Table) -> TableQuestion | None:
         if not table.numeric:
             return None
         column = self.pick.choice(table.numeric)
@@ -258,7 +258,7 @@ class TableAsker:
             f"sum(set='output_of_query{len(lines) + 1}')",
         ]
         question = f"In {self._called(table)}, what is the total {attribute(column.name, Quantity(0))[0]} of {phrase}?"
-        return Asked(query_of(lines), question, self._sums(table, column, result), hops, result, without, entities)
+        return TableQuestion(query_of(lines), question, self._sums(table, column, result), hops, result, without, entities)
 
     def _joined(self, table: Table) -> tuple[list[str], str, int, int, tuple[str, ...]] | None:
         """The rows that refer to rows of another table with some cell."""
@@ -297,7 +297,7 @@ class TableAsker:
                 sums.append(text_of(Quantity(int(total) if total.is_integer() else round(total, 2), numbers[0].unit)))
         return sums
 
-    def _group(self, table: Table) -> Asked | None:
+    def _group(self, table: Table) -> TableQuestion | None:
         if not table.texts:
             return None
         column = self.pick.choice(table.texts)
@@ -316,7 +316,7 @@ class TableAsker:
         question = f"In {self._called(table)}, which {self._noun(column)} appear{'' if many else 's'} most often?"
         wrong = [text for text in counted if text != best[0][0] and readable(text)]
         self.pick.shuffle(wrong)
-        return Asked(query_of(lines), question, wrong, 1, best[0][1], sum(counted.values()), ())
+        return TableQuestion(query_of(lines), question, wrong, 1, best[0][1], sum(counted.values()), ())
 
     def _called(self, table: Table) -> str:
         name = table.source.rpartition("/")[2].replace("_", " ")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, MissingExtraError
 from condgraph.engine.values import text_of
 from condgraph.languages import registry
-from condgraph.questions.description import Ask, Cell, Description, Related, Restriction
+from condgraph.questions.description import Ask, Cell, Description, RelationCondition, Restriction
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _described(described: Description, lines: _Lines) -> str:
     parts = []
     for condition in described.conditions:
         tail = "".join(_qualified(qualifier) for qualifier in condition.qualifiers[:1])
-        if isinstance(condition, Related):
+        if isinstance(condition, RelationCondition):
             end = "tail_entity" if condition.outward else "head_entity"
             target = _described(condition.target, lines)
             parts.append(lines.add(f"get_information(relation={quoted(condition.predicate)}, {end}={target}{tail})"))

@@ -9,7 +9,7 @@ from typing import Final
 
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Precision, Quantity, Time, civil, format_number
 from condgraph.questions import forms
-from condgraph.questions.description import Ask, Cell, Condition, Description, Literal, Related, Restriction
+from condgraph.questions.description import Ask, Cell, Condition, Description, Literal, RelationCondition, Restriction
 from condgraph.questions.forms import PEOPLE_ARE, PEOPLE_HAVE, PREPOSITIONS, TAKEN
 from condgraph.questions.locate import is_code
 
@@ -235,7 +235,7 @@ class Words:
     def _kind(self, described: Description) -> str:
         """What the relations of a description say by their names that it is: "country"."""
         for condition in described.conditions:
-            if isinstance(condition, Related):
+            if isinstance(condition, RelationCondition):
                 kind = self._subjects(condition.predicate) if condition.outward else forms.forms(condition.predicate).kind
                 if kind:
                     return kind
@@ -263,7 +263,7 @@ class Words:
         """ "The capital of X", instead of "the capital that is the capital of X"; None for others."""
         for condition in () if described.union else described.conditions:
             form = self._head_form(condition, described)
-            if form is not None and isinstance(condition, Related) and form.inward.startswith("is the "):
+            if form is not None and isinstance(condition, RelationCondition) and form.inward.startswith("is the "):
                 rest = tuple(item for item in described.conditions if item is not condition)
                 said = self.clauses(replace(described, conditions=rest)) if rest else ""
                 return f"the {form.noun} of {self.described(dressed(condition.target))} {said}".rstrip()
@@ -271,7 +271,7 @@ class Words:
 
     def _head_form(self, condition: Condition, described: Description) -> forms.Forms | None:
         """The form of a relation that says what the described are: capitals, of the capital of X."""
-        if not isinstance(condition, Related) or condition.outward or condition.qualifiers:
+        if not isinstance(condition, RelationCondition) or condition.outward or condition.qualifiers:
             return None
         form = forms.forms(condition.predicate, self._several(condition.predicate))
         noun = None if described.concept is None else self.noun(described).casefold()
@@ -291,7 +291,7 @@ class Words:
         return [verb + part if part.startswith(("described as “", "also known as “")) else part for part in parts]
 
     def _either(self, described: Description, who: str, *, many: bool) -> str:
-        first, *others = (condition for condition in described.conditions if isinstance(condition, Related))
+        first, *others = (condition for condition in described.conditions if isinstance(condition, RelationCondition))
         names = [self.described(other.target) for other in others]
         return " or ".join([self._clause(first, who, many=many), *names])
 
@@ -351,7 +351,7 @@ class Words:
 
     def _name_question(self, first: Description) -> str:
         (condition, *others) = first.conditions or (None,)
-        if not others and first.concept is None and isinstance(condition, Related) and not condition.outward:
+        if not others and first.concept is None and isinstance(condition, RelationCondition) and not condition.outward:
             form = forms.forms(condition.predicate, self._several(condition.predicate))
             if form.kind:
                 # "Which country does X play for?"
@@ -378,7 +378,7 @@ class Words:
     def _count_question(self, first: Description) -> str:
         for condition in () if first.union else first.conditions:
             form = self._head_form(condition, first)
-            if form is not None and isinstance(condition, Related):
+            if form is not None and isinstance(condition, RelationCondition):
                 target = self.described(dressed(condition.target))
                 if len(first.conditions) == 1:
                     return f"How many {forms.plural(form.noun)} does {target} have?"
@@ -391,7 +391,7 @@ class Words:
 
     def _verbal(self, condition: Condition) -> bool:
         """Whether a clause is the verb phrase that the name of its relation is."""
-        if not isinstance(condition, Related) or not condition.outward:
+        if not isinstance(condition, RelationCondition) or not condition.outward:
             return False
         return bool(forms.forms(condition.predicate, self._several(condition.predicate)).kind)
 
@@ -514,7 +514,7 @@ def _ordered(described: Description) -> list[Condition]:
 
 def _listed(parts: list[str], described: Description) -> str:
     """Clauses in a row; a comma keeps the last from going with what is within the one before."""
-    nested = any(isinstance(item, Related) and item.target.conditions for item in _ordered(described)[:-1])
+    nested = any(isinstance(item, RelationCondition) and item.target.conditions for item in _ordered(described)[:-1])
     head = ", ".join(parts[:-1])
     return f"{head}{', and ' if nested else ' and '}{parts[-1]}" if head else "".join(parts)
 
@@ -525,9 +525,11 @@ def _people(described: Description) -> bool:
     names |= {
         (forms.words_of(condition.predicate), condition.outward)
         for condition in described.conditions
-        if isinstance(condition, Related)
+        if isinstance(condition, RelationCondition)
     }
-    if any(isinstance(item, Related) and item.outward and forms.personal(item.predicate) for item in described.conditions):
+    if any(
+        isinstance(item, RelationCondition) and item.outward and forms.personal(item.predicate) for item in described.conditions
+    ):
         return True
     return any(name in (PEOPLE_HAVE if outward else PEOPLE_ARE) for name, outward in names)
 
@@ -541,7 +543,7 @@ def righted(described: Description) -> Description:
     """A description without inverse relations: what X `plays_for_inverse` is what plays for X."""
     conditions = []
     for condition in described.conditions:
-        if isinstance(condition, Related):
+        if isinstance(condition, RelationCondition):
             condition = replace(condition, target=righted(condition.target))
             other = forms.turned(condition.predicate)
             if other is not None:

@@ -59,12 +59,12 @@ class SeveralAnswer(StoredAnswer):
         request: Request,
         lowered: Lowered,
         stores: tuple[StoreVersion, ...],
-        given: Given | Run,
+        given: MemberAnswer | Run,
         apart: Sequence[str],
     ) -> None:
         super().__init__(store, request, lowered)
         self.stores, self._apart = stores, apart
-        self._given = given if isinstance(given, Given) else None
+        self._given = given if isinstance(given, MemberAnswer) else None
         self.whole = None if self._given is None else self._given.member.name
         if isinstance(given, Run):
             given.notes.update(lowered.notes)
@@ -128,7 +128,7 @@ class SeveralAnswer(StoredAnswer):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class MemberAnswer:
     """The answer of a member that has all of a plan."""
 
     member: Member
@@ -199,14 +199,14 @@ class SeveralStore:
         versions = self.versions()
         lowered = request.lowered(self.naming_schema)
         gathering = Gathering(self._state().stores)
-        given: Given | Run | None = self._whole(lowered.plan, gathering)
+        given: MemberAnswer | Run | None = self._whole(lowered.plan, gathering)
         if given is None:
             given = gathering.gather(lowered.plan).run(lowered.plan)
             gathering.check_names(lowered.plan)
             given.warnings += gathering.notes
         return SeveralAnswer(self, request, lowered, versions, given, gathering.apart)
 
-    def _whole(self, plan: Node, gathering: Gathering) -> Given | None:
+    def _whole(self, plan: Node, gathering: Gathering) -> MemberAnswer | None:
         """The answer of the one store that has all of a plan, without a limit, as others may call the first of it otherwise;
         None where there is none, or others do so.
         """
@@ -233,7 +233,7 @@ class SeveralStore:
         for said in gathering.said:
             if any(not _agree(said[ident], entity) for ident, entity in found.items() if ident in said):
                 return None
-        return Given(member, answer)
+        return MemberAnswer(member, answer)
 
     def _only(self, plan: Node, stores: Stores) -> int | None:
         """The one member whose own answer to a plan is that of all of them, but for what entities in it are called."""

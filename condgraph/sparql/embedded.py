@@ -27,7 +27,7 @@ from condgraph.engine.bounds import cached, current, within
 from condgraph.engine.errors import OptionError
 from condgraph.engine.execute import Run
 from condgraph.engine.pieces import watched
-from condgraph.engine.workers import Once, Workers
+from condgraph.engine.workers import SharedTask, Workers
 from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri
@@ -84,10 +84,10 @@ class Stored:
         self._snapshot, self._graph, self._base, self._is_named = snapshot, graph, base, named
         #: Where it is on disk; None in memory.
         self.folder: Path | None = None
-        self._store = Once(BUILDERS, self._in_memory)
+        self._store = SharedTask(BUILDERS, self._in_memory)
         if generation is not None:
             self._use_disk(generation)
-        self._shared, self._pool = Once(BUILDERS, self._shareable), Once(BUILDERS, self._pooled)
+        self._shared, self._pool = SharedTask(BUILDERS, self._shareable), SharedTask(BUILDERS, self._pooled)
 
     @property
     def store(self) -> Store:
@@ -109,7 +109,7 @@ class Stored:
             folder = self._on_disk(generation)
             if folder is not None:
                 opened = Store.read_only(str(folder))  # it stays open, whatever becomes of the folder
-                self.folder, self._store = folder, Once(BUILDERS, lambda: opened)
+                self.folder, self._store = folder, SharedTask(BUILDERS, lambda: opened)
                 self._store.get()
         except _UNUSABLE as error:
             # A generation that a load has replaced needs no warning: nobody opens it again.
@@ -192,7 +192,7 @@ class Stored:
     def leave_folder(self) -> None:
         """Share the store with worker processes in another form: its folder is gone."""
         self.folder = None
-        self._shared, self._pool = Once(BUILDERS, self._shareable), Once(BUILDERS, self._pooled)
+        self._shared, self._pool = SharedTask(BUILDERS, self._shareable), SharedTask(BUILDERS, self._pooled)
 
     @property
     def pool(self) -> WorkerPool:
@@ -258,7 +258,7 @@ class EmbeddedStore(RdfStore):
         place = None if directory is None or not generation else directory / str(generation)
         self._stored = Stored(snapshot, graph, self.base, place, named=False)
         #: For queries that name graphs; built for the first of them.
-        self._naming = Once(BUILDERS, lambda: Stored(snapshot, graph, self.base, place, named=True))
+        self._naming = SharedTask(BUILDERS, lambda: Stored(snapshot, graph, self.base, place, named=True))
         self.folder = self._stored.folder
 
     @property

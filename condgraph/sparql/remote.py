@@ -41,11 +41,11 @@ from condgraph.sparql.text.table import Table
 if TYPE_CHECKING:
     from pyoxigraph import QuerySolution
 
-    from condgraph.edits import Written
+    from condgraph.edits import RemoteEdit
     from condgraph.engine.answer import Answer
     from condgraph.engine.changes import Change, OnWritten
     from condgraph.engine.store import Request
-    from condgraph.overview.adjusted import Stated
+    from condgraph.overview.adjusted import GraphSummary
     from condgraph.patterns.matches import Matches
     from condgraph.sparql.patterns.match import SparqlPatterns
     from condgraph.sparql.patterns.vectors import CachedVectors
@@ -501,7 +501,7 @@ class SparqlStore(RdfStore):
         """The name of what the graph holds, read now."""
         return self.about()["load"][0]
 
-    def stated(self) -> Stated | None:
+    def stated(self) -> GraphSummary | None:
         """What the graph's node states of its content, read now."""
         return push.stated(self.endpoint, self.base)
 
@@ -523,7 +523,7 @@ class SparqlStore(RdfStore):
         rows = list(self._run(f"SELECT (MAX(SUBSTR(STR(?o), 1, 9)) AS ?n) WHERE {{ <{self.base}> <pred:edit> ?o }}"))
         return int(rows[0]["n"].value) if rows and rows[0]["n"] is not None else 0
 
-    def write_edit(self, change: Written, wait: float) -> str:
+    def write_edit(self, change: RemoteEdit, wait: float) -> str:
         """Write one single change, in one request."""
         if self.read_only:
             raise errors.ReadOnlyError.at(self.place)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlglot import exp
 
-from condgraph.edits import Edit, Key, Removed, Use, Written, joined, key_of, named_in, normal
+from condgraph.edits import Edit, Key, RemoteEdit, Removed, SourceUse, joined, key_of, named_in, normal
 from condgraph.engine import algebra as alg
 from condgraph.engine import errors
 from condgraph.engine.algebra import Node, postorder
@@ -35,7 +35,7 @@ from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value, text_of
 from condgraph.names.linking import LinkingSchema
-from condgraph.overview.adjusted import Stated
+from condgraph.overview.adjusted import GraphSummary
 from condgraph.overview.survey import Survey, packed, stored_survey, unpacked
 from condgraph.snapshot_store import pulled
 from condgraph.sql import tables as layout
@@ -141,7 +141,7 @@ class SqlParts:
             self.statements_about(statement.subject, statement.predicate)
         return self._numbers[key_of(statement)]
 
-    def uses(self, ident: str, without: Removed) -> Iterable[Use]:
+    def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
         """A source that uses an entity in statements, but for those `without`, and one that uses it as a concept."""
         own = list(self.numbers([ident] if is_text(ident) else []).values())
         if not own:
@@ -153,11 +153,11 @@ class SqlParts:
                 ((source,),) = self._rows(
                     "place", both([one_of(column("f"), list(rows[0])), one_of(column("n"), [0])]), ("source",)
                 )
-                yield Use(self.sources()[source].name, False)
+                yield SourceUse(self.sources()[source].name, False)
                 break
         for table, end in (("membership", "concept"), ("subclass", "concept"), ("subclass", "parent")):
             if rows := self._rows(table, one_of(column(end), own), ("source",), 1):
-                yield Use(self.sources()[rows[0][0]].name, True)
+                yield SourceUse(self.sources()[rows[0][0]].name, True)
                 break
 
     def value_used(self, value: Value, without: Removed) -> bool:
@@ -743,13 +743,13 @@ class SqlStore:
         ((last,),) = read(select(exp.Max(this=column("n"))).from_(self._table(layout.EDITS), copy=False))
         return last or 0
 
-    def stated(self) -> Stated | None:
+    def stated(self) -> GraphSummary | None:
         """What the graph states of its content, read now."""
         if not self.engine.read(table_query(self._in, layout.EDITS)):
             return None
         ((_, content, counts, schema, text),) = self.engine.read(self._all("about"))
         survey = unpacked(text, content)
-        return None if survey is None else Stated(content, json.loads(counts), json.loads(schema), survey)
+        return None if survey is None else GraphSummary(content, json.loads(counts), json.loads(schema), survey)
 
     def totals(self, snapshot: Snapshot) -> dict[str, int]:
         """The counts of a snapshot."""
@@ -766,7 +766,7 @@ class SqlStore:
             return []
         return [record for _, record in sorted(read(self._all(layout.EDITS, *layout.EDIT_COLUMNS)))]
 
-    def write_edit(self, change: Written, wait: float) -> str:
+    def write_edit(self, change: RemoteEdit, wait: float) -> str:
         """Write one single change, in one transaction: the rows that it is about, or all tables anew."""
         self._check_writable()
         now = change.stated
@@ -784,7 +784,7 @@ class SqlStore:
         self._state = None
         return content
 
-    def _write_part(self, writer: Writer, change: Written, now: Stated) -> None:
+    def _write_part(self, writer: Writer, change: RemoteEdit, now: GraphSummary) -> None:
         changes = Changes(change.before, change.after, SqlParts(writer.read, self._in), change.edit)
         for table, name, texts in changes.texts():
             _check_texts(table, name, texts)

@@ -32,7 +32,7 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.snapshot.directory import graph_directory, writing
 from condgraph.engine.snapshot.layout import lay_out
-from condgraph.engine.snapshot.partly import Partly
+from condgraph.engine.snapshot.partly import PartialArray
 from condgraph.engine.snapshot.readback import items, statements
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.storage import QUERIES_OF_A_PART
@@ -279,7 +279,7 @@ def test_merging_changes_gives_the_graph_that_is_built(seed):
 def test_a_column_of_which_a_part_is_made_is_that_column():
     column = np.arange(1000, dtype=np.int32) * 3
     made = []
-    partly = Partly(column.take, lambda: made.append(True) or column, len(column))
+    partly = PartialArray(column.take, lambda: made.append(True) or column, len(column))
     for few in (lambda one: one[7], lambda one: one[-2], lambda one: one[10:20], lambda one: one[3:9:2], lambda one: one[1:][5:9],
                 lambda one: one.take(np.array([4, 2])), lambda one: one[[4, -1]], lambda one: one.view(np.float32)[3:4],
                 lambda one: one.dtype, len, lambda one: one.nbytes):  # fmt: skip

@@ -34,7 +34,7 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, S
 from condgraph.engine.functions import FUNCTIONS
 from condgraph.engine.pieces import PIECE, alike, each_once, mapped, pieces, places_in_order, tally, watched
 from condgraph.engine.values import Quantity, Time
-from condgraph.engine.workers import Once, Workers, shared
+from condgraph.engine.workers import SharedTask, Workers, shared
 from condgraph.graph import Graph
 from tests.support.lanes import by_lane, sample
 from tests.support.pace import quick_enough
@@ -125,7 +125,7 @@ AT = facts("at", family="relation")
 def grouped(of: str, function: Any) -> alg.Group:
     """The entities by their notes, summed up by a measure of another attribute."""
     keys, measured = facts("note", of=EVERY), facts(of, of=EVERY)
-    ways = ex.Way("note", (0,), 0), ex.Way(of, (1,), 1)
+    ways = ex.ValuePath("note", (0,), 0), ex.ValuePath(of, (1,), 1)
     measures = (ex.Measure("of", function, ways[1], 2), ex.Measure("count()", "count"))
     return alg.Group(EVERY, (keys, measured), (alg.Objects(keys), alg.Objects(measured)), (ex.Key("note", ways[0]),), measures)
 
@@ -194,7 +194,7 @@ PLANS: dict[type, list[alg.Node]] = {
     alg.Exists: [alg.Exists(facts("size"))],
     alg.Group: [GROUPS, replace(grouped("size", "top"), keys=())],
     alg.Having: [alg.Having(GROUPS, ex.CellTest(0, ">", ("text 1", Quantity(3))))],
-    alg.Order: [alg.Order(GROUPS, (ex.By(1), ex.By(0, descending=True)))],
+    alg.Order: [alg.Order(GROUPS, (ex.OrderBy(1), ex.OrderBy(0, descending=True)))],
     alg.Limit: [alg.Limit(GROUPS, 5, ties=True)],
     alg.Pattern: [
         SIZES,
@@ -505,7 +505,7 @@ def test_what_fails_in_the_making_fails_for_all_and_is_made_again() -> None:
             raise ValueError("the first time")
         return "made"
 
-    once = Once(Workers("test"), make)
+    once = SharedTask(Workers("test"), make)
     with pytest.raises(ValueError, match="first"):
         once.get()
     assert once.get() == once.get() == "made"

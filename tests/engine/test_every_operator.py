@@ -18,12 +18,12 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.check import built, shown
 from condgraph.engine.describe import describe_test, tree
 from condgraph.engine.evidence import EvidenceList
-from condgraph.engine.execute.evidence import Trail
+from condgraph.engine.execute.evidence import EvidenceTrail
 from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import Numbers, distinct
 from condgraph.engine.execute.witness_plan import WitnessRun, units
-from condgraph.engine.external import Asked, FunctionCall
+from condgraph.engine.external import CallContext, FunctionCall
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.snapshot import Snapshot
 from tests.support import golden
@@ -116,7 +116,7 @@ def test_a_function_from_outside_says_what_it_was_shown(rows: tuple[str, ...], s
         return ["found"]
 
     amounts = alg.Objects(alg.Scan(alg.ById(rows), ("amount",)))
-    answer = answered(alg.External("guess", call, (amounts,), asked=Asked("How many?")), whole())
+    answer = answered(alg.External("guess", call, (amounts,), asked=CallContext("How many?")), whole())
     assert answer.texts == ["found"]
     assert [row.id for row in seen[0].rows] == list(rows)
     assert answer.warnings[0].endswith(f", and {shown_rows} with all columns")
@@ -177,7 +177,7 @@ def test_what_a_store_is_asked_for_gives_the_answer(name: str) -> None:
         entities.append(found)
         known.update({id(node): found for node in unit.known})
     none = np.array([], np.int32)
-    trail = Trail(
+    trail = EvidenceTrail(
         Run(snapshot),
         statements=distinct(np.concatenate([none, *statements]).astype(np.int32), snapshot.statements),
         entities=distinct(np.concatenate([none, *entities]).astype(np.int32), snapshot.entities),

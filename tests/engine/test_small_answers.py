@@ -34,7 +34,7 @@ from condgraph.engine.snapshot.declared import kept
 from condgraph.engine.terms import loads
 from condgraph.engine.toml import MOST_PARTS, read_toml
 from condgraph.engine.values import DAY_SECONDS, Kind, Precision, Quantity, Time
-from condgraph.engine.workers import Once, Workers
+from condgraph.engine.workers import SharedTask, Workers
 
 
 def test_a_step_as_text() -> None:
@@ -123,7 +123,7 @@ def test_what_is_made_once_is_there_once_it_was_made() -> None:
             raise KeyError("the first")
         return 7
 
-    once = Once(Workers("test"), make)
+    once = SharedTask(Workers("test"), make)
     assert once.there() is None
     first = once.begun()
     assert (once.begun() is first, once.there()) == (True, None)

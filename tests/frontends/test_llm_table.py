@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from condgraph.languages.llm.lower.search import CASES, When, choose, markdown, subsets
+from condgraph.languages.llm.lower.search import CASES, ChoiceRule, choose, markdown, subsets
 
 
 def test_every_subset_has_a_meaning_or_an_error_whatever_holds() -> None:
@@ -12,11 +12,11 @@ def test_every_subset_has_a_meaning_or_an_error_whatever_holds() -> None:
     assert set(subsets()) == set(CASES)
     for given, qualifier, constant in product(subsets(), (True, False), (True, False)):
         holds = {
-            When.ALWAYS: True,
-            When.QUALIFIER: qualifier,
-            When.PREDICATE: not qualifier,
-            When.CONSTANT: constant,
-            When.SET: not constant,
+            ChoiceRule.ALWAYS: True,
+            ChoiceRule.QUALIFIER: qualifier,
+            ChoiceRule.PREDICATE: not qualifier,
+            ChoiceRule.CONSTANT: constant,
+            ChoiceRule.SET: not constant,
         }
         applying = [choice for choice in CASES[given] if holds[choice.when]]
         assert applying == [choose(given, qualifier=qualifier, constant=constant)]
@@ -26,13 +26,13 @@ def test_every_subset_has_a_meaning_or_an_error_whatever_holds() -> None:
 def test_choices_speak_only_of_what_is_given() -> None:
     for given, choices in CASES.items():
         for choice in choices:
-            assert "K" in given or choice.when not in (When.QUALIFIER, When.PREDICATE)
-            assert "H" in given or choice.when not in (When.CONSTANT, When.SET)
+            assert "K" in given or choice.when not in (ChoiceRule.QUALIFIER, ChoiceRule.PREDICATE)
+            assert "H" in given or choice.when not in (ChoiceRule.CONSTANT, ChoiceRule.SET)
 
 
 def test_only_two_cases_are_errors() -> None:
     errors = [(given, choice.when) for given, choices in CASES.items() for choice in choices if choice.lower is None]
-    assert errors == [("", When.ALWAYS), ("RK", When.PREDICATE)]
+    assert errors == [("", ChoiceRule.ALWAYS), ("RK", ChoiceRule.PREDICATE)]
 
 
 def test_the_markdown_has_a_row_for_every_choice() -> None:

@@ -15,7 +15,7 @@ from condgraph import CondgraphError, Graph
 from condgraph.engine.errors import OptionError, ParseError, PlanError, UnknownNameError
 from condgraph.engine.values import Quantity
 from condgraph.languages.table.clause import parse
-from condgraph.languages.table.tree import By, Call, Comparison, Junction, Number, Path, Step
+from condgraph.languages.table.tree import Call, Comparison, Junction, Number, OrderBy, Path, Step
 from tests.support import column_names
 from tests.support.pace import quick_enough
 
@@ -47,7 +47,7 @@ def test_a_whole_clause() -> None:
     assert isinstance(found.having, Comparison)
     assert isinstance(found.having.literals[0], Number)
     assert (found.having.literals[0].text, found.having.literals[0].unit) == ("5", "kg")
-    assert [(type(by), by.descending) for by in found.order] == [(By, True)]
+    assert [(type(by), by.descending) for by in found.order] == [(OrderBy, True)]
     assert (found.limit, found.offset, found.ties) == (3, 1, True)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import condgraph
 from condgraph import Ref, Statement
-from condgraph.ask.prompt import Known, Mention, known_of, mentions_in
+from condgraph.ask.prompt import KnownNames, Mention, known_of, mentions_in
 from condgraph.graph import Graph
 from condgraph.names.spellings import MOST_MEANT, Spellings, bare, one_wrong
 
@@ -127,14 +127,14 @@ def damaged(rule: str, text: str, rng: random.Random) -> str:
 
 
 @pytest.fixture(scope="module")
-def films(data: Path) -> Known:
+def films(data: Path) -> KnownNames:
     graph = condgraph.open()
     graph.load(data / "metaqa" / "kb.txt", name="films")
     return known_of(graph._store_of(None), graph._survey())
 
 
 @pytest.mark.parametrize(("rule", "least"), [("lower", 97), ("lost", 96), ("doubled", 97), ("swapped", 96)])
-def test_topics_of_questions_as_people_type_them(data: Path, films: Known, rule: str, least: int) -> None:
+def test_topics_of_questions_as_people_type_them(data: Path, films: KnownNames, rule: str, least: int) -> None:
     rng = random.Random(7)
     lines = (data / "metaqa" / "2-hop" / "vanilla" / "qa_dev.txt").read_text("utf-8").splitlines()
     hits, asked = 0, rng.sample(lines, 300)

@@ -21,7 +21,7 @@ from condgraph.cypher.native import introspect
 from condgraph.cypher.native.identity import foreign
 from condgraph.cypher.native.introspect import counts, look
 from condgraph.cypher.native.mapping import Mapping, Property
-from condgraph.cypher.native.refresh import Current
+from condgraph.cypher.native.refresh import CurrentMapping
 from condgraph.cypher.native.values import each, fields, sent, values_in
 from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError, UnknownNameError
 from condgraph.engine.values import collapse, text_of
@@ -394,7 +394,7 @@ def test_the_schema_is_looked_at_again_when_counts_change(emptied_neo4j_uri: str
         session.run("UNWIND range(1, 5) AS i CREATE (:City {name: 'city ' + toString(i), size: i})").consume()
         connection = Connection(emptied_neo4j_uri)
         try:
-            current = Current(connection, typed, clock=lambda: now[0])
+            current = CurrentMapping(connection, typed, clock=lambda: now[0])
             first = current.mapping()
             session.run("CREATE (:City {name: 'new', mayor: 'Ada'}), (:River {name: 'Aar'})").consume()
             # The lease holds.

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.cypher.native.file import applied, written
-from condgraph.cypher.native.introspect import LONGEST, Seen, name_of, read_as
+from condgraph.cypher.native.introspect import LONGEST, PropertySample, name_of, read_as
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
 from condgraph.cypher.native.schema import counts_of, survey_of
 from condgraph.cypher.native.values import ISO_DATETIME, kinds_of, time_format, values_in
@@ -116,8 +116,10 @@ def test_kinds_of_what_was_sampled() -> None:
 # -- names -----------------------------------------------------------------------------------------
 
 
-def _seen(key: str, texts: list[str], held: int | None = None, sampled: int = 100, kind: str = "STRING") -> Seen:
-    return Seen(key, sampled, ((kind, sampled if held is None else held),), tuple(dict.fromkeys(texts)), (), len(set(texts)))
+def _seen(key: str, texts: list[str], held: int | None = None, sampled: int = 100, kind: str = "STRING") -> PropertySample:
+    return PropertySample(
+        key, sampled, ((kind, sampled if held is None else held),), tuple(dict.fromkeys(texts)), (), len(set(texts))
+    )
 
 
 _MANY = [f"word {n}" for n in range(100)]
@@ -142,7 +144,7 @@ _FEW = ["red", "green"]
         ("Number", [_seen("name", [], kind="INTEGER")], ()),
     ],
 )
-def test_names_tell_nodes_apart_and_are_their_own(label: str, seen: list[Seen], name: tuple[str, ...]) -> None:
+def test_names_tell_nodes_apart_and_are_their_own(label: str, seen: list[PropertySample], name: tuple[str, ...]) -> None:
     assert name_of(label, seen, "key")[0] == name
 
 
@@ -165,7 +167,7 @@ _HASHES = [f"{n * 7919:064x}" for n in range(100)]
         ([_seen("desc", ["x" * 90 + str(n) for n in range(100)])], ()),
     ],
 )
-def test_without_a_key_a_short_text_that_tells_apart_names_nodes(seen: list[Seen], name: tuple[str, ...]) -> None:
+def test_without_a_key_a_short_text_that_tells_apart_names_nodes(seen: list[PropertySample], name: tuple[str, ...]) -> None:
     assert name_of("Country", seen, None)[0] == name
     # The label with a stable key is better than a text that is no name.
     assert name_of("Country", seen, "key")[0] == (name if "__" in "".join(name) else ())

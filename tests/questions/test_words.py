@@ -6,14 +6,14 @@ import pytest
 
 from condgraph.engine.values import Quantity, Time
 from condgraph.questions import forms
-from condgraph.questions.description import Ask, Description, Literal, Related, Restriction
+from condgraph.questions.description import Ask, Description, Literal, RelationCondition, Restriction
 from condgraph.questions.locate import is_code
 from condgraph.questions.words import Words, moment, number
 
 ANN, OSLO = Description("Ann"), Description("Oslo")
 
 
-def film(*conditions: Literal | Related, concept: str | None = "film") -> Description:
+def film(*conditions: Literal | RelationCondition, concept: str | None = "film") -> Description:
     return Description(None, concept, conditions)
 
 
@@ -53,8 +53,8 @@ def words() -> Words:
 def test_relations(predicate: str, outward: str, inward: str) -> None:
     from condgraph.questions.words import dressed
 
-    assert words().described(dressed(film(Related(predicate, True, OSLO), concept=None))) == outward
-    assert words().described(dressed(film(Related(predicate, False, ANN), concept=None))) == inward
+    assert words().described(dressed(film(RelationCondition(predicate, True, OSLO), concept=None))) == outward
+    assert words().described(dressed(film(RelationCondition(predicate, False, ANN), concept=None))) == inward
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,23 @@ def test_attributes(key: str, op: str, value: Time | Quantity | str, said: str) 
     assert words().described(dressed(film(Literal(key, op, value), concept=None))) == said
 
 
-BY_ANN = Related("directed by", True, ANN)
+BY_ANN = RelationCondition("directed by", True, ANN)
 THEN, SINCE = Restriction("point in time", "=", Time.year(2003)), Restriction("start time", "=", Time.year(1990))
 UNTIL = Restriction("end time", "=", Time.year(1999))
-IN_OSLO = film(Related("place of birth", True, OSLO), concept="human")
+IN_OSLO = film(RelationCondition("place of birth", True, OSLO), concept="human")
 
 
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
         (Ask("QueryName", film(BY_ANN)), "Which film was directed by Ann?"),
-        (Ask("QueryName", film(Related("directed by", True, IN_OSLO))),
+        (Ask("QueryName", film(RelationCondition("directed by", True, IN_OSLO))),
          "Which film was directed by the person whose place of birth is Oslo?"),
         (Ask("QueryName", IN_OSLO), "Who is the person whose place of birth is Oslo?"),
-        (Ask("QueryName", film(Related("language", False, ANN), concept=None)), "What is the language of Ann?"),
+        (Ask("QueryName", film(RelationCondition("language", False, ANN), concept=None)), "What is the language of Ann?"),
         (Ask("Count", film(BY_ANN)), "How many films are there that were directed by Ann?"),
         (Ask("Count", IN_OSLO), "How many people are there whose place of birth is Oslo?"),
-        (Ask("Count", film(Related("genre", True, OSLO), Literal("year", "=", Quantity(3)))),
+        (Ask("Count", film(RelationCondition("genre", True, OSLO), Literal("year", "=", Quantity(3)))),
          "How many films are there whose genres include Oslo and whose year is 3?"),
         (Ask("QueryAttribute", OSLO, key="population", value=Quantity(3), qualifier=THEN),
          "What was the population of Oslo in 2003?"),
@@ -118,17 +118,18 @@ IN_OSLO = film(Related("place of birth", True, OSLO), concept="human")
         (Ask("QualifierRelational", ANN, OSLO, key="educated at", qkey="start time"), "Ann was educated at Oslo; since when?"),
         (Ask("QualifierRelational", ANN, OSLO, key="award received", qkey="for work"),
          "Ann received the award Oslo; for which work was that?"),
-        (Ask("QueryName", film(Related("educated at", True, OSLO, (SINCE,)), concept="human")),
+        (Ask("QueryName", film(RelationCondition("educated at", True, OSLO, (SINCE,)), concept="human")),
          "Who was educated at Oslo from 1990 on?"),
-        (Ask("QueryName", film(Related("position held", True, OSLO, (SINCE, UNTIL)), concept="human")),
+        (Ask("QueryName", film(RelationCondition("position held", True, OSLO, (SINCE, UNTIL)), concept="human")),
          "Who held the position Oslo from 1990 until 1999?"),
-        (Ask("Count", film(Related("genre", False, ANN), concept=None)), "How many genres does Ann have?"),
-        (Ask("Count", film(Related("sister city", False, ANN), Literal("area", ">", Quantity(3)), concept="city")),
+        (Ask("Count", film(RelationCondition("genre", False, ANN), concept=None)), "How many genres does Ann have?"),
+        (Ask("Count", film(RelationCondition("sister city", False, ANN), Literal("area", ">", Quantity(3)), concept="city")),
          "How many cities are there that are sister cities of Ann and whose area is more than 3?"),
-        (Ask("QueryName", film(Related("17", True, OSLO), Literal("description", "=", "a b"), concept="city")),
+        (Ask("QueryName", film(RelationCondition("17", True, OSLO), Literal("description", "=", "a b"), concept="city")),
          "Which city is in relation 17 to Oslo and is described as “a b”?"),
-        (Ask("QueryName", film(Related("17", True, OSLO), concept=None)), "What is in relation 17 to Oslo?"),
-        (Ask("QueryName", film(Related("P54", False, OSLO), concept=None)), "What is the one that Oslo is in relation P54 to?"),
+        (Ask("QueryName", film(RelationCondition("17", True, OSLO), concept=None)), "What is in relation 17 to Oslo?"),
+        (Ask("QueryName", film(RelationCondition("P54", False, OSLO), concept=None)),
+         "What is the one that Oslo is in relation P54 to?"),
         (Ask("QueryAttribute", ANN, key="also known as", value="A"), "What is Ann also known as?"),
         (Ask("QueryAttribute", ANN, key="description", value="A"), "How is Ann described?"),
         (Ask("QueryAttribute", ANN, key="Disappeared", value=Time.year(1990)), "When did Ann disappear?"),
@@ -169,21 +170,24 @@ def test_numbers_that_do_not(key: str) -> None:
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
-        ((Related("plays_for_country", False, ANN),), "Which country does Ann play for?"),
-        ((Related("plays_for_country_inverse", True, ANN),), "Which country does Ann play for?"),
-        ((Related("wears_number", False, ANN),), "Which number does Ann wear?"),
-        ((Related("is_in_country", False, Description("Ajax")),), "Which country is Ajax in?"),
-        ((Related("plays_for_country", True, Description("Peru")),), "Who plays for Peru?"),
-        ((Related("wears_number", True, film(Related("is_aged", False, ANN), concept=None)),),
+        ((RelationCondition("plays_for_country", False, ANN),), "Which country does Ann play for?"),
+        ((RelationCondition("plays_for_country_inverse", True, ANN),), "Which country does Ann play for?"),
+        ((RelationCondition("wears_number", False, ANN),), "Which number does Ann wear?"),
+        ((RelationCondition("is_in_country", False, Description("Ajax")),), "Which country is Ajax in?"),
+        ((RelationCondition("plays_for_country", True, Description("Peru")),), "Who plays for Peru?"),
+        ((RelationCondition("wears_number", True, film(RelationCondition("is_aged", False, ANN), concept=None)),),
          "Who wears the number that is the age of Ann?"),
     ],
 )  # fmt: skip
-def test_predicates_that_are_verb_phrases_are_said_as_verbs(conditions: tuple[Related, ...], expected: str) -> None:
+def test_predicates_that_are_verb_phrases_are_said_as_verbs(conditions: tuple[RelationCondition, ...], expected: str) -> None:
     assert words().question(Ask("QueryName", Description(conditions=conditions))) == expected
 
 
 def test_counts_say_verb_phrases_as_verbs() -> None:
     said = Words(lambda predicate: False, subjects=lambda predicate: "club" if predicate == "is_in_country" else "")
-    assert said.question(Ask("Count", film(Related("is_in_country", True, OSLO), concept=None))) == "How many clubs are in Oslo?"
-    ask = Ask("Count", film(Related("plays_position", True, Description("Forward")), concept=None))
+    assert (
+        said.question(Ask("Count", film(RelationCondition("is_in_country", True, OSLO), concept=None)))
+        == "How many clubs are in Oslo?"
+    )
+    ask = Ask("Count", film(RelationCondition("plays_position", True, Description("Forward")), concept=None))
     assert said.question(ask) == "How many people play the position Forward?"

@@ -52,14 +52,14 @@ OVER: Final = alg.Compare(">", Quantity(1.8, "metre"))
 
 WHO: Final = alg.Scan(TABLE, ("who",), "subject", "object", "relation")
 AMOUNT: Final = alg.Scan(TABLE, ("amount",), family="attribute")
-_WHO, _AMOUNT = ex.Way("who", (0,), 0), ex.Way("amount", (1,), 1)
+_WHO, _AMOUNT = ex.ValuePath("who", (0,), 0), ex.ValuePath("amount", (1,), 1)
 GROUPED: Final = alg.Group(
     TABLE,
     (WHO, AMOUNT),
     (alg.Objects(WHO), alg.Objects(AMOUNT)),
     (ex.Key("who", _WHO),),
     (ex.Measure("sum", "sum", _AMOUNT), ex.Measure("best", "top", _AMOUNT, 1), ex.Measure("count()", "count")),
-    ex.CellTest(ex.Computed("*", (_AMOUNT, ex.Given(Quantity(2)))), ">", (Quantity(1),)),
+    ex.CellTest(ex.Computed("*", (_AMOUNT, ex.GivenValue(Quantity(2)))), ">", (Quantity(1),)),
     1,
 )
 
@@ -112,9 +112,9 @@ OPERATORS: Final[tuple[Node, ...]] = (
     alg.AnySatisfies(TALL, OVER),
     alg.Exists(KNOWS),
     GROUPED,
-    alg.Having(GROUPED, ex.No(ex.CellTest(3, "=", (Quantity(2),)))),
-    alg.Order(GROUPED, (ex.By(1, descending=True), ex.By(0))),
-    alg.Limit(alg.Order(GROUPED, (ex.By(1),)), 1, 1, ties=True),
+    alg.Having(GROUPED, ex.NotTest(ex.CellTest(3, "=", (Quantity(2),)))),
+    alg.Order(GROUPED, (ex.OrderBy(1, descending=True), ex.OrderBy(0))),
+    alg.Limit(alg.Order(GROUPED, (ex.OrderBy(1),)), 1, 1, ties=True),
 )
 
 CONDITIONS: Final[tuple[Condition, ...]] = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from condgraph.cypher.layout.base import Bound, Cell, Layout, Made, Match, Wanted, Writing
+from condgraph.cypher.layout.base import Bound, Cell, ComputedCell, Layout, Match, ScanRequest, Writing
 from condgraph.cypher.layout.schema import quote
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node
@@ -64,8 +64,8 @@ class PlainLayout(Layout):
     def kind(self, e: str) -> str:
         return "0"
 
-    def _entity(self, e: str, kind: str) -> Made:
-        return Made({"kind": f"'{kind}'", "key": f"{e}.name", "text": f"{e}.name", "id": f"elementId({e})", "held": "true"})
+    def _entity(self, e: str, kind: str) -> ComputedCell:
+        return ComputedCell({"kind": f"'{kind}'", "key": f"{e}.name", "text": f"{e}.name", "id": f"elementId({e})", "held": "true"})
 
     def entity_cell(self, e: str) -> str:
         return self._entity(e, "entity").whole
@@ -92,7 +92,7 @@ class PlainLayout(Layout):
 
     # -- statements --------------------------------------------------------------------------------
 
-    def attributes(self, writing: Writing, wanted: Wanted) -> Match:
+    def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
         assert wanted.predicates is not None
         (name,) = wanted.predicates
         e, held = wanted.anchor, f"{wanted.anchor}.{quote(self.properties[name])}"
@@ -102,7 +102,7 @@ class PlainLayout(Layout):
         after = [f"WITH *, {cell.whole} AS {wanted.other}, {fact} AS {wanted.fact}"]
         return Match(pattern, [f"{held} IS NOT NULL", *wanted.conditions], cell, after=after)
 
-    def relations(self, writing: Writing, wanted: Wanted) -> Match:
+    def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
         assert wanted.predicates is not None
         (name,) = wanted.predicates
         ends = [f"({wanted.anchor})" if wanted.bound else self._labelled(wanted.anchor), self._labelled(wanted.other)]
@@ -124,12 +124,12 @@ class PlainLayout(Layout):
         return f"type({f})"
 
 
-def _value(held: str, kinds: set[Kind]) -> Made:
+def _value(held: str, kinds: set[Kind]) -> ComputedCell:
     """A property as a value, by what the schema says of it."""
     if kinds == {Kind.QUANTITY}:
-        return Made({"kind": "'quantity'", "text": f"toString({held})", "number": held, "unit": "'1'"})
+        return ComputedCell({"kind": "'quantity'", "text": f"toString({held})", "number": held, "unit": "'1'"})
     if kinds == {Kind.TIME}:
         first, after = (f"datetime({{date: {held}{more}}}).epochSeconds" for more in ("", " + duration({days: 1})"))
         day = str(int(Precision.DAY))
-        return Made({"kind": "'time'", "text": f"toString({held})", "start": first, "end": after, "precision": day})
-    return Made({"kind": "'text'", "text": f"toString({held})", "key": f"toString({held})"})
+        return ComputedCell({"kind": "'time'", "text": f"toString({held})", "start": first, "end": after, "precision": day})
+    return ComputedCell({"kind": "'text'", "text": f"toString({held})", "key": f"toString({held})"})

@@ -29,7 +29,7 @@ from condgraph.graph import Graph
 from condgraph.languages.registry import lower, request
 from condgraph.languages.sparql import lower as lowering
 from condgraph.languages.sparql.parse import parse
-from condgraph.languages.sparql.syntax import Along, Basic, Either, Group, Iri, Lit, Query, Triple, Var
+from condgraph.languages.sparql.syntax import Basic, Group, Iri, Lit, PathPattern, Query, Triple, UnionGroup, Var
 from condgraph.sparql.layout import GraphIris
 from condgraph.sparql.text.scan import survey
 from tests.support.neo4j_servers import pushed
@@ -141,9 +141,9 @@ class Carried:
         for part in group.parts:
             if isinstance(part, Basic):
                 yield from self._basic(part)
-            elif isinstance(part, Along) and any(self._kinds.get(hop.iri, {False}) != {False} for hop, _ in part.hops):
+            elif isinstance(part, PathPattern) and any(self._kinds.get(hop.iri, {False}) != {False} for hop, _ in part.hops):
                 raise Beyond("query: a path over literals")
-            elif isinstance(part, Along) and not part.least and any(True in kinds for kinds in self._kinds.values()):
+            elif isinstance(part, PathPattern) and not part.least and any(True in kinds for kinds in self._kinds.values()):
                 raise Beyond("query: a path of no steps, which a literal has")
             else:
                 yield self._part(part)
@@ -154,7 +154,7 @@ class Carried:
             kinds = self._kinds.get(one.predicate.iri, {isinstance(one.object, Lit)})
             branches = [self._triples(one, literal) for literal in sorted(kinds) if isinstance(one.object, Var)]
             if isinstance(one.object, Var) and len(branches) > 1:
-                yield Either(tuple(Group((Basic(tuple(branch)),), ()) for branch in branches))
+                yield UnionGroup(tuple(Group((Basic(tuple(branch)),), ()) for branch in branches))
             else:
                 triples += self._triples(one, isinstance(one.object, Lit) or (isinstance(one.object, Var) and True in kinds))
         if triples or not part.triples:

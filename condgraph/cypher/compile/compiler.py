@@ -359,7 +359,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class ConceptMembership:
     """Membership in a concept of many, as a condition on an entity, or as clauses that give all
     members, to be joined with.
 
@@ -404,7 +404,7 @@ class FactRows:
     #: What says which index to take.
     hint: str = ""
     #: Members of a concept that the anchors lie in.
-    within: Within | None = None
+    within: ConceptMembership | None = None
     #: How many there are likely to be.
     rows: float = 1.0
     #: Clauses after the MATCH, that bind what a pattern cannot.

@@ -22,7 +22,7 @@ from condgraph.cypher.layout.base import FIELDS, TARGET, Direct, Layout, Listed,
 from condgraph.cypher.layout.schema import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
-from condgraph.engine.algebra.grouped import CellTest, Every, Expression, Measure, No, Test, Way
+from condgraph.engine.algebra.grouped import AllTests, CellTest, Expression, Measure, NotTest, Test, ValuePath
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, shown, units
@@ -324,7 +324,7 @@ class _Groups:
             raise _Doubtful
         return scan
 
-    def _parted(self, way: Way) -> tuple[list[alg.Scan], alg.Scan | None]:
+    def _parted(self, way: ValuePath) -> tuple[list[alg.Scan], alg.Scan | None]:
         """The relations that a way follows, and the attribute at its end."""
         scans = [self._scan(number, before) for before, number in zip((None, *way.steps), way.steps, strict=False)]
         attribute = scans.pop() if scans and scans[-1].family == "attribute" else None
@@ -346,7 +346,7 @@ class _Groups:
             raise _Doubtful
         return result
 
-    def _qualifier(self, way: Way, facts: alg.Facts, f: str) -> Direct | None:
+    def _qualifier(self, way: ValuePath, facts: alg.Facts, f: str) -> Direct | None:
         """The qualifier that a way ends in; None where it ends in something else."""
         values = None if way.values is None else self._group.values[way.values]
         if isinstance(values, alg.Objects) or values is None:
@@ -364,7 +364,7 @@ class _Groups:
 
     def _key(self, e: str, of: Expression) -> tuple[list[str], str, str]:
         """Clauses that bind where a key leads, its expression, and its type."""
-        if not isinstance(of, Way):
+        if not isinstance(of, ValuePath):
             raise _Doubtful
         scans, attribute = self._parted(of)
         lines, at, r = list[str](), e, self._f
@@ -394,7 +394,7 @@ class _Groups:
         of, function = measure.of, measure.function
         if of is None and function in ("count", "distinct"):
             return [], f"[count({self._f or e})]", "rows"
-        if measure.clock or not isinstance(of, Way) or function not in ("count", "distinct", "sum", "mean", "min", "max"):
+        if measure.clock or not isinstance(of, ValuePath) or function not in ("count", "distinct", "sum", "mean", "min", "max"):
             raise _Doubtful
         scans, attribute = self._parted(of)
         if not self._ends.keys().isdisjoint(of.steps):
@@ -413,7 +413,7 @@ class _Groups:
         return self._far(e, function, of, scans, attribute)
 
     def _far(
-        self, e: str, function: str, way: Way, scans: list[alg.Scan], attribute: alg.Scan | None
+        self, e: str, function: str, way: ValuePath, scans: list[alg.Scan], attribute: alg.Scan | None
     ) -> tuple[list[str], str, str]:
         """A measure of what is not on the row itself."""
         if function == "distinct":
@@ -479,12 +479,12 @@ class _Groups:
 
     def _condition(self, e: str, test: Test) -> str:
         """Whether a test holds of a row."""
-        if isinstance(test, No):
+        if isinstance(test, NotTest):
             return f"NOT {self._condition(e, test.test)}"
         if not isinstance(test, CellTest):
-            word = " AND " if isinstance(test, Every) else " OR "
+            word = " AND " if isinstance(test, AllTests) else " OR "
             return f"({word.join(self._condition(e, part) for part in test.tests)})"
-        if not isinstance(test.of, Way):
+        if not isinstance(test.of, ValuePath):
             raise _Doubtful
         scans, attribute = self._parted(test.of)
         if scans:

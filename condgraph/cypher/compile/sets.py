@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from condgraph.cypher.compile.compiler import OUTWARD, Compiler, FactRows, Rows, Within, asks_which, kinds_matter, share
+from condgraph.cypher.compile.compiler import OUTWARD, Compiler, ConceptMembership, FactRows, Rows, asks_which, kinds_matter, share
 from condgraph.cypher.compile.conditions import condition, keys_of, most_frequent, span_condition, unit_name
-from condgraph.cypher.layout.base import Match, Wanted
+from condgraph.cypher.layout.base import Match, ScanRequest
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra.tables import EntityTable, FactTable
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
@@ -148,11 +148,11 @@ def membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
     return f"{e} IN {compiler.set_of(part)}"
 
 
-def within(compiler: Compiler, of: alg.Members, e: str) -> Within:
+def within(compiler: Compiler, of: alg.Members, e: str) -> ConceptMembership:
     """Membership in the concepts of some names, of an entity that a MATCH binds."""
     assert isinstance(of.concepts, alg.ByName)
     condition, clauses = compiler.layout.within(compiler, e, of.concepts.names)
-    return Within(condition, clauses, f" USING JOIN ON {e}", compiler.estimates.members(of), of.concepts.names)
+    return ConceptMembership(condition, clauses, f" USING JOIN ON {e}", compiler.estimates.members(of), of.concepts.names)
 
 
 def minus(compiler: Compiler, node: alg.Minus) -> Rows:
@@ -318,7 +318,7 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     if source is not None:
         conditions.append(layout.in_source(source, f, None if family == "relation" else other))
     anchors = float("inf") if node.of is None else compiler.estimates.rows(node.of)
-    wanted = Wanted(f, anchor, other, node.predicates, family, outward, of is not None, table, conditions, anchors)
+    wanted = ScanRequest(f, anchor, other, node.predicates, family, outward, of is not None, table, conditions, anchors)
     match = layout.attributes(compiler, wanted) if family == "attribute" else layout.relations(compiler, wanted)
     if inner is not None and table is not None:
         # The rows come from their index, which leaves nothing to be joined with.

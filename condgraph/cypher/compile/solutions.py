@@ -15,7 +15,7 @@ from typing import Final
 from condgraph.cypher.compile.compiler import Compiler, FactRows, Rows, asks_which
 from condgraph.cypher.compile.conditions import condition, span_condition
 from condgraph.cypher.compile.sets import branches, family_of, membership, testable
-from condgraph.cypher.layout.base import TARGET, Match, Wanted
+from condgraph.cypher.layout.base import TARGET, Match, ScanRequest
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra.tables import SolutionTable, by_type
 from condgraph.engine.errors import UnsupportedError
@@ -284,7 +284,7 @@ class _Patterns:
         outward = subject_bound or not object_bound
         anchor, other = (subject, thing) if outward else (thing, subject)
         bound = subject_bound or object_bound
-        wanted = Wanted(f, anchor, other, predicates, family, outward, bound, None, conditions)
+        wanted = ScanRequest(f, anchor, other, predicates, family, outward, bound, None, conditions)
         match = layout.attributes(compiler, wanted) if family == "attribute" else layout.relations(compiler, wanted)
         tests = list(match.conditions)
         if family == "relation" and not object_bound:

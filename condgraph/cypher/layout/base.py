@@ -56,7 +56,7 @@ def give(parameters: dict[str, Any], name: str, value: Any) -> str:
 #
 # What compares, orders and prints values asks a `Cell` for the expressions it needs. A layout whose
 # values are nodes gives cells that read the properties of the node (`Bound`); one whose values are
-# plain properties gives cells that work each field out of the property (`Made`). Wherever a query
+# plain properties gives cells that work each field out of the property (`ComputedCell`). Wherever a query
 # hands a value on as a whole, in a list or under a name, it hands on a node or map that has the
 # fields under their own names, and the next clause reads it as `Bound`.
 
@@ -202,10 +202,10 @@ class Bound(Cell):
         return f"coalesce({whole}.order, {whole}.text, {whole}.name)"
 
 
-class Made(Cell):
+class ComputedCell(Cell):
     """A value whose fields are expressions; those that are not given are null.
 
-    >>> height = Made({"kind": "'quantity'", "number": "toFloat(e.height)", "unit": "'1'"})
+    >>> height = ComputedCell({"kind": "'quantity'", "number": "toFloat(e.height)", "unit": "'1'"})
     >>> height.number, height.start
     ('toFloat(e.height)', 'null')
     >>> height.whole
@@ -267,7 +267,7 @@ class Writing(Protocol):
 
 
 @dataclass(slots=True)
-class Wanted:
+class ScanRequest:
     """The statements that a scan looks for.
 
     `anchor` is the end it starts from, bound before or (`bound` false) any entity; `other` is the
@@ -589,11 +589,11 @@ class Layout(ABC):
     # -- statements --------------------------------------------------------------------------------
 
     @abstractmethod
-    def attributes(self, writing: Writing, wanted: Wanted) -> Match:
+    def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
         """The statements whose objects are values."""
 
     @abstractmethod
-    def relations(self, writing: Writing, wanted: Wanted) -> Match:
+    def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
         """The statements whose objects are entities; in the family "any" those of values as well."""
 
     def kept(self, f: str, o: str, family: Family) -> str:

@@ -48,7 +48,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.dialect import translated
-from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, Wanted, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, ScanRequest, Writing
 from condgraph.cypher.servers import ARCADEDB, MEMGRAPH, NEO4J, Engine
 from condgraph.engine import values
 from condgraph.engine.algebra import Family
@@ -458,7 +458,7 @@ class CondgraphLayout(Layout):
 
     # -- statements --------------------------------------------------------------------------------
 
-    def attributes(self, writing: Writing, wanted: Wanted) -> Match:
+    def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
         """Along relationships to `Value` nodes: from what is bound, from the rows of a table, or from
         the values by their index.
         """
@@ -486,7 +486,7 @@ class CondgraphLayout(Layout):
         conditions = [f"{v}.graph = $graph", f"{v}.predicate {test}", *wanted.conditions]
         return Match(f"({anchor})-[{f}{types}]->({v}:{VALUE})", conditions, cell, whole, hint)
 
-    def relations(self, writing: Writing, wanted: Wanted) -> Match:
+    def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
         """Along relationships."""
         f, anchor, other, predicates = wanted.fact, wanted.anchor, wanted.other, wanted.predicates
         label, inside, hint = self._start(wanted)
@@ -500,7 +500,7 @@ class CondgraphLayout(Layout):
         types = self._types_of(writing, wanted)
         return Match(f"{first}-[{f}{types}]->{second}", [*inside, *wanted.conditions], Bound(thing), hint=hint)
 
-    def _start(self, wanted: Wanted) -> tuple[str, list[str], str]:
+    def _start(self, wanted: ScanRequest) -> tuple[str, list[str], str]:
         """The label, conditions and hint of the anchors."""
         if wanted.bound:
             return "", [], ""
@@ -508,7 +508,7 @@ class CondgraphLayout(Layout):
             return f":{ROW}", [self.rows(wanted.anchor, wanted.table)[1]], self.by_row(wanted.anchor)
         return f":{ENTITY}", [f"{wanted.anchor}.graph = $graph"], ""
 
-    def _types_of(self, writing: Writing, wanted: Wanted) -> str:
+    def _types_of(self, writing: Writing, wanted: ScanRequest) -> str:
         """The types of a scan: parameters, so that the texts of other predicates are the same text and
         are planned once, where reading all edges of its anchors, as the server does for types that
         it does not know before, is no work to speak of.

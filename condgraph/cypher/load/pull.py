@@ -21,7 +21,7 @@ from condgraph.cypher.layout.schema import (
     predicate_of,
     type_of,
 )
-from condgraph.edits import Removed, Use
+from condgraph.edits import Removed, SourceUse
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.declared import read_entity
@@ -222,10 +222,10 @@ class Neo4jParts:
             result += [one.item for one in self.statements_about(subject, predicate) if isinstance(one.item, Statement)]
         return result[:100]
 
-    def uses(self, ident: str, without: Removed) -> Iterable[Use]:
+    def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
         """A source that uses an entity in statements, but for those `without`, and one that uses it as a concept (True)."""
         rows = self._rows(_USES, handle=index_key(ident), sids=list(without.identities))
-        return {concept: Use(sources[0], concept) for sources, concept in rows}.values()
+        return {concept: SourceUse(sources[0], concept) for sources, concept in rows}.values()
 
     def unused(self, most: int) -> list[str]:
         """The ids of entities that are called as their ids, and that nothing but a declaration mentions as what they are."""

@@ -19,15 +19,15 @@ from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.load.batches import ENTITY_PROPERTIES, REMOVALS, RENAMED, TEXTS, Batch
 from condgraph.cypher.load.lock import EDGES, LOCKED, ChangedError, Loading, busy_error, delete, make, remove, terms
 from condgraph.cypher.load.pull import graph_sources, pull
-from condgraph.cypher.load.write import Gone, RowMaker, content_id, earlier_content_id, write_snapshot
-from condgraph.edits import Written, joined, named_in
+from condgraph.cypher.load.write import RemovalBatches, RowMaker, content_id, earlier_content_id, write_snapshot
+from condgraph.edits import RemoteEdit, joined, named_in
 from condgraph.engine import errors
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.facts import EntityKind, Statement
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity
-from condgraph.overview.adjusted import CHANGED, Stated
+from condgraph.overview.adjusted import CHANGED, GraphSummary
 from condgraph.overview.survey import packed, survey, unpacked
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class _Load(NamedTuple):
     labels: bool | None
 
 
-class _Begun(NamedTuple):
+class _LoadState(NamedTuple):
     """A load that has begun: the state of the graph's node, what the graph held, and whether that is
     what is asked for; whether entities carry labels, and which; whether the indexes are there.
     """
@@ -244,7 +244,7 @@ class _Begun(NamedTuple):
     complete: bool = True
 
 
-def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Begun:
+def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _LoadState:
     """Begin a load once no other one is on, until then (a time of the monotonic clock); raises
     `StoreBusyError` after it. `held` says whether to wait at all.
     """
@@ -258,7 +258,7 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Begu
         counts: Counts = json.loads(about["counts"]) if about.get("counts") else {}
         if about.get("content") == adds and about.get("complete") and labels in (None, "labels" in about):
             _add_survey(connection, graph, about, snapshot)
-            return _Begun(about, counts, there=True)
+            return _LoadState(about, counts, there=True)
         # Before anything is written: a load that fails for its sources leaves the graph as it was.
         if not about.get("removing"):
             change.check(graph_sources(connection, graph), snapshot)
@@ -269,7 +269,7 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Begu
             labelling = first(connection, about, snapshot)
         try:
             loading.begin(adds, what, seen=about, labelling=labelling.after)
-            return _Begun(about, counts, False, wanted, labelling, complete)
+            return _LoadState(about, counts, False, wanted, labelling, complete)
         except ChangedError:
             # Others were quicker, and are done: the graph is looked at again, not given up.
             continue
@@ -370,16 +370,16 @@ def last_edit(connection: Connection, graph: str) -> int:
     return int(rows[0]["number"]) if rows else 0
 
 
-def stated(connection: Connection, graph: str) -> Stated | None:
+def stated(connection: Connection, graph: str) -> GraphSummary | None:
     """What the graph's node states of its content; None where it says too little, or the graph is not there as a whole."""
     for row in connection.rows(_STATED, {"graph": graph}):
         survey = unpacked(row["survey"] or "", row["content"])
         if survey is not None:
-            return Stated(row["content"], json.loads(row["counts"]), json.loads(row["schema"]), survey)
+            return GraphSummary(row["content"], json.loads(row["counts"]), json.loads(row["schema"]), survey)
     return None
 
 
-def write_edit(connection: Connection, graph: str, change: Written, about: dict[str, Any]) -> tuple[str, list[str]]:
+def write_edit(connection: Connection, graph: str, change: RemoteEdit, about: dict[str, Any]) -> tuple[str, list[str]]:
     """Write one single change of a graph whose node says `about`; the content then, and remarks on labels.
 
     Raises `OvertakenError` where the graph is another than before the change, `StoreBusyError` where somebody loads it.
@@ -401,7 +401,7 @@ def write_edit(connection: Connection, graph: str, change: Written, about: dict[
             "content": content, "counts": json.dumps(change.stated.counts), "schema": json.dumps(change.stated.schema),
             "survey": packed(change.stated.survey, content), "labels": about.get("labels"),
         }  # fmt: skip
-    batches = [*RowMaker(change.after, change.before, labelling).batches(), *Gone(change.before, change.after).batches()]
+    batches = [*RowMaker(change.after, change.before, labelling).batches(), *RemovalBatches(change.before, change.after).batches()]
     if change.stated is not None:
         batches = list(_of_part(batches, change, change.stated))
         check_names(change, connection)
@@ -431,7 +431,7 @@ def write_edit(connection: Connection, graph: str, change: Written, about: dict[
     return content, list(labelling.remarks)
 
 
-def check_names(change: Written, connection: Connection) -> None:
+def check_names(change: RemoteEdit, connection: Connection) -> None:
     """Raise `LoadError` where a server would refuse a part of what a change adds."""
     parts = [part for part in change.edit.added if isinstance(part, Statement)]
     units = [value.unit for part in parts for _, value in (("", part.object), *part.qualifiers) if isinstance(value, Quantity)]
@@ -442,7 +442,7 @@ def check_names(change: Written, connection: Connection) -> None:
         _check_predicates(fresh, connection)
 
 
-def _of_part(batches: Iterable[Batch], change: Written, stated: Stated) -> Iterator[Batch]:
+def _of_part(batches: Iterable[Batch], change: RemoteEdit, stated: GraphSummary) -> Iterator[Batch]:
     """The batches of a part of a graph, with what the whole graph states: sources that are new, and counts of predicates."""
     known = {change.before.source_of(number).name for number in range(len(change.before.schema.sources))}
     names = {name for part in (*change.edit.added, *change.edit.removed) if isinstance(part, Statement) for name in named_in(part)}

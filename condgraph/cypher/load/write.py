@@ -126,7 +126,7 @@ def mapped_pairs(previous: Snapshot, prefix: str, snapshot: Snapshot) -> tuple[N
 # What a load takes away, as batches that mark it: it is removed when all else is done (`lock`).
 
 
-class Gone:
+class RemovalBatches:
     """Batches that mark what `previous` has and `snapshot` has not."""
 
     def __init__(self, previous: Snapshot, snapshot: Snapshot) -> None:
@@ -574,7 +574,7 @@ def write_snapshot(
     what it has not.
     """
     maker, written, named = RowMaker(snapshot, previous, labelling), 0, False
-    gone: Iterator[Batch] = iter(()) if previous is None else Gone(previous, snapshot).batches()
+    gone: Iterator[Batch] = iter(()) if previous is None else RemovalBatches(previous, snapshot).batches()
     under_way: deque[tuple[Future[None], int]] = deque()
     # Each batch writes the graph's node: where nothing waits for a lock, all but one would be refused.
     writers = WRITERS if connection.engine.locks else 1

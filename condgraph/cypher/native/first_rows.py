@@ -41,7 +41,7 @@ class FirstRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutPlan:
     """A plan whose rows are cut without an order: the operators from its root down to the `part` that the database is asked for
     first rows of, each with the field that leads to the next one.
     """
@@ -53,7 +53,7 @@ class Cut:
     start: int
 
     @staticmethod
-    def of(plan: Node) -> Cut | None:
+    def of(plan: Node) -> CutPlan | None:
         """None of a plan whose rows are not cut, or ordered before, or not at its end."""
         path, node, sliced = list[tuple[Solutions, str]](), plan, False
         while not sliced and isinstance(node, alg.Project | alg.Extend | alg.SliceRows):
@@ -71,7 +71,7 @@ class Cut:
                 return None
             path.append((node, "of" if isinstance(node, _OF_ROWS) else "left"))
             node = getattr(node, path[-1][1])
-        return Cut(tuple(path), node, cut.number, cut.start) if isinstance(node, Solutions) else None
+        return CutPlan(tuple(path), node, cut.number, cut.start) if isinstance(node, Solutions) else None
 
     def query(self, graph: str, schema: StoredSchema, layout: Layout) -> FirstRows | None:
         """The query of the first rows of the part, one more than `MOST_WHOLE` at most; None where they bind no entities."""

@@ -83,7 +83,7 @@ _OTHERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PropertySample:
     """What a sample has of a property: how many things were looked at, the types with how many had
     each, distinct texts (cut to `LONGEST`) whole numbers, how many different values, the longest list.
     """
@@ -104,7 +104,7 @@ class Seen:
         return sum(count for _, count in self.types)
 
 
-def name_of(label: str, seen: Sequence[Seen], unique: str | None) -> tuple[tuple[str, ...], str]:
+def name_of(label: str, seen: Sequence[PropertySample], unique: str | None) -> tuple[tuple[str, ...], str]:
     """The properties that name the nodes of a label together, and why; none where none does."""
     ranked = sorted(
         ((rank, entry.key, entry) for entry in seen if (rank := _rank(label, entry)) is not None), key=lambda three: three[:2]
@@ -125,11 +125,11 @@ def name_of(label: str, seen: Sequence[Seen], unique: str | None) -> tuple[tuple
     return (key,), f"{_measured(best)}"
 
 
-def _measured(seen: Seen) -> str:
+def _measured(seen: PropertySample) -> str:
     return f"{seen.key!r}: {seen.held} of {seen.sampled} sampled have it, {_apart(seen):.0%} of these different"
 
 
-def _rank(label: str, seen: Seen) -> int | None:
+def _rank(label: str, seen: PropertySample) -> int | None:
     """How good a property is as a name, 0 the best; None where it is none."""
     if not _is_text(seen) or not seen.held or not seen.texts:
         return None
@@ -157,7 +157,7 @@ def _rank(label: str, seen: Seen) -> int | None:
     return None
 
 
-def _telling(seen: Seen) -> int | None:
+def _telling(seen: PropertySample) -> int | None:
     """How good a property is as a name that is not called like one, 7 the best; None where it is none."""
     if not _is_text(seen) or seen.held < 0.9 * seen.sampled or _apart(seen) < 0.95 or seen.spaced:
         return None
@@ -171,11 +171,11 @@ def _telling(seen: Seen) -> int | None:
     return 8 if sum(any(c.islower() for c in text) for text in seen.texts) * 2 > len(seen.texts) else 9
 
 
-def _apart(seen: Seen) -> float:
+def _apart(seen: PropertySample) -> float:
     return seen.distinct / seen.held if seen.held else 0.0
 
 
-def _is_text(seen: Seen) -> bool:
+def _is_text(seen: PropertySample) -> bool:
     texts = sum(count for name, count in seen.types if name == "STRING")
     return texts > 0 and texts >= 0.9 * seen.held
 
@@ -487,7 +487,7 @@ class _Indexed:
         result = [((row["node"], name, key), row["seeks"]) for row in rows or () for name in row["names"] for key in row["keys"]]
         return cls(frozenset(item for item, seeks in result if seeks), frozenset(entry for entry, _ in result), rows is not None)
 
-    def property(self, node: bool, name: str, seen: Seen) -> Property:
+    def property(self, node: bool, name: str, seen: PropertySample) -> Property:
         """A property with what is known of its indexes."""
         of = node, name, seen.key
         unindexed = self.known and of not in self.any
@@ -532,7 +532,7 @@ class Groups:
 def _node(
     label: str,
     count: int,
-    seen: list[Seen],
+    seen: list[PropertySample],
     texts: dict[str, list[str]],
     unique: list[str],
     indexed: _Indexed,
@@ -566,7 +566,7 @@ def _relationship(
     count: int,
     sampled: int,
     rows: list[dict[str, Any]],
-    seen: list[Seen],
+    seen: list[PropertySample],
     indexed: _Indexed,
     notes: _Notes,
     typing: Typing,
@@ -597,7 +597,7 @@ def _samples(connection: Connection, patterns: list[str], most: int) -> Iterator
         yield from (row[f"l{number}"] for number in range(len(some)))
 
 
-def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> list[Seen]:
+def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> list[PropertySample]:
     """What a sample has of each property, by key."""
     by_key: dict[str, list[dict[str, Any]]] = {}
     for row in connection.ask(f"{match} {_SEEN}", {"ids": ids}):
@@ -614,7 +614,7 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
         whole = tuple(text for row in rows for text in row["whole"])
         distinct, longest = sum(row["distinct"] for row in rows), max(row["longest"] for row in rows)
         result.append(
-            Seen(
+            PropertySample(
                 *(
                     key,
                     sampled,
@@ -630,7 +630,7 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
     return result
 
 
-def is_vector(seen: Seen) -> bool:
+def is_vector(seen: PropertySample) -> bool:
     """Whether a property has long lists of numbers."""
     numbers = all(properties.is_list(name) and set(properties.elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in seen.types)
     return numbers and seen.longest >= VECTOR

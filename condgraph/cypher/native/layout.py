@@ -13,11 +13,11 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 from condgraph.cypher.dialect import translated
-from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, Wanted, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, ScanRequest, Writing
 from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import SOURCE, Identity, concept_id, foreign, found_ids, node_of, within_labels
 from condgraph.cypher.native.mapping import Mapping
-from condgraph.cypher.native.properties import Either, Holdings, Named, Qualifiers, apart, bounds, ranks_of
+from condgraph.cypher.native.properties import Holdings, NodeCell, ObjectCell, Qualifiers, apart, bounds, ranks_of
 from condgraph.cypher.native.refresh import keys_of
 from condgraph.cypher.servers import NEO4J, Engine
 from condgraph.engine import algebra as alg
@@ -189,7 +189,7 @@ class NativeLayout(Layout):
         return str(int(EntityKind.ENTITY))
 
     def _entity(self, e: str, kind: str) -> Cell:
-        return Named(self.name(e), self.id(e), kind)
+        return NodeCell(self.name(e), self.id(e), kind)
 
     def entity_cell(self, e: str) -> str:
         return self._entity(e, "entity").whole
@@ -267,11 +267,11 @@ class NativeLayout(Layout):
 
     # -- statements --------------------------------------------------------------------------------
 
-    def attributes(self, writing: Writing, wanted: Wanted) -> Match:
+    def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
         """The properties of a predicate, of each label that has them."""
         return self.holdings.match(writing, wanted, self.labels_of)
 
-    def relations(self, writing: Writing, wanted: Wanted) -> Match:
+    def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
         """Along relationships; those of a type lead to mapped nodes alone where they start from one."""
         if wanted.family == "any":
             return self._any(writing, wanted)
@@ -282,7 +282,7 @@ class NativeLayout(Layout):
         inside = [] if wanted.bound else [foreign(anchor)]
         return Match(f"({first})-[{f}:{'|'.join(map(quote, types))}]->({second})", [*inside, *wanted.conditions], thing)
 
-    def _any(self, writing: Writing, wanted: Wanted) -> Match:
+    def _any(self, writing: Writing, wanted: ScanRequest) -> Match:
         """Relationships and properties one after the other."""
         f, e, o = wanted.fact, wanted.anchor, wanted.other
         types = self.types_of(wanted.predicates)
@@ -326,10 +326,10 @@ class NativeLayout(Layout):
     def object(self, o: str, family: Family) -> Cell:
         if family == "attribute":
             return Bound(o)
-        return self._entity(o, "entity") if family == "relation" else Either(o, self._entity(o, "entity"))
+        return self._entity(o, "entity") if family == "relation" else ObjectCell(o, self._entity(o, "entity"))
 
     def object_cell(self, o: str, family: Family) -> str:
-        return Either(o, self._entity(o, "entity")).whole if family == "any" else self.entity_cell(o)
+        return ObjectCell(o, self._entity(o, "entity")).whole if family == "any" else self.entity_cell(o)
 
     def type(self, f: str) -> str:
         """What the type of a relationship is called, or the predicate of a value."""

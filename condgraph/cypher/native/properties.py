@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from condgraph.cypher.answer import literal
-from condgraph.cypher.layout.base import Bound, Cell, Direct, Field, Match, Wanted, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Direct, Field, Match, ScanRequest, Writing
 from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import foreign, node_of, within_labels
 from condgraph.cypher.native.mapping import Mapping, Property, RelationshipType
@@ -50,7 +50,7 @@ def direct_of(held: str, prop: Property) -> Direct | None:
         return None
     types = {kind for kind, _ in prop.types}
     kind = "FLOAT" if types <= NUMBERS and "FLOAT" in types else next(iter(types)) if len(types) == 1 else ""
-    return Direct(held, _PLAIN[kind], Held(held, prop)) if kind in _PLAIN else None
+    return Direct(held, _PLAIN[kind], PropertyCell(held, prop)) if kind in _PLAIN else None
 
 
 def likeness(prop: Property) -> tuple[str, str | None, bool, bool, frozenset[str]]:
@@ -61,7 +61,7 @@ def likeness(prop: Property) -> tuple[str, str | None, bool, bool, frozenset[str
     return prop.reading, prop.format, prop.untidy, prop.excluded, types
 
 
-class Named(Cell):
+class NodeCell(Cell):
     """A node as a value: its name, by which it is equal to a text, and its id."""
 
     __slots__ = ("_id", "_kind", "_name")
@@ -84,7 +84,7 @@ class Named(Cell):
         return self._name
 
 
-class Held(Cell):
+class PropertyCell(Cell):
     """A value that is not null: an element of a property, or the property itself, which tests ask.
     Qualifiers keep no `raw` texts.
     """
@@ -202,7 +202,7 @@ def full(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str]:
     return result
 
 
-class Either(Cell):
+class ObjectCell(Cell):
     """The object of a statement of any family: a node, or a map with the fields of a cell. Nothing
     of an application's node is taken for a field.
     """
@@ -317,7 +317,7 @@ class Qualifiers:
             return f"UNWIND [] AS {q} WITH *"
         k, x, y = f"{q}k", f"{q}x", f"{q}y"
         keys = f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN $qualifiers[type({f})] ELSE [] END"
-        cells = [Held(x, reading, raw=False).whole[:-1] + f", name: {k}[1], ref: null}}" for reading in self._readings]
+        cells = [PropertyCell(x, reading, raw=False).whole[:-1] + f", name: {k}[1], ref: null}}" for reading in self._readings]
         cell = (
             cells[0]
             if len(cells) == 1
@@ -349,7 +349,7 @@ class Qualifiers:
             cases = ["null"] if not places else []
             for at in places:
                 held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{key}' AND k[2] = {at}][0][0]]"
-                cell = Held("v", self._readings[at])
+                cell = PropertyCell("v", self._readings[at])
                 # A null is of every type, also of those that `cell` computes with.
                 cases.append(f"head([v IN [{held}] WHERE v IS NOT NULL | {cell.start if key == START_TIME else cell.end}])")
             result.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
@@ -378,7 +378,7 @@ MOST_BRANCHES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class PropertyPlace:
     """A property of a predicate, on the nodes of some labels (`everywhere`: of all), of
     which some are known to have no index of it.
     """
@@ -419,16 +419,16 @@ class Holdings:
             for one in filter(lambda one: one.key not in node.hidden, node.properties):
                 result.setdefault((one.predicate, one.key, one.reading, one.format), []).append((node.label, one))
         every = {node.label for node in mapping.nodes}
-        self._by_predicate: dict[str, list[Holding]] = {}
+        self._by_predicate: dict[str, list[PropertyPlace]] = {}
         for (predicate, *_), places in result.items():
             labels = tuple(dict.fromkeys(label for label, _ in places))
             unindexed = frozenset(labels) - {label for label, entry in places if not entry.unindexed}
             everywhere = not mapping.unlabelled and every <= set(labels)
-            holding = Holding(predicate, together(element for _, element in places), labels, everywhere, unindexed)
+            holding = PropertyPlace(predicate, together(element for _, element in places), labels, everywhere, unindexed)
             self._by_predicate.setdefault(predicate, []).append(holding)
         self._all = [item for several in self._by_predicate.values() for item in several]
 
-    def of(self, predicates: Sequence[str] | None) -> list[Holding]:
+    def of(self, predicates: Sequence[str] | None) -> list[PropertyPlace]:
         """The properties of some predicates, or of all."""
         if predicates is None:
             return self._all
@@ -444,14 +444,14 @@ class Holdings:
         value = one.value(e) if sure else f"CASE WHEN {within_labels(e, one.labels)} THEN {one.value(e)} END"
         return direct_of(value, one.held)
 
-    def match(self, writing: Writing, wanted: Wanted, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
+    def match(self, writing: Writing, wanted: ScanRequest, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
         """What gives the statements of a scan of attributes; `labels_of` says the labels of concepts."""
         e, v, f = wanted.anchor, wanted.other, wanted.fact
         result = self.of(wanted.predicates)
         if len(result) != 1 or not result[0].plain:
             return self._read_first(writing, wanted)
         (one,) = result
-        cell = Held(one.value(e), one.held)
+        cell = PropertyCell(one.value(e), one.held)
         fact = _fact(e, writing.parameter(one.predicate), one.value(e))
         after = [f"WITH *, {cell.whole} AS {v}, {fact} AS {f}"]
         if wanted.bound:
@@ -468,7 +468,7 @@ class Holdings:
 
         return Match(None, [one.there(e), *wanted.conditions], cell, after=after, branches=branches, kept=(e,))
 
-    def _read_first(self, writing: Writing, wanted: Wanted) -> Match:
+    def _read_first(self, writing: Writing, wanted: ScanRequest) -> Match:
         e, v, f = wanted.anchor, wanted.other, wanted.fact
         if wanted.bound or wanted.predicates is None:
             start = [] if wanted.bound else [f"MATCH ({e}) WHERE {foreign(e)}"]
@@ -479,7 +479,7 @@ class Holdings:
         result = self.of(wanted.predicates)
         return Match(None, wanted.conditions, Bound(v), before=[self._whole(writing, e, v, f, result)])
 
-    def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[Holding]) -> str:
+    def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[PropertyPlace]) -> str:
         """All values of some properties, label by label, or of more than a few node by node."""
         nothing = f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
         if sum(len(item.labels) for item in some) <= MOST_BRANCHES:
@@ -495,7 +495,7 @@ class Holdings:
             text = f"{self._nodes(e, some)} CALL ({e}) {{\n{each_node}\n}} RETURN {e}, {v}, {f}"
         return f"CALL () {{\n{text}\n}}"
 
-    def _nodes(self, e: str, some: Sequence[Holding]) -> str:
+    def _nodes(self, e: str, some: Sequence[PropertyPlace]) -> str:
         """A MATCH of the nodes that may have some properties."""
         labels = dict.fromkeys(label for item in some for label in item.labels)
         if "" in labels or any(entry.everywhere for entry in some):
@@ -541,9 +541,9 @@ class Holdings:
             for item in some
         ]
 
-    def _by_keys(self, writing: Writing, some: Sequence[Holding], e: str, v: str, f: str) -> list[str]:
+    def _by_keys(self, writing: Writing, some: Sequence[PropertyPlace], e: str, v: str, f: str) -> list[str]:
         """The same by the keys of the node, a query for properties that are read alike."""
-        alike: dict[Any, list[Holding]] = {}
+        alike: dict[Any, list[PropertyPlace]] = {}
         for entry in some:
             alike.setdefault(likeness(entry.held), []).append(entry)
         result = []
@@ -556,11 +556,11 @@ class Holdings:
             )
         return result
 
-    def _read(self, writing: Writing, holding: Holding, e: str, v: str, f: str) -> str:
+    def _read(self, writing: Writing, holding: PropertyPlace, e: str, v: str, f: str) -> str:
         return _each(writing, holding.held, holding.value(e), e, writing.parameter(holding.predicate), v, f)
 
 
-def _keyed(some: Sequence[Holding]) -> dict[str, list[list[Any]]]:
+def _keyed(some: Sequence[PropertyPlace]) -> dict[str, list[list[Any]]]:
     """By the key of a property its key, what its predicate is called, and the labels of the nodes (none: of
     any) that have it.
     """
@@ -570,7 +570,7 @@ def _keyed(some: Sequence[Holding]) -> dict[str, list[list[Any]]]:
     return result
 
 
-def _has_labels(e: str, a: str, some: Sequence[Holding]) -> str:
+def _has_labels(e: str, a: str, some: Sequence[PropertyPlace]) -> str:
     """A condition: a node has one of the labels that such a list says."""
     if all(item.everywhere for item in some):
         return "true"
@@ -605,5 +605,5 @@ def _each(writing: Writing, prop: Property, held: str, e: str, predicate: str, v
     several = any(is_list(kind) for kind, _ in prop.types)
     result = f"COLLECT {{ UNWIND {each(held, prop)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
     # As the field of a map, since the server refuses what it takes for no node where one may be.
-    cell = f"{{v: {Held(x, prop).whole}}}.v"
+    cell = f"{{v: {PropertyCell(x, prop).whole}}}.v"
     return f"UNWIND {result} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"

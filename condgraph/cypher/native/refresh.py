@@ -211,7 +211,7 @@ class _Key:
     def _with(self, node: NodeType, prop: Property) -> NodeType:
         longest = self._longest.get(node.label, 0)
         vector = (
-            introspect.is_vector(introspect.Seen(prop.key, prop.sampled, prop.types, longest=longest))
+            introspect.is_vector(introspect.PropertySample(prop.key, prop.sampled, prop.types, longest=longest))
             and prop.key not in node.hidden
         )
         hidden = (*node.hidden, prop.key) if vector else node.hidden
@@ -330,7 +330,7 @@ MOST_COUNTING: Final = 20.0
 _COUNTED_AT_ONCE: Final = 200_000
 
 
-class Current:
+class CurrentMapping:
     """The mapping of a database, kept up to date. `file` is the place of a mapping file."""
 
     def __init__(

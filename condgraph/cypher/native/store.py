@@ -439,7 +439,7 @@ class NativeStore(CypherStore):
 
     def _some_rows(self, request: Request, made: Lowered) -> Neo4jAnswer | None:
         """None where no rows are cut, and where all of them are as well asked for."""
-        cut = first_rows.Cut.of(made.plan)
+        cut = first_rows.CutPlan.of(made.plan)
         if cut is None:
             return None
         layout = self._layout_of(made.plan)

@@ -66,7 +66,7 @@ _WHOLE: Final = (
 _NAMES: Final = f"{_ENTITIES} {EDGES.named('e', 'IS NOT NULL')} RETURN {EDGES.name('e')} LIMIT $most"
 
 
-class Near:
+class CandidateSearch:
     """What the client keeps of one content of a graph with an index by one encoder: its predicates,
     and their vectors.
     """
@@ -136,7 +136,7 @@ class _Search:
     all of nodes that it has met.
     """
 
-    def __init__(self, near: Near, catalogue: NearCatalogue, tally: Tally, wanted: int) -> None:
+    def __init__(self, near: CandidateSearch, catalogue: NearCatalogue, tally: Tally, wanted: int) -> None:
         self._near, self._catalogue, self.tally, self._wanted = near, catalogue, tally, wanted
         self.holding = catalogue.holding
         self.graph, self.predicate_names, self.has_types = catalogue.graph, catalogue.predicate_names, near.has_types

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.patterns.candidates import Near
+from condgraph.cypher.patterns.candidates import CandidateSearch
 from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
 from condgraph.engine.errors import OptionError
@@ -43,7 +43,7 @@ _MEMBERS: Final = (
 )
 
 
-class Kept:
+class ContentCache:
     """What the client knows of one content of a graph: its catalogue, and terms by encoder."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Neo4jPatterns:
     def __init__(self, store: Neo4jStore) -> None:
         self._store = store
         self._kept: dict[str, Any] = {}
-        self._near: dict[tuple[str, int], Near] = {}
+        self._near: dict[tuple[str, int], CandidateSearch] = {}
 
     def match(
         self,
@@ -114,20 +114,20 @@ class Neo4jPatterns:
 
     # -- what the client knows ---------------------------------------------------------------------
 
-    def kept(self) -> Kept:
+    def kept(self) -> ContentCache:
         """The catalogue of the graph as it is now; fetched again where its content has changed."""
         content = self._store.content
         if content not in self._kept:
             self._kept.clear()
-        found: Kept = shared(self._kept, content, lambda: self._fetch(content))
+        found: ContentCache = shared(self._kept, content, lambda: self._fetch(content))
         return found
 
-    def _fetch(self, content: str) -> Kept:
+    def _fetch(self, content: str) -> ContentCache:
         entities = [(row["id"], row["name"], row["kind"]) for row in self._read(_ENTITIES)]
         texts = [row["text"] for row in self._read(_TEXTS)]
         attributes, predicates, valued = self._predicates()
         catalogue = Catalogue(entities, texts, predicates, memberships=bool(self._read(_MEMBERSHIP)), values=self._values())
-        return Kept(self._store, content, catalogue, attributes, valued)
+        return ContentCache(self._store, content, catalogue, attributes, valued)
 
     def _predicates(self) -> tuple[tuple[str, ...], dict[str, bool], frozenset[str]]:
         """The predicates with text values, all with whether they have edges, and the types of
@@ -155,7 +155,7 @@ class Neo4jPatterns:
             raise OptionError(f"the index was made by an encoder of the caller's own, {about}", hint="give it as encoder=")
         return matching(about, encoder_of(about.spec if encoder is None else encoder)), True
 
-    def _terms(self, kept: Kept, encoder: Encoder | str | None) -> CatalogueTerms:
+    def _terms(self, kept: ContentCache, encoder: Encoder | str | None) -> CatalogueTerms:
         asked = ("", 0) if encoder is None else _identity(encoder)
         found = kept.terms.get(asked)
         if found is None:
@@ -169,7 +169,7 @@ class Neo4jPatterns:
             kept.terms[asked] = kept.terms[one.id, one.dimension] = found
         return found
 
-    def _near_to(self, encoder: Encoder | str | None) -> Near:
+    def _near_to(self, encoder: Encoder | str | None) -> CandidateSearch:
         """What is asked of the server's index; raises `OptionError` where there is none by this
         encoder.
         """
@@ -185,13 +185,13 @@ class Neo4jPatterns:
             attributes, predicates, valued = self._predicates()
             place = Neo4jContent(self._store, attributes, valued, {}, {})
             current = indexed_content(self._store.connection, self._store.name) == content
-            found = self._near[asked] = Near(
+            found = self._near[asked] = CandidateSearch(
                 self._store, place, content, one, predicates,
                 memberships=bool(self._read(_MEMBERSHIP)), texts=bool(attributes), current=current, values=self._values(),
             )  # fmt: skip
         return found
 
-    def _members(self, kept: Kept, concepts: tuple[int, ...]) -> NDArray[np.int32]:
+    def _members(self, kept: ContentCache, concepts: tuple[int, ...]) -> NDArray[np.int32]:
         rows = self._read(_MEMBERS, ids=[EDGES.handle(kept.catalogue.ids[number]) for number in concepts])
         return np.unique(np.array([kept.catalogue.identified(row["id"]) for row in rows], np.int32))
 

@@ -16,7 +16,7 @@ from condgraph.patterns.remote.values import ValuePlan
 MOST_TYPES: Final = 48
 
 
-class Written(NamedTuple):
+class ValuePattern(NamedTuple):
     """A value in a text: the pattern by which a node has it, the variables of the statement and of the
     value, what the value has to be (one way is enough), and the price (None: nothing).
     """
@@ -56,7 +56,7 @@ class Values:
         low, high = (self.parameter(bound) for bound in (self.period.interval.start, self.period.interval.end))
         return [span_condition(self, self.period.relation, EDGES.validity(r), low, high)]
 
-    def value(self, n: str, plan: ValuePlan) -> Written:
+    def value(self, n: str, plan: ValuePlan) -> ValuePattern:
         """How a node has a value as it is planned."""
         r, v = self.name("r"), self.name("v")
         prices = {EDGES.type_of(name): cost for name, cost in plan.prices.items()}
@@ -70,7 +70,7 @@ class Values:
         if len(prices) > MOST_TYPES:
             ways = [f"{table}[type({r})] IS NOT NULL AND {way}" for way in ways]
         price = f"{table}[type({r})]" if len(costs) > 1 else self.parameter(one) if (one := next(iter(costs), 0)) else None
-        return Written(f"({n})-[{written}]->{EDGES.value(v)}", r, v, ways, price)
+        return ValuePattern(f"({n})-[{written}]->{EDGES.value(v)}", r, v, ways, price)
 
     def ways(self, v: str, plan: ValuePlan) -> list[str]:
         """What a value may be: a number of any of some units, compared as it was written, or a time."""

@@ -13,7 +13,7 @@ from condgraph.engine.values import Value
 # What a cell of a table is worked out from: ways through the graph, arithmetic, and tests.
 #
 # These are no operators: `Group` and `Having` hold them as parameters, and refer to its inputs by
-# number. A `Way` leads from a row over facts to values; `Computed` calculates with what ways give.
+# number. A `ValuePath` leads from a row over facts to values; `Computed` calculates with what ways give.
 
 
 #: What is worked out from each value by itself. "clock" is the number itself, which is shown as clocks show it.
@@ -42,7 +42,7 @@ TEXT_OPERATORS: Final[tuple[TextOperator, ...]] = ("contains", "starts with", "e
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ValuePath:
     """From a row to values: over `steps` (places in `Group.facts`, each starting where the one before
     arrived) to `values` (a place in `Group.values`, carried by the last of these facts), or to the
     entities that were reached.
@@ -54,7 +54,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenValue:
     """A value that the program gives."""
 
     value: Value
@@ -67,7 +67,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A part of one value, an option (`Given`) and a value, or two numbers calculated with."""
+    """A part of one value, an option (`GivenValue`) and a value, or two numbers calculated with."""
 
     function: Part | Chosen | Paired | Arithmetic
     parts: tuple[Expression, ...]
@@ -75,7 +75,9 @@ class Computed:
     @property
     def name(self) -> str:
         """As it is written."""
-        words = [f"'{part.name}'" if isinstance(part, Given) and isinstance(part.value, str) else part.name for part in self.parts]
+        words = [
+            f"'{part.name}'" if isinstance(part, GivenValue) and isinstance(part.value, str) else part.name for part in self.parts
+        ]
         if len(words) == 1 or self.function in (*CHOSEN, *PAIRED):
             return f"{self.function}({', '.join(words)})"
         sides = [f"({word})" if isinstance(part, Computed) else word for word, part in zip(words, self.parts, strict=True)]
@@ -88,7 +90,7 @@ ROW_FUNCTIONS: Final[tuple[RowFunction, ...]] = get_args(RowFunction)
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class RowTotal:
     """All values that one row has of an expression, summed up: a row without any counts 0."""
 
     function: RowFunction
@@ -106,12 +108,12 @@ class Summed:
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class FirstOf:
     """What a way leads to, and for a row where it leads to nothing something else, which goes no
     further than the way.
     """
 
-    first: Way
+    first: ValuePath
     second: Computed
 
     @property
@@ -125,7 +127,7 @@ class Either:
         return self.first.steps[:-1]
 
 
-Expression: TypeAlias = Way | Given | Computed | Summed | Either
+Expression: TypeAlias = ValuePath | GivenValue | Computed | RowTotal | FirstOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,31 +164,31 @@ class CellTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class AllTests:
     """All of the tests hold."""
 
     tests: tuple[Test, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class AnyTest:
     """At least one of the tests holds."""
 
     tests: tuple[Test, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class No:
+class NotTest:
     """The test does not hold."""
 
     test: Test
 
 
-Test: TypeAlias = CellTest | Every | Some | No
+Test: TypeAlias = CellTest | AllTests | AnyTest | NotTest
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class OrderBy:
     """A column, by its place, that rows are ordered by."""
 
     column: int
@@ -247,7 +249,7 @@ class Order(Table):
     needs: ClassVar[Needs] = Needs(whole=("table",))
     facets: ClassVar[Facets] = Facets(carries=(), strict=("table",), gives="any", reads="nothing", warns=ALWAYS)
     table: Table
-    by: tuple[By, ...]
+    by: tuple[OrderBy, ...]
 
 
 @dataclass(frozen=True, slots=True)

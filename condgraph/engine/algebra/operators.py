@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from condgraph.engine.algebra.facets import ALWAYS, EACH, NEVER, Facets, Needs, Warns, declared
-from condgraph.engine.external import Asked
+from condgraph.engine.external import CallContext
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind, Time, Value
 
@@ -798,7 +798,7 @@ class External(Values):
     arguments: tuple[Values | Scalar, ...]
     options: tuple[tuple[str, str], ...] = ()
     about: tuple[Facts, ...] = ()
-    asked: Asked | None = None
+    asked: CallContext | None = None
 
 
 # -- Scalars -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from condgraph.engine.algebra import Apply, Choose, External, Scalar, Values
 from condgraph.engine.errors import InterruptedQueryError, PlanError, UnknownNameError, nearest
 from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.sets import EMPTY
-from condgraph.engine.external import Asked, FunctionArgument, FunctionCall, FunctionRow, waited
+from condgraph.engine.external import CallContext, FunctionArgument, FunctionCall, FunctionRow, waited
 from condgraph.engine.functions import FUNCTIONS, truth
 from condgraph.engine.operands import Inapplicable, Operand
 from condgraph.engine.pieces import watched
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # with their columns.
 
 
-def function_call(run: Run, node: External, asked: Asked, operands: list[Operand]) -> FunctionCall:
+def function_call(run: Run, node: External, asked: CallContext, operands: list[Operand]) -> FunctionCall:
     """The call with everything that is known of it."""
     cells = _cells(run, node)
     names = dict(node.options)

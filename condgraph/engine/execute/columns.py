@@ -54,7 +54,7 @@ MOST_BINDINGS = 10_000_000
 _DENSE: Final = 16
 
 
-class Reached(NamedTuple):
+class PathEnds(NamedTuple):
     """Where a way has come to: which row (or item) each of its ends belongs to, the entity there (-1
     for a value), the statement that led there (-1 at the start).
     """
@@ -68,10 +68,10 @@ class Bindings(NamedTuple):
     """The row of each binding, and where it stands after each step."""
 
     row: Places
-    ends: dict[int, Reached]
+    ends: dict[int, PathEnds]
 
 
-class Found(NamedTuple):
+class PlacedValues(NamedTuple):
     """Values as places in a series, and the row (or item) that each belongs to, ascending."""
 
     of: Places
@@ -83,18 +83,18 @@ class Found(NamedTuple):
         return self.series.cells(self.at)
 
 
-def decoded(of: Places | list[int], cells: list[Cell]) -> Found:
+def decoded(of: Places | list[int], cells: list[Cell]) -> PlacedValues:
     """Values that are decoded already."""
-    return Found(np.asarray(of, np.int64), np.arange(len(cells)), ListSeries(cells))
+    return PlacedValues(np.asarray(of, np.int64), np.arange(len(cells)), ListSeries(cells))
 
 
-class Ways:
+class GroupRows:
     """The rows of a group, and what they have. `odd` counts what could not be calculated, by reason."""
 
     def __init__(self, run: Run, node: Group, places: Places | None = None) -> None:
         self.run, self.node = run, node
         self.odd: Counter[str] = Counter()
-        self._found: dict[grouped.Expression, Found] = {}
+        self._found: dict[grouped.Expression, PlacedValues] = {}
         self._bags: dict[int, tuple[NDArray[np.int32], Places | None, Series]] = {}
         given = run.results[id(node.of)]
         #: The statement of each row, where rows are facts.
@@ -104,18 +104,18 @@ class Ways:
             ends = _ends(run, self.statements, given.reach)
             #: The entity of each row; of a fact whose end is a value its subject.
             self.rows = np.where(ends < 0, run.snapshot.subjects(self.statements), ends)
-            self._start = Reached(np.arange(len(ends)), ends, self.statements)
+            self._start = PathEnds(np.arange(len(ends)), ends, self.statements)
         else:
             self.rows = given
-            self._start = Reached(np.arange(len(given)), given, np.full(len(given), -1, np.int32))
+            self._start = PathEnds(np.arange(len(given)), given, np.full(len(given), -1, np.int32))
         if places is not None:
             of, at, by = self._start
-            self._start = Reached(of.take(places), at.take(places), by.take(places))
+            self._start = PathEnds(of.take(places), at.take(places), by.take(places))
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def cells(self, expression: grouped.Expression) -> Found:
+    def cells(self, expression: grouped.Expression) -> PlacedValues:
         """What all rows have."""
         found = self._found.get(expression)
         if found is None:
@@ -126,7 +126,7 @@ class Ways:
         """The ways that keys go, joined: one binding for each way to go them all, so that two keys
         that begin alike are those of one thing. What leads nowhere is bound to nothing.
         """
-        row, ends = self._start.of, dict[int, Reached]()
+        row, ends = self._start.of, dict[int, PathEnds]()
         for key in keys:
             before: int | None = None
             for step in lead(key):
@@ -138,18 +138,18 @@ class Ways:
                         raise PlanError(f"{len(places):,} ways from rows to keys are too many", hint="group by fewer keys")
                     row = row.take(places)
                     for known, one in ends.items():
-                        ends[known] = Reached(one.of.take(places), one.at.take(places), one.by.take(places))
+                        ends[known] = PathEnds(one.of.take(places), one.at.take(places), one.by.take(places))
                     ends[step] = reached
                 before = step
         return Bindings(row, ends)
 
-    def at(self, bindings: Bindings, steps: Sequence[int]) -> Reached:
+    def at(self, bindings: Bindings, steps: Sequence[int]) -> PathEnds:
         """Where each binding stands after these steps."""
         if not steps:
             start = self._start
-            return Reached(np.arange(len(bindings.row)), start.at.take(bindings.row), start.by.take(bindings.row))
+            return PathEnds(np.arange(len(bindings.row)), start.at.take(bindings.row), start.by.take(bindings.row))
         one = bindings.ends[steps[-1]]
-        return Reached(np.arange(len(bindings.row)), one.at, one.by)
+        return PathEnds(np.arange(len(bindings.row)), one.at, one.by)
 
     def warn(self) -> None:
         """Say what could not be calculated."""
@@ -173,13 +173,13 @@ class Ways:
 
     # -- joining -----------------------------------------------------------------------------------
 
-    def found(self, expression: grouped.Expression, base: Reached, skip: int) -> Found:
+    def found(self, expression: grouped.Expression, base: PathEnds, skip: int) -> PlacedValues:
         """What there is from where ways have come to, `skip` steps from the rows."""
-        if isinstance(expression, grouped.Way):
+        if isinstance(expression, grouped.ValuePath):
             return self._values(expression, self._follow(base, expression.steps[skip:]))
-        if isinstance(expression, grouped.Summed):
+        if isinstance(expression, grouped.RowTotal):
             return self._summed(expression, base)
-        if isinstance(expression, grouped.Either):
+        if isinstance(expression, grouped.FirstOf):
             return self._either(expression, base, skip)
         ways = list(dict.fromkeys(parts_of(expression)))
         if not ways:
@@ -188,7 +188,7 @@ class Ways:
             return self._of_one(expression, ways[0], self.found(ways[0], base, skip))
         prefix = lead(expression)
         base = self._follow(base, prefix[skip:])
-        here = Reached(np.arange(len(base.of)), base.at, base.by)
+        here = PathEnds(np.arange(len(base.of)), base.at, base.by)
         parts = {way: self.found(way, here, len(prefix)) for way in ways}
         sizes = np.array([np.bincount(found.of, minlength=len(base.of)) for found in parts.values()])
         many = int((sizes > 1).any(axis=0).sum())
@@ -198,19 +198,21 @@ class Ways:
                 f"and {'is' if many == 1 else 'are'} left out"
             )
         whole = (sizes == 1).all(axis=0)
-        parts = {way: Found(found.of[whole[found.of]], found.at[whole[found.of]], found.series) for way, found in parts.items()}
+        parts = {
+            way: PlacedValues(found.of[whole[found.of]], found.at[whole[found.of]], found.series) for way, found in parts.items()
+        }
         of = base.of[whole]
         numbers = decimals(expression, {way: found.series.decimals(found.at) for way, found in parts.items()})
         if numbers is not None:
-            return Found(of, np.arange(len(of)), DecimalSeries(numbers))
+            return PlacedValues(of, np.arange(len(of)), DecimalSeries(numbers))
         items = zip(*[found.cells() for found in parts.values()], strict=True)
         return self._calculated(expression, of.tolist(), (dict(zip(ways, item, strict=True)) for item in items))
 
-    def _of_one(self, expression: grouped.Expression, way: Part, found: Found) -> Found:
+    def _of_one(self, expression: grouped.Expression, way: Part, found: PlacedValues) -> PlacedValues:
         """What is calculated of one value each: of equal ones once."""
         numbers = decimals(expression, {way: found.series.decimals(found.at)})
         if numbers is not None:
-            return Found(found.of, np.arange(len(found.of)), DecimalSeries(numbers))
+            return PlacedValues(found.of, np.arange(len(found.of)), DecimalSeries(numbers))
         first, which = first_of_each(found.series.codes(found.at))
         often = np.bincount(which, minlength=len(first)).tolist()
         cells: list[Cell | None] = []
@@ -222,13 +224,13 @@ class Ways:
             else:
                 cells.append(cell)
         known = np.array([cell is not None for cell in cells], bool).take(which) if cells else np.zeros(0, bool)
-        return Found(found.of[known], which[known], ListSeries(cells))
+        return PlacedValues(found.of[known], which[known], ListSeries(cells))
 
-    def _outer(self, at: NDArray[np.int32], step: int) -> tuple[Places, Reached]:
+    def _outer(self, at: NDArray[np.int32], step: int) -> tuple[Places, PathEnds]:
         """One step from where bindings stand: the binding that each result goes on from, and where it
         has come to; one that leads nowhere stays, at nothing.
         """
-        here = self._follow(Reached(np.arange(len(at)), at, at), (step,))
+        here = self._follow(PathEnds(np.arange(len(at)), at, at), (step,))
         if len(here.of) == len(at) and (here.of == np.arange(len(at))).all():
             return here.of, here
         nowhere = np.ones(len(at), bool)
@@ -238,9 +240,9 @@ class Ways:
         places = np.concatenate([here.of, lost])
         order = places.argsort(kind="stable")
         ends = (np.concatenate([one, nothing]).take(order) for one in (here.at, here.by))
-        return places.take(order), Reached(places.take(order), *ends)
+        return places.take(order), PathEnds(places.take(order), *ends)
 
-    def _follow(self, start: Reached, steps: Iterable[int]) -> Reached:
+    def _follow(self, start: PathEnds, steps: Iterable[int]) -> PathEnds:
         for number in steps:
             check()
             node = self.node.facts[number]
@@ -256,17 +258,17 @@ class Ways:
             by = int(statements[0]) + chosen.astype(np.int32) if _consecutive(statements) else statements.take(chosen)
             # An attribute leads back to its subject.
             at = start.at.take(places) if anchored == facts.reach == "subject" else _ends(self.run, by, facts.reach)
-            start = Reached(start.of.take(places), at, by)
+            start = PathEnds(start.of.take(places), at, by)
         return start
 
-    def _values(self, way: grouped.Way, arrived: Reached) -> Found:
+    def _values(self, way: grouped.ValuePath, arrived: PathEnds) -> PlacedValues:
         if way.values is None:
             there = arrived.at >= 0
             series = EntitySeries(self.run.snapshot, arrived.at)
-            return Found(arrived.of[there], np.flatnonzero(there), series)
+            return PlacedValues(arrived.of[there], np.flatnonzero(there), series)
         carriers, order, values = self._bag(way.values)
         places, chosen = _joined(arrived.by, carriers, sort=False)
-        return Found(arrived.of.take(places), chosen if order is None else order.take(chosen), values)
+        return PlacedValues(arrived.of.take(places), chosen if order is None else order.take(chosen), values)
 
     def _bag(self, number: int) -> tuple[NDArray[np.int32], Places | None, Series]:
         """The carriers of a bag, sorted, with the place of the value of each (None: as they come), and the values."""
@@ -281,10 +283,10 @@ class Ways:
 
     # -- calculating -------------------------------------------------------------------------------
 
-    def _summed(self, expression: grouped.Summed, base: Reached) -> Found:
+    def _summed(self, expression: grouped.RowTotal, base: PathEnds) -> PlacedValues:
         """One value for each row, where there is one."""
         size = len(base.of)
-        values = self.found(expression.of, Reached(np.arange(size), base.at, base.by), 0)
+        values = self.found(expression.of, PathEnds(np.arange(size), base.at, base.by), 0)
         measure = grouped.Measure(expression.name, expression.function, expression.of)
         column = Aggregate(self.run, measure, "row").of_groups(size, values.of, values.at, values.series)
         there = column.there
@@ -292,24 +294,24 @@ class Ways:
             # Counts are numbers to calculate with.
             cells = [Cell(Quantity(cell.value), cell.text) for cell in watched(column.cells()) if cell is not None]
             return decoded(base.of[there], cells)
-        return Found(base.of[there], column.at[there], column.series)
+        return PlacedValues(base.of[there], column.at[there], column.series)
 
-    def _either(self, expression: grouped.Either, base: Reached, skip: int) -> Found:
+    def _either(self, expression: grouped.FirstOf, base: PathEnds, skip: int) -> PlacedValues:
         """The values of the first, and of the second where what both begin with leads to what has none."""
         base = self._follow(base, expression.steps[skip:])
-        here, done = Reached(np.arange(len(base.of)), base.at, base.by), len(expression.steps)
+        here, done = PathEnds(np.arange(len(base.of)), base.at, base.by), len(expression.steps)
         first, second = (self.found(one, here, done) for one in (expression.first, expression.second))
         rest = np.ones(len(base.of), bool)
         rest[first.of] = False
         also = rest[second.of]
         of = base.of.take(np.concatenate([first.of, second.of[also]]))
         if not also.any():
-            return Found(of, first.at, first.series)
+            return PlacedValues(of, first.at, first.series)
         cells = [*first.cells(), *second.series.cells(second.at[also])]
         order = of.argsort(kind="stable")
-        return Found(of.take(order), order, ListSeries(cells))
+        return PlacedValues(of.take(order), order, ListSeries(cells))
 
-    def _calculated(self, expression: grouped.Expression, of: list[int], items: Iterable[Mapping[Part, Cell]]) -> Found:
+    def _calculated(self, expression: grouped.Expression, of: list[int], items: Iterable[Mapping[Part, Cell]]) -> PlacedValues:
         """What is calculated of each item."""
         places: list[int] = []
         cells: list[Cell] = []
@@ -410,24 +412,24 @@ def _consecutive(numbers: NDArray[np.int32]) -> bool:
 
 
 #: What has values of its own, of which others are calculated.
-Part: TypeAlias = grouped.Way | grouped.Summed | grouped.Either
+Part: TypeAlias = grouped.ValuePath | grouped.RowTotal | grouped.FirstOf
 
 
 def parts_of(expression: grouped.Expression) -> Iterable[Part]:
     """What gives values of its own to an expression."""
-    if isinstance(expression, grouped.Way | grouped.Summed | grouped.Either):
+    if isinstance(expression, grouped.ValuePath | grouped.RowTotal | grouped.FirstOf):
         yield expression
     elif isinstance(expression, grouped.Computed):
         for part in expression.parts:
             yield from parts_of(part)
 
 
-def ways_of(expression: grouped.Expression) -> Iterable[grouped.Way]:
+def ways_of(expression: grouped.Expression) -> Iterable[grouped.ValuePath]:
     """All ways, also those that are summed up within a row."""
     for part in parts_of(expression):
-        if isinstance(part, grouped.Summed):
+        if isinstance(part, grouped.RowTotal):
             yield from ways_of(part.of)
-        elif isinstance(part, grouped.Either):
+        elif isinstance(part, grouped.FirstOf):
             yield part.first
             yield from ways_of(part.second)
         else:
@@ -438,7 +440,7 @@ def tested(test: grouped.Test | None) -> list[grouped.Expression]:
     """What a test of rows looks at."""
     if isinstance(test, grouped.CellTest):
         return [] if isinstance(test.of, int) else [test.of]
-    if isinstance(test, grouped.No):
+    if isinstance(test, grouped.NotTest):
         return tested(test.test)
     return [] if test is None else [one for part in test.tests for one in tested(part)]
 
@@ -463,9 +465,9 @@ def calculate(expression: grouped.Expression, item: Mapping[Part, Cell], *, seco
     """The value of an expression, from the value and text of each of its parts; `seconds` says that differences of times
     are in seconds, not in days. Raises `Inapplicable` where they are not what it calculates with.
     """
-    if isinstance(expression, grouped.Given):
+    if isinstance(expression, grouped.GivenValue):
         return expression.value
-    if isinstance(expression, grouped.Way | grouped.Summed | grouped.Either):
+    if isinstance(expression, grouped.ValuePath | grouped.RowTotal | grouped.FirstOf):
         return item[expression].value
     function, values = expression.function, [calculate(part, item, seconds=seconds) for part in expression.parts]
     if function == "name":
@@ -546,9 +548,9 @@ def decimals(expression: grouped.Expression, of: Mapping[Part, Decimals | None])
     """Sums, differences and products of exact numbers, each of one unit, as arrays; None where `calculate` has to
     look at each of them.
     """
-    if isinstance(expression, grouped.Given):
+    if isinstance(expression, grouped.GivenValue):
         return ListSeries([Cell(expression.value, "")]).decimals(np.zeros(1, np.int64))
-    if isinstance(expression, grouped.Way | grouped.Summed | grouped.Either):
+    if isinstance(expression, grouped.ValuePath | grouped.RowTotal | grouped.FirstOf):
         return of[expression]
     if expression.function not in ("+", "-", "*"):
         return None

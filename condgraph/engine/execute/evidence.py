@@ -15,7 +15,7 @@ from condgraph.engine.algebra import Entities, Group, Node, Table, carried, whol
 from condgraph.engine.bounds import check
 from condgraph.engine.execute.aggregates import competitors, uniform
 from condgraph.engine.execute.bags import Bag
-from condgraph.engine.execute.columns import Ways
+from condgraph.engine.execute.columns import GroupRows
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.entities import neighbour
 from condgraph.engine.execute.same_cells import equal_cells
@@ -88,7 +88,7 @@ def row_asked(run: Run, plan: Table, row: int) -> dict[int, Asked]:
     node: Node = plan
     while not isinstance(node, Group):
         (node,) = node.inputs()
-    ways = Ways(run, node, places)
+    ways = GroupRows(run, node, places)
     steps = ways.gone_over()
     rows = np.unique(ways.chosen)
     own = Demand(entities=rows) if isinstance(node.of, Entities) else Demand(statements=rows)
@@ -315,7 +315,7 @@ _ASKED: Final[dict[type[Node], Callable[[Run, Any, Demand], Asked]]] = {
 
 
 @dataclass(slots=True)
-class Trail:
+class EvidenceTrail:
     """What an answer rests on, by number; `demands` is what is wanted of each operator, by
     identity.
 
@@ -347,7 +347,7 @@ class Trail:
         return union([self.mentioned(), self.entities], self.run.snapshot.entities)
 
 
-def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None, demand: Demand | None = None) -> Trail:
+def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None, demand: Demand | None = None) -> EvidenceTrail:
     """What an execution's answer rests on; `asked` is what some operators, by identity, ask of their
     inputs for a part of it, `demand` a part that is wanted of the answer.
     """
@@ -361,8 +361,8 @@ def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None, d
         named = union([named, found], run.snapshot.entities)
 
 
-def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wanted_of: Demand) -> Trail:
-    snapshot, trail = run.snapshot, Trail(run)
+def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wanted_of: Demand) -> EvidenceTrail:
+    snapshot, trail = run.snapshot, EvidenceTrail(run)
     demands = trail.demands
     demands[id(plan)] = wanted_of
     entities: list[Numbers] = []

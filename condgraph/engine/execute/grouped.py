@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine.algebra import Facts, Group, Having, Limit, Order, Scan
-from condgraph.engine.algebra.grouped import TEXT_OPERATORS, CellTest, Every, Measure, No, Test
+from condgraph.engine.algebra.grouped import TEXT_OPERATORS, AllTests, CellTest, Measure, NotTest, Test
 from condgraph.engine.errors import PlanError, nearest, numbered, shortened
-from condgraph.engine.execute.columns import MOST_BINDINGS, Bindings, Found, Reached, Ways, decoded, lead
+from condgraph.engine.execute.columns import MOST_BINDINGS, Bindings, GroupRows, PathEnds, PlacedValues, decoded, lead
 from condgraph.engine.execute.grid import Column, Competing, Grid, Members, competing, group_of, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, dense, first_of_each, ranked, runs
@@ -59,7 +59,7 @@ def key_of(ident: str, source: str) -> str:
     return ident
 
 
-class Called:
+class NamedEntities:
     """The entities that some tests compare with names and keys, while they are looked at."""
 
     def __init__(self, run: Run) -> None:
@@ -148,7 +148,7 @@ _MOST_GROUPS: Final = 5_000_000
 
 def group(run: Run, node: Group) -> Grid:
     """Rows put into groups, in the fixed order of their keys."""
-    ways = Ways(run, node)
+    ways = GroupRows(run, node)
     bindings = ways.bound([key.of for key in node.keys])
     rows = bindings.row
     place = np.arange(len(rows))
@@ -195,7 +195,7 @@ class _Key:
     is taken.
     """
 
-    def __init__(self, found: Found, bindings: int) -> None:
+    def __init__(self, found: PlacedValues, bindings: int) -> None:
         codes, spellings = found.series.codes(found.at), found.series.spellings(found.at)
         of, at = found.of, found.at
         if (of[1:] == of[:-1]).any():
@@ -255,7 +255,7 @@ def _joined_keys(keys: Sequence[_Key], place: Places) -> tuple[Places, list[Plac
     return place.take(at), picks
 
 
-def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: int, group: Places, place: Places) -> Column:
+def _measured(run: Run, ways: GroupRows, bindings: Bindings, measure: Measure, size: int, group: Places, place: Places) -> Column:
     """One column: the measure of each group. What it has in common with the ways of keys is gone once:
     `group by team show sum(team.size)` takes the size of the team of the group alone. `group` has the group of each
     binding at `place`; `place` ascends.
@@ -279,7 +279,7 @@ def _measured(run: Run, ways: Ways, bindings: Bindings, measure: Measure, size: 
         first, item = first_of_each(bindings.row * (1 << 32) + (base.by if shared else 0))
     else:
         first = item = np.arange(len(bindings.row))
-    found = ways.found(of, Reached(np.arange(len(first)), base.at.take(first), base.by.take(first)), shared)
+    found = ways.found(of, PathEnds(np.arange(len(first)), base.at.take(first), base.by.take(first)), shared)
     items = item.take(place)
     if len(first) < len(bindings.row):
         order = in_order((group, items))
@@ -319,7 +319,7 @@ def _on_clocks(run: Run, measure: Measure, column: Column) -> Column:
 # -- tests of groups -------------------------------------------------------------------------------
 
 
-def _where(run: Run, node: Group, ways: Ways) -> Mask:
+def _where(run: Run, node: Group, ways: GroupRows) -> Mask:
     """Which rows the test holds of."""
     assert node.where is not None
     return _tested(run, node.where, len(ways), ways.cells, lambda of: str(of.name))
@@ -329,7 +329,7 @@ def having(run: Run, node: Having) -> Grid:
     """The rows that the test holds of."""
     grid: Grid = run.results[id(node.table)]
 
-    def found(at: Any) -> Found:
+    def found(at: Any) -> PlacedValues:
         column = grid.columns[at]
         cells = column.cells() if isinstance(column.series, ListSeries) else []
         if any(cell is not None and isinstance(cell.value, tuple) for cell in watched(cells)):
@@ -337,15 +337,15 @@ def having(run: Run, node: Having) -> Grid:
             sizes = np.fromiter(map(len, several), np.int64, len(several))
             return decoded(np.arange(len(several)).repeat(sizes), [text_cell(value) for values in several for value in values])
         there = np.flatnonzero(column.there)
-        return Found(there, column.at.take(there), column.series)
+        return PlacedValues(there, column.at.take(there), column.series)
 
     places = np.flatnonzero(_tested(run, node.test, len(grid), found, lambda at: grid.names[at]))
     return grid.take(places, grid.tied.take(places))
 
 
-def _tested(run: Run, test: Test, size: int, found: Callable[[Any], Found], name: Callable[[Any], str]) -> Mask:
+def _tested(run: Run, test: Test, size: int, found: Callable[[Any], PlacedValues], name: Callable[[Any], str]) -> Mask:
     """Which of `size` rows a test holds of; what cannot be compared, and what nothing is called, is a warning."""
-    left, called = LeftOut(), Called(run)
+    left, called = LeftOut(), NamedEntities(run)
     mask = _holds(left, called, test, size, found)
     for warning in left_out_warnings(left):
         run.warn(warning)
@@ -353,7 +353,7 @@ def _tested(run: Run, test: Test, size: int, found: Callable[[Any], Found], name
     return mask
 
 
-def _holds(left: LeftOut, called: Called, test: Test, size: int, found: Callable[[Any], Found]) -> Mask:
+def _holds(left: LeftOut, called: NamedEntities, test: Test, size: int, found: Callable[[Any], PlacedValues]) -> Mask:
     """Which rows a test holds of: any of their values satisfies a comparison; what cannot be
     compared does not, and is counted. Every part of a test looks at all rows, whatever the order.
     """
@@ -365,14 +365,14 @@ def _holds(left: LeftOut, called: Called, test: Test, size: int, found: Callable
         mask = np.zeros(size, bool)
         mask[of] = True
         return ~mask if test.operator == "missing" else mask
-    if isinstance(test, No):
+    if isinstance(test, NotTest):
         return ~_holds(left, called, test.test, size, found)
     masks = [_holds(left, called, part, size, found) for part in test.tests]
-    joined: Mask = (np.logical_and if isinstance(test, Every) else np.logical_or).reduce(masks)
+    joined: Mask = (np.logical_and if isinstance(test, AllTests) else np.logical_or).reduce(masks)
     return joined
 
 
-def _satisfied(left: LeftOut, called: Called, test: CellTest, values: Found) -> Mask:
+def _satisfied(left: LeftOut, called: NamedEntities, test: CellTest, values: PlacedValues) -> Mask:
     """Which values compare so; of equal ones one is looked at."""
     numbers = values.series.decimals(values.at)
     if numbers is not None:
@@ -412,7 +412,7 @@ def _compared(integers: Places, operator: str, wanted: Fraction) -> Mask:
     return integers > below if operator in (">", ">=") else integers <= below
 
 
-def _satisfies(left: LeftOut, called: Called, test: CellTest, value: Any, count: int) -> bool:
+def _satisfies(left: LeftOut, called: NamedEntities, test: CellTest, value: Any, count: int) -> bool:
     if isinstance(value, Entity) and test.operator in ("=", "!="):
         means = called.means(test, value)
         if means is not None:

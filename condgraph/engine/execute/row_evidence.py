@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Found:
+class RowEvidence:
     """What some rows of an operator rest on beside its inputs, and what it asks of these."""
 
     asked: Asked = field(default_factory=list)
@@ -61,9 +61,9 @@ def meeting(rows: RowSet, others: RowSet) -> RowSet:
     return rows.take(np.unique(one))
 
 
-def row_evidence(run: Run, node: Node, demand: Demand) -> Found:
+def row_evidence(run: Run, node: Node, demand: Demand) -> RowEvidence:
     """What the wanted part of an operator of `algebra.solutions` rests on."""
-    found = Found()
+    found = RowEvidence()
     _OF[type(node)](run, node, demand, found)
     return found
 
@@ -76,7 +76,7 @@ def _wanted(demand: Demand) -> RowSet:
 # -- patterns ----------------------------------------------------------------------------------------
 
 
-def _pattern(run: Run, node: alg.Pattern, demand: Demand, found: Found) -> None:
+def _pattern(run: Run, node: alg.Pattern, demand: Demand, found: RowEvidence) -> None:
     wanted = _wanted(demand)
     # A plan that goes on with some variables has the columns of these alone.
     names = [name for name in node.variables if name in wanted.columns]
@@ -102,12 +102,12 @@ def _pattern(run: Run, node: alg.Pattern, demand: Demand, found: Found) -> None:
         _membership(run, membership, rows, found)
 
 
-def _tested(run: Run, condition: Condition | None, found: Found) -> None:
+def _tested(run: Run, condition: Condition | None, found: RowEvidence) -> None:
     if condition is not None:
         found.asked.extend((child, whole(run, child)) for child in condition.inputs())
 
 
-def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: Found) -> None:
+def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: RowEvidence) -> None:
     snapshot = run.snapshot
     # With variables in both places, so that members and concepts are known.
     open_part = alg.MembershipPattern(alg.Variable("\0m"), alg.Variable("\0c"), part.direct)
@@ -135,7 +135,7 @@ def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: Foun
             found.asked.append((place, Demand(distinct(numbers, snapshot.entities))))
 
 
-def _path(run: Run, node: alg.Path, demand: Demand, found: Found) -> None:
+def _path(run: Run, node: alg.Path, demand: Demand, found: RowEvidence) -> None:
     wanted = _wanted(demand)
     snapshot = run.snapshot
     if node.of is not None:
@@ -187,7 +187,7 @@ def _between(run: Run, node: alg.Path, starts: Numbers, ends: Numbers) -> list[N
 # -- the other operators -----------------------------------------------------------------------------
 
 
-def _entity_rows(run: Run, node: alg.EntityRows, demand: Demand, found: Found) -> None:
+def _entity_rows(run: Run, node: alg.EntityRows, demand: Demand, found: RowEvidence) -> None:
     found.asked.append((node.entities, Demand(_entities(run, _wanted(demand), node.variable))))
 
 
@@ -196,22 +196,22 @@ def _entities(run: Run, rows: RowSet, name: str) -> Numbers:
     return distinct(entities[entities >= 0].astype(np.int32), run.snapshot.entities)
 
 
-def _rows(run: Run, node: alg.Rows, demand: Demand, found: Found) -> None:
+def _rows(run: Run, node: alg.Rows, demand: Demand, found: RowEvidence) -> None:
     wanted = _wanted(demand)
     found.entities.extend(_entities(run, wanted, name) for name in node.names)
 
 
-def _inputs(run: Run, node: Any, demand: Demand, found: Found) -> None:
+def _inputs(run: Run, node: Any, demand: Demand, found: RowEvidence) -> None:
     """Of each input the rows that agree."""
     found.asked.extend((child, Demand(rows=agreeing(run.rows(child), _wanted(demand)))) for child in node.inputs())
 
 
-def _semi(run: Run, node: alg.SemiJoin, demand: Demand, found: Found) -> None:
+def _semi(run: Run, node: alg.SemiJoin, demand: Demand, found: RowEvidence) -> None:
     left = agreeing(run.rows(node.left), _wanted(demand))
     found.asked.extend([(node.left, Demand(rows=left)), (node.right, Demand(rows=meeting(run.rows(node.right), left)))])
 
 
-def _absent(run: Run, node: Any, demand: Demand, found: Found) -> None:
+def _absent(run: Run, node: Any, demand: Demand, found: RowEvidence) -> None:
     """Of the right input what meets anything of the left one: in a graph of the evidence nothing else is there."""
     left = run.rows(node.left)
     found.asked.append((node.left, Demand(rows=agreeing(left, _wanted(demand)))))
@@ -225,7 +225,7 @@ def _absent(run: Run, node: Any, demand: Demand, found: Found) -> None:
 _STEADY: Final = (ex.Variable, ex.Constant, ex.Property, ex.Comparison, ex.And, ex.Or, ex.TextTest, ex.Arithmetic)
 
 
-def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: Found) -> None:
+def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: RowEvidence) -> None:
     """The statements that an expression reads values from."""
     names = [name for name in rows.columns if name in ex.variables(expression)]
     some = rows.only(names).distinct() if names else rows.take(np.arange(min(rows.size, 1)))
@@ -240,7 +240,7 @@ def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: Found) ->
     found.subclasses.update(terms.subclasses)
 
 
-def _filter(run: Run, node: alg.Filter, demand: Demand, found: Found) -> None:
+def _filter(run: Run, node: alg.Filter, demand: Demand, found: RowEvidence) -> None:
     of, asked = run.rows(node.of), _wanted(demand)
     if TIMES in of.columns and isinstance(node.of, alg.Pattern):
         # They were counted, and the rows that the filter leaves out taken off their number.
@@ -253,34 +253,34 @@ def _filter(run: Run, node: alg.Filter, demand: Demand, found: Found) -> None:
     _touched(run, node.test, wanted if steady else of, found)
 
 
-def _where(run: Run, node: alg.WhereRows, demand: Demand, found: Found) -> None:
+def _where(run: Run, node: alg.WhereRows, demand: Demand, found: RowEvidence) -> None:
     found.asked.append((node.of, Demand(rows=agreeing(run.rows(node.of), _wanted(demand)))))
     _tested(run, node.condition, found)
 
 
-def _computed(run: Run, node: alg.Extend | alg.Unwind, demand: Demand, found: Found) -> None:
+def _computed(run: Run, node: alg.Extend | alg.Unwind, demand: Demand, found: RowEvidence) -> None:
     of = agreeing(run.rows(node.of), _wanted(demand))
     found.asked.append((node.of, Demand(rows=of)))
     _touched(run, node.expression, of, found)
 
 
-def _project(run: Run, node: alg.Project, demand: Demand, found: Found) -> None:
+def _project(run: Run, node: alg.Project, demand: Demand, found: RowEvidence) -> None:
     names = dict(node.names)
     found.asked.append((node.of, Demand(rows=agreeing(run.rows(node.of), _wanted(demand), names))))
 
 
-def _whole(run: Run, node: alg.GroupRows | alg.SliceRows, demand: Demand, found: Found) -> None:
+def _whole(run: Run, node: alg.GroupRows | alg.SliceRows, demand: Demand, found: RowEvidence) -> None:
     found.asked.append((node.of, Demand(rows=run.rows(node.of))))
 
 
-def _entities_of(run: Run, node: alg.EntitiesOf, demand: Demand, found: Found) -> None:
+def _entities_of(run: Run, node: alg.EntitiesOf, demand: Demand, found: RowEvidence) -> None:
     of = run.rows(node.of)
     entities = of.column(node.variable).entities()
     there = (entities >= 0) & run.among(np.maximum(entities, 0), demand.entities)
     found.asked.append((node.of, Demand(rows=of.where(there))))
 
 
-def _facts_of(run: Run, node: alg.FactsOf, demand: Demand, found: Found) -> None:
+def _facts_of(run: Run, node: alg.FactsOf, demand: Demand, found: RowEvidence) -> None:
     of = run.rows(node.of)
     mask = np.zeros(of.size, bool)
     for kind, places, numbers in of.column(node.variable).split():
@@ -289,7 +289,7 @@ def _facts_of(run: Run, node: alg.FactsOf, demand: Demand, found: Found) -> None
     found.asked.append((node.of, Demand(rows=of.where(mask))))
 
 
-_Of: TypeAlias = Callable[["Run", Any, Demand, Found], None]
+_Of: TypeAlias = Callable[["Run", Any, Demand, RowEvidence], None]
 _OF: Final[dict[type[Node], _Of]] = {
     alg.Pattern: _pattern,
     alg.Path: _path,

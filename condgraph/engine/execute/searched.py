@@ -2,7 +2,7 @@
 extremes, differences, "no", empty answers.
 
 The same walk as for evidence, for the operators that have to be complete. What they look through
-are statements of predicates, members of concepts, entities of a name: each becomes a `Look`, an
+are statements of predicates, members of concepts, entities of a name: each becomes a `SearchRecord`, an
 operator that counts them, on any store and at any time again.
 """
 
@@ -22,14 +22,14 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
-    from condgraph.engine.execute.evidence import Trail
+    from condgraph.engine.execute.evidence import EvidenceTrail
     from condgraph.engine.execute.run import Run
 
 What = Literal["statements", "members", "entities", "rows"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SearchRecord:
     """Something that was looked through: the operator that gives it, and the one that it started
     from.
     """
@@ -42,7 +42,7 @@ class Look:
     start: alg.Entities | None = None
 
 
-def looks(trail: Trail, plan: Node) -> list[Look]:
+def looks(trail: EvidenceTrail, plan: Node) -> list[SearchRecord]:
     """What had to be looked through for an answer, each once; nothing where what is there proves
     it.
     """
@@ -50,7 +50,7 @@ def looks(trail: Trail, plan: Node) -> list[Look]:
     if monotone(plan) and not nothing(run.results[id(plan)]):
         return []
     complete: set[int] = {id(plan)} if nothing(run.results[id(plan)]) else set()
-    found: dict[tuple[Any, ...], Look] = {}
+    found: dict[tuple[Any, ...], SearchRecord] = {}
     bounded = _bounded(run.order)
     for node in reversed(run.order):
         if id(node) not in trail.demands:
@@ -103,83 +103,85 @@ def nothing(found: Any) -> bool:
     return found is None or found is False or (hasattr(found, "__len__") and not len(found))
 
 
-def _looks(run: Run, node: Node) -> Iterator[Look]:
+def _looks(run: Run, node: Node) -> Iterator[SearchRecord]:
     """What an operator reads of the graph beside its inputs (`Facets.reads`)."""
     if node.facets.reads == "nothing":
         return iter(())
     return _of_rows(node) if isinstance(node, alg.Solutions) else LOOKS[type(node)](run, node)
 
 
-def _of_rows(node: Any) -> Iterator[Look]:
+def _of_rows(node: Any) -> Iterator[SearchRecord]:
     """The statements and members that a pattern, or a path, looks through."""
     if isinstance(node, alg.Path):
         for hop in node.hops:
             scan = alg.Scan(None, hop.predicates, family="relation")
-            yield Look("statements", hop.predicates or (), "backward" if hop.direction == "backward" else "forward", None, scan)
+            yield SearchRecord(
+                "statements", hop.predicates or (), "backward" if hop.direction == "backward" else "forward", None, scan
+            )
         return
     for part in node.statements:
         predicates = part.predicate if isinstance(part.predicate, tuple) else None
         start = part.subject if isinstance(part.subject, alg.Entities) else None
-        yield Look("statements", predicates or (), "forward", None, alg.Scan(start, predicates, family=part.family), start)
+        yield SearchRecord("statements", predicates or (), "forward", None, alg.Scan(start, predicates, family=part.family), start)
     for part in node.memberships:
         if isinstance(part.concept, alg.Entities):
             names = part.concept.names if isinstance(part.concept, alg.ByName) else ()
-            yield Look("members", names, "", None, alg.Members(part.concept))
+            yield SearchRecord("members", names, "", None, alg.Members(part.concept))
 
 
-def _scan(run: Run, node: alg.Scan) -> Iterator[Look]:
+def _scan(run: Run, node: alg.Scan) -> Iterator[SearchRecord]:
     whole = node.of is None or node.of == alg.AllEntities()
     direction: Literal["forward", "backward"] = "backward" if node.anchor == "object" else "forward"
-    yield Look("statements", node.predicates or (), direction, node.source, node, None if whole else node.of)
+    yield SearchRecord("statements", node.predicates or (), direction, node.source, node, None if whole else node.of)
 
 
-def _best(run: Run, node: alg.ArgExtreme) -> Iterator[Look]:
+def _best(run: Run, node: alg.ArgExtreme) -> Iterator[SearchRecord]:
     scan = alg.Scan(node.of, (node.key,), family="attribute")
-    yield Look("statements", (node.key,), "forward", None, scan, None if node.of == alg.AllEntities() else node.of)
+    yield SearchRecord("statements", (node.key,), "forward", None, scan, None if node.of == alg.AllEntities() else node.of)
 
 
-def _members(run: Run, node: alg.Members) -> Iterator[Look]:
+def _members(run: Run, node: alg.Members) -> Iterator[SearchRecord]:
     concepts = run.entities(node.concepts)
     kinds = run.snapshot.entity_kind[concepts] == EntityKind.CONCEPT
     names = node.concepts.names if isinstance(node.concepts, alg.ByName) else _names(run, concepts[kinds])
-    yield Look("members", names, "", None, node)
+    yield SearchRecord("members", names, "", None, node)
 
 
-def _rows(run: Run, node: alg.Neighbour) -> Iterator[Look]:
+def _rows(run: Run, node: alg.Neighbour) -> Iterator[SearchRecord]:
     sources = {part.source for part in postorder(node) if isinstance(part, (alg.Scan, alg.AllEntities)) and part.source}
     listed: list[str | None] = [*sorted(sources)] or [None]
     for source in listed:
-        yield Look("rows", (), "", source, alg.AllEntities((EntityKind.ROW,), source))
+        yield SearchRecord("rows", (), "", source, alg.AllEntities((EntityKind.ROW,), source))
 
 
-def _every(run: Run, node: alg.AllEntities) -> Iterator[Look]:
-    yield Look("rows" if node.kinds == (EntityKind.ROW,) else "entities", (), "", node.source, node)
+def _every(run: Run, node: alg.AllEntities) -> Iterator[SearchRecord]:
+    yield SearchRecord("rows" if node.kinds == (EntityKind.ROW,) else "entities", (), "", node.source, node)
 
 
-def _by_name(run: Run, node: alg.ByName) -> Iterator[Look]:
-    yield Look("entities", node.names, "", None, node)
+def _by_name(run: Run, node: alg.ByName) -> Iterator[SearchRecord]:
+    yield SearchRecord("entities", node.names, "", None, node)
 
 
-def _same_name(run: Run, node: alg.SameName) -> Iterator[Look]:
+def _same_name(run: Run, node: alg.SameName) -> Iterator[SearchRecord]:
     yield from _named(_names(run, run.entities(node.of)))
 
 
-def _referents(run: Run, node: alg.Referents) -> Iterator[Look]:
+def _referents(run: Run, node: alg.Referents) -> Iterator[SearchRecord]:
     yield from _named(_texts(run, run.values(node.values)))
 
 
-def _named(names: tuple[str, ...]) -> Iterator[Look]:
+def _named(names: tuple[str, ...]) -> Iterator[SearchRecord]:
     if names:
-        yield Look("entities", names, "", None, alg.ByName(names))
+        yield SearchRecord("entities", names, "", None, alg.ByName(names))
 
 
-def _by_id(run: Run, node: alg.ById) -> Iterator[Look]:
+def _by_id(run: Run, node: alg.ById) -> Iterator[SearchRecord]:
     """Nothing: an id has one entity or none."""
     return iter(())
 
 
 #: Every operator that reads the graph; a test holds it against the algebra.
-LOOKS: Final[dict[type[Node], Callable[[Run, Any], Iterator[Look]]]] = {
+LOOKS: Final[dict[type[Node], Callable[[Run, Any], Iterator[SearchRecord]]]] = {
     alg.Scan: _scan,
     alg.ArgExtreme: _best,
     alg.Members: _members,

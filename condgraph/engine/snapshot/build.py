@@ -167,10 +167,10 @@ class Chunks:
         """
         if texts is self._named[0]:
             return self._named[1]
-        found = texts.sorted() if isinstance(texts, model.Spelled) else None
+        found = texts.sorted() if isinstance(texts, model.LazyTexts) else None
         if found is None:
             return self._numbers(self.texts, texts)
-        assert isinstance(texts, model.Spelled)
+        assert isinstance(texts, model.LazyTexts)
         (data, begins, lengths), (order, fresh) = texts.utf8(), found
         once = order[fresh]
         bare, sizes = put_together(data, begins[once], lengths[once])[:-SPARE], lengths[once]

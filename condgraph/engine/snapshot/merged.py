@@ -22,7 +22,7 @@ from condgraph.engine.pieces import in_order
 from condgraph.engine.snapshot import declared as declarations
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.container import MemoryArrays
-from condgraph.engine.snapshot.partly import Partly
+from condgraph.engine.snapshot.partly import PartialArray
 from condgraph.engine.snapshot.pool import Pool
 from condgraph.engine.snapshot.snapshot import Numbers, Snapshot, ranges
 from condgraph.engine.values import Kind
@@ -226,7 +226,7 @@ class PartlyMerged(MergedArrays):
         maker = self._makers.get(name)
         if maker is None or maker.some is None or name in self._arrays or maker.length < _FEW:
             return super().get(name)
-        return Partly(maker.some, lambda: self.merged.get(name), maker.length)
+        return PartialArray(maker.some, lambda: self.merged.get(name), maker.length)
 
     def view(self, name: str) -> Any:
         """The same, as a memoryview."""

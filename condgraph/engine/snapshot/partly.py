@@ -20,7 +20,7 @@ Array = NDArray[Any]
 _PART: Final = 32
 
 
-class Partly(NDArrayOperatorsMixin):
+class PartialArray(NDArrayOperatorsMixin):
     """An array of `length` numbers: `some` gives those at some places, `whole` all of them. With `plain` a single one is a
     number of Python, as in a memoryview.
     """
@@ -39,7 +39,7 @@ class Partly(NDArrayOperatorsMixin):
         return np.array(self._whole(), dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return getattr(ufunc, method)(*(one._whole() if isinstance(one, Partly) else one for one in inputs), **options)
+        return getattr(ufunc, method)(*(one._whole() if isinstance(one, PartialArray) else one for one in inputs), **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(memoryview(self._whole().data) if self._plain else self._whole(), name)
@@ -57,7 +57,7 @@ class Partly(NDArrayOperatorsMixin):
             count = max(last - first, 0)
             if step != 1 or _PART * count <= self._length:
                 return self._some(np.arange(first, last, step))
-            return Partly(lambda places: self._some(places + first), lambda: self._whole()[at], count, plain=self._plain)
+            return PartialArray(lambda places: self._some(places + first), lambda: self._whole()[at], count, plain=self._plain)
         if isinstance(at, (list, np.ndarray)) and np.ndim(at) == 1 and np.asarray(at).dtype != bool and len(at):
             return self.take(at)
         try:
@@ -70,14 +70,14 @@ class Partly(NDArrayOperatorsMixin):
         number = self._some(np.array([place]))[0]
         return number.item() if self._plain else number
 
-    def view(self, dtype: Any) -> Partly:
+    def view(self, dtype: Any) -> PartialArray:
         """The same bits as numbers of another type of this size."""
-        return Partly(lambda places: self._some(places).view(dtype), lambda: self._whole().view(dtype), self._length)
+        return PartialArray(lambda places: self._some(places).view(dtype), lambda: self._whole().view(dtype), self._length)
 
     @property
-    def data(self) -> Partly:
+    def data(self) -> PartialArray:
         """The same, whose single numbers are numbers of Python."""
-        return Partly(self._some, self._whole, self._length, plain=True)
+        return PartialArray(self._some, self._whole, self._length, plain=True)
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:

@@ -15,7 +15,7 @@ from condgraph.engine.snapshot.spill import I32, ROWS, Part, SpilledColumn
 _TOGETHER: Final = 64
 
 
-class Fresh:
+class NewRows:
     """Which rows are not the row before, in a sorted table that comes in parts."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Groups:
     """Runs of rows with equal marks in a table that comes in parts: the marks, and where each starts."""
 
     def __init__(self, *names: str) -> None:
-        self._names, self._fresh, self._length = names, Fresh(), 0
+        self._names, self._fresh, self._length = names, NewRows(), 0
         self._found: dict[str, list[NDArray[Any]]] = {name: [] for name in (*names, "start")}
 
     def add(self, part: Part) -> None:

@@ -23,7 +23,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class KeptRows:
     """Masks over the texts and the entities of the snapshot of those that are kept; everything else
     by the numbers that these have then, one after the other. Sources keep theirs.
     """
@@ -44,7 +44,7 @@ class Rest:
 
 def without_sources(
     snapshot: Snapshot, gone: Collection[int], stays: NDArray[np.bool_] | None = None, *, unused: bool = True
-) -> Rest:
+) -> KeptRows:
     """What is left without the sources of these numbers; everything where there are none. With a mask
     over the statements only these, and all entities, or without those that are `unused` then.
     """
@@ -84,7 +84,7 @@ def without_sources(
     # What nobody is known to have declared stays.
     said = said.take((said.src < 0) | left[said.src]) if len(left) else said
     masks = np.zeros(len(snapshot.texts), bool), np.full(snapshot.entities, stays is not None and unused)
-    rest = Rest(*masks, int(kept.sum()), families[0], families[1], qualifiers, links[0], links[1], more, said)
+    rest = KeptRows(*masks, int(kept.sum()), families[0], families[1], qualifiers, links[0], links[1], more, said)
     return _renumbered(snapshot, rest)
 
 
@@ -114,7 +114,7 @@ def _places(snapshot: Snapshot, left: NDArray[np.bool_]) -> tuple[NDArray[Any], 
     return source, row, raw, [column[~fresh] for column in every]
 
 
-def _renumbered(snapshot: Snapshot, rest: Rest) -> Rest:
+def _renumbered(snapshot: Snapshot, rest: KeptRows) -> KeptRows:
     """Without the texts and entities that nothing names any more."""
     texts, entities = rest.texts, rest.entities
     used = [rest.relations["s"], rest.relations["o"], rest.attributes["s"], *rest.members[:2], *rest.subclasses[:2]]
@@ -143,7 +143,7 @@ def _renumbered(snapshot: Snapshot, rest: Rest) -> Rest:
         link[0], link[1] = entity[link[0]], entity[link[1]]
     rest.places[3] = text[rest.places[3]]
     said = rest.declared._replace(e=entity[rest.declared.e], name=text[rest.declared.name])
-    return Rest(
+    return KeptRows(
         texts, entities, rest.statements, rest.relations, rest.attributes, rest.qualifiers, rest.members, rest.subclasses,
         rest.places, said,
     )  # fmt: skip

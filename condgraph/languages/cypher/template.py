@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from condgraph.languages.cypher import tree
 from condgraph.languages.cypher.parse import parse
-from condgraph.languages.parameters import BoundQuery, Given, in_order
+from condgraph.languages.parameters import BoundQuery, GivenText, in_order
 
 
 class CypherTemplate:
@@ -30,6 +30,6 @@ class CypherTemplate:
         self.parameters = in_order(names)
         self.entities: frozenset[str] = frozenset()
 
-    def bind(self, values: Mapping[str, Given]) -> BoundQuery:
+    def bind(self, values: Mapping[str, GivenText]) -> BoundQuery:
         """The query with these values."""
         return BoundQuery(self._text, {name: value.value for name, value in values.items()})

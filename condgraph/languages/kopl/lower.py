@@ -23,7 +23,7 @@ from condgraph.engine.values import Kind, collapse
 from condgraph.languages.kopl.syntax import parse, parted, places
 from condgraph.languages.kopl.table import CLOSED, COMPARED, FUNCTIONS, CallSpan, Program, Span, Step, form
 from condgraph.languages.literals import formed_literal, quantity_test, read_quantity, read_time, readings
-from condgraph.languages.parameters import Given, hole
+from condgraph.languages.parameters import GivenText, hole
 from condgraph.names.forms import Forms, OnUnknown, read_as
 from condgraph.names.words import near_names
 
@@ -198,7 +198,7 @@ class Lowering:
         """What to say of a text that holds the call of another function: its own was not closed. What
         was given for a parameter was not written, and holds none.
         """
-        if isinstance(text, Given):
+        if isinstance(text, GivenText):
             return None
         if (parameter := hole(text)) is not None:
             return f"a parameter has its value when the program is prepared: graph.prepare(...)({parameter}=...)"
@@ -215,7 +215,7 @@ class Lowering:
         """
         function, texts, _ = self.steps[len(self.results)]
         roles = FUNCTIONS[function].texts
-        if any(isinstance(text, Given) for text in texts):
+        if any(isinstance(text, GivenText) for text in texts):
             return candidates, None
         for order in permutations(texts):
             if order != texts and all(map(self._fits, roles, order)):

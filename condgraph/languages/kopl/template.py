@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from condgraph.engine.errors import ParseError
 from condgraph.languages.kopl.syntax import parse, read_with_care
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, Linked, Program, Step, link
-from condgraph.languages.parameters import Given, Hole, hole, hole_or_text, in_order
+from condgraph.languages.parameters import GivenText, Hole, hole, hole_or_text, in_order
 
 #: What a text is in the words of an error.
 _WORDS: Final = {"op": "an operator", "direction": "a direction", "between": "a choice", "among": "a choice"}
@@ -45,7 +45,7 @@ class KoplTemplate:
         self.parameters = in_order(names)
         self.entities = frozenset(self.parameters) - others
 
-    def bind(self, values: Mapping[str, Given]) -> Linked:
+    def bind(self, values: Mapping[str, GivenText]) -> Linked:
         """The steps with these values."""
         steps = []
         for step in self._steps:

@@ -15,7 +15,7 @@ from condgraph.engine.errors import OptionError, ParseError
 from condgraph.languages.llm.functions import OPERATOR_OPTION
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import Argument, Literal, Program
-from condgraph.languages.parameters import Given, Hole, hole, in_order
+from condgraph.languages.parameters import GivenText, Hole, hole, in_order
 
 #: Arguments whose texts are words of the language.
 _SYNTAX: Final = frozenset({*OPERATOR_OPTION, "order", "sort", "ascending", "descending", "absolute", "reverse"})
@@ -49,7 +49,7 @@ class LlmTemplate:
         self.parameters = in_order(names)
         self.entities: frozenset[str] = frozenset()
 
-    def bind(self, values: Mapping[str, Given]) -> Program:
+    def bind(self, values: Mapping[str, GivenText]) -> Program:
         """The tree with these values."""
         result: Program = remade(self._program, lambda node: values[node] if type(node) is Hole else node)
         return result

@@ -58,7 +58,7 @@ def named(name: str, branches: Sequence[Any]) -> Query:
     wanted = ", ".join(f"[entity{', relation' * length}]" for length in lengths) + ", relation" * further
     if len(branches) != len(lengths) + further:
         raise OptionError(f"{name} takes {len(lengths) + further} branches, not {len(branches)}", hint=f"{name!r}, {wanted}")
-    made = _Made()
+    made = _VariableMaker()
     given: list[tuple[Term, list[str]]] = []
     for branch, length in zip(branches, lengths, strict=False):
         if isinstance(branch, str) or not isinstance(branch, Sequence) or len(branch) != length + 1:
@@ -80,7 +80,7 @@ def named(name: str, branches: Sequence[Any]) -> Query:
 
 def nested(program: Any) -> Query:
     """The query of BetaE's nested tuples (or lists, as JSON has them); raises `ParseError`."""
-    return Query(_ROOT, _Made().nested(program, _ROOT, 0))
+    return Query(_ROOT, _VariableMaker().nested(program, _ROOT, 0))
 
 
 def is_nested(program: Any) -> bool:
@@ -112,7 +112,7 @@ def _relation(given: Any) -> str:
     return str(given)
 
 
-class _Made:
+class _VariableMaker:
     """Variables that are made one after the other."""
 
     def __init__(self) -> None:

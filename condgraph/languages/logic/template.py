@@ -14,7 +14,7 @@ from condgraph.engine.algebra import remade
 from condgraph.languages.logic.formula import Atom, Constant, Query, Typed
 from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.logic.text import read
-from condgraph.languages.parameters import Given, Hole, hole_or_text, in_order
+from condgraph.languages.parameters import GivenText, Hole, hole_or_text, in_order
 
 
 class LogicTemplate:
@@ -47,7 +47,7 @@ class LogicTemplate:
         self.parameters = in_order(names)
         self.entities = frozenset(self.parameters) - others
 
-    def bind(self, values: Mapping[str, Given]) -> Query:
+    def bind(self, values: Mapping[str, GivenText]) -> Query:
         """The formula with these values."""
         found: Query = remade(self._query, lambda node: values[node] if type(node) is Hole else node)
         return found

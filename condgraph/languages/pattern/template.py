@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from condgraph.engine.errors import LiteralError, OptionError
 from condgraph.engine.values import collapse
-from condgraph.languages.parameters import Given, Hole, hole_or_text, in_order
+from condgraph.languages.parameters import GivenText, Hole, hole_or_text, in_order
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.languages.pattern.text import read
 from condgraph.languages.pattern.triples import Span, triples_of
@@ -47,7 +47,7 @@ class PatternTemplate:
         if not self.parameters:
             self.bind({})
 
-    def bind(self, values: Mapping[str, Given]) -> Pattern:
+    def bind(self, values: Mapping[str, GivenText]) -> Pattern:
         """The pattern with these values."""
         names: set[str] = set()
 

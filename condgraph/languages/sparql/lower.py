@@ -39,7 +39,7 @@ _PLAIN: Final = re.compile(r"(\^?)((?:[^.\[\]{}()*+?|\\^$]|\\[.\[\]{}()*+?|\\^$/
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d").fullmatch
 
 
-class Typed(NamedTuple):
+class TypedTerm(NamedTuple):
     """An expression over rows, and what it gives."""
 
     value: ex.Expression
@@ -51,7 +51,7 @@ class Expressions:
     variables of the rows.
     """
 
-    def __init__(self, names: Names, scope: Mapping[str, Sort], known: Mapping[Expression, Typed]) -> None:
+    def __init__(self, names: Names, scope: Mapping[str, Sort], known: Mapping[Expression, TypedTerm]) -> None:
         self._names, self._scope, self._known = names, scope, known
 
     def condition(self, expression: Expression) -> ex.Expression:
@@ -65,7 +65,7 @@ class Expressions:
             return ex.Comparison("<>", found.value, ex.Constant(""))
         raise beyond(f"a filter that is {an(found.sort)}", "compare it with something")
 
-    def typed(self, expression: Expression) -> Typed:
+    def typed(self, expression: Expression) -> TypedTerm:
         """Any expression."""
         if expression in self._known:
             return self._known[expression]
@@ -74,8 +74,8 @@ class Expressions:
             if sort is None:
                 # An error wherever it is looked at.
                 self._names.warn(f"?{expression.name} is bound by nothing here, so that what is computed from it has no value")
-                return Typed(ex.NULL, "literal")
-            return Typed(ex.Variable(expression.name), sort)
+                return TypedTerm(ex.NULL, "literal")
+            return TypedTerm(ex.Variable(expression.name), sort)
         if isinstance(expression, Lit):
             return constant(expression)
         if isinstance(expression, Iri):
@@ -86,18 +86,18 @@ class Expressions:
 
     # -- functions ---------------------------------------------------------------------------------
 
-    def _call(self, call: Call) -> Typed:
+    def _call(self, call: Call) -> TypedTerm:
         name, arguments = call.name, call.arguments
         if name in ("&&", "||", "!"):
             parts = tuple(self.condition(one) for one in arguments)
-            return Typed(ex.Not(parts[0]) if name == "!" else ex.And(parts) if name == "&&" else ex.Or(parts), "boolean")
+            return TypedTerm(ex.Not(parts[0]) if name == "!" else ex.And(parts) if name == "&&" else ex.Or(parts), "boolean")
         if name in _COMPARED:
-            return Typed(self._compared(name, *arguments), "boolean")
+            return TypedTerm(self._compared(name, *arguments), "boolean")
         if name == "SAMETERM":
-            return Typed(self._compared("=", *arguments), "boolean")
+            return TypedTerm(self._compared("=", *arguments), "boolean")
         if name == "IN":
             tests = tuple(self._compared("=", arguments[0], one) for one in arguments[1:])
-            return Typed(ex.Or(tests) if tests else ex.Constant(False), "boolean")
+            return TypedTerm(ex.Or(tests) if tests else ex.Constant(False), "boolean")
         if name == "BOUND":
             if not isinstance(arguments[0], Var):
                 raise beyond("BOUND of something else than a variable")
@@ -106,7 +106,7 @@ class Expressions:
             if of_value and mark_of(arguments[0].name) not in self._scope:
                 raise beyond(f"BOUND of ?{arguments[0].name}, which a SELECT within the query, a group or VALUES gives")
             found = ex.Variable(mark_of(arguments[0].name) if of_value else arguments[0].name)
-            return Typed(ex.Constant(False) if sort is None else ex.Not(ex.IsNull(found)), "boolean")
+            return TypedTerm(ex.Constant(False) if sort is None else ex.Not(ex.IsNull(found)), "boolean")
         if name == "REGEX":
             return self._regex(*arguments)
         if name in ("IF", "COALESCE"):
@@ -117,7 +117,7 @@ class Expressions:
         if name in _PARTS:
             if typed[0].sort != "date":
                 raise beyond(f"{name} of {an(typed[0].sort)}", "<pred:date> of a time is a date")
-            return Typed(ex.Property(typed[0].value, _PARTS[name]), "integer")
+            return TypedTerm(ex.Property(typed[0].value, _PARTS[name]), "integer")
         if name in ("ABS", "CEIL", "FLOOR", "ROUND"):
             whole = typed[0].sort == "integer"
             value = typed[0].value if whole else _number(typed[0])
@@ -126,49 +126,49 @@ class Expressions:
                 value = ex.Call("floor", (ex.Arithmetic("+", value, ex.Constant(0.5)),))
             else:
                 value = ex.Call(name.lower(), (value,))
-            return Typed(value, typed[0].sort if whole else "number")
+            return TypedTerm(value, typed[0].sort if whole else "number")
         return self._of_texts(name, typed)
 
-    def _of_texts(self, name: str, typed: list[Typed]) -> Typed:
+    def _of_texts(self, name: str, typed: list[TypedTerm]) -> TypedTerm:
         if name in _TESTS:
-            return Typed(ex.TextTest(_TESTS[name], _text(typed[0]), _text(typed[1])), "boolean")
+            return TypedTerm(ex.TextTest(_TESTS[name], _text(typed[0]), _text(typed[1])), "boolean")
         if name == "STR":
-            return Typed(_text(typed[0]), "text")
+            return TypedTerm(_text(typed[0]), "text")
         if name == "STRLEN":
-            return Typed(ex.Call("size", (_text(typed[0]),)), "integer")
+            return TypedTerm(ex.Call("size", (_text(typed[0]),)), "integer")
         if name in ("LCASE", "UCASE"):
-            return Typed(ex.Call("tolower" if name == "LCASE" else "toupper", (_text(typed[0]),)), "text")
+            return TypedTerm(ex.Call("tolower" if name == "LCASE" else "toupper", (_text(typed[0]),)), "text")
         if name == "CONCAT":
             value: ex.Expression = ex.Constant("")
             for one in typed:
                 value = ex.Arithmetic("+", value, _text(one))
-            return Typed(value, "text")
+            return TypedTerm(value, "text")
         starts = typed[1].value
         if not isinstance(starts, ex.Constant) or type(starts.value) is not int or starts.value < 1:
             raise beyond("SUBSTR from a place that is no whole number from 1")
         lengths = tuple(one.value for one in typed[2:])
-        return Typed(ex.Call("substring", (_text(typed[0]), ex.Constant(starts.value - 1), *lengths)), "text")
+        return TypedTerm(ex.Call("substring", (_text(typed[0]), ex.Constant(starts.value - 1), *lengths)), "text")
 
-    def _chosen(self, name: str, arguments: tuple[Expression, ...]) -> Typed:
+    def _chosen(self, name: str, arguments: tuple[Expression, ...]) -> TypedTerm:
         typed = [self.typed(one) for one in (arguments[1:] if name == "IF" else arguments)]
         sort = typed[0].sort
         for one in typed[1:]:
             if one.sort != sort:
                 raise beyond(f"{name} of {an(sort)} and {an(one.sort)}")
         if name == "COALESCE":
-            return Typed(ex.Call("coalesce", tuple(one.value for one in typed)), sort)
+            return TypedTerm(ex.Call("coalesce", tuple(one.value for one in typed)), sort)
         test = self.condition(arguments[0])
         # Where the test is an error, so is the whole.
-        return Typed(ex.Case(((test, typed[0].value), (ex.Not(test), typed[1].value))), sort)
+        return TypedTerm(ex.Case(((test, typed[0].value), (ex.Not(test), typed[1].value))), sort)
 
     @staticmethod
-    def _arithmetic(name: str, left: Typed, right: Typed) -> Typed:
+    def _arithmetic(name: str, left: TypedTerm, right: TypedTerm) -> TypedTerm:
         operator: ex.ArithmeticOperator = name  # type: ignore[assignment]
         if left.sort == right.sort == "integer":
             if name == "/":
                 raise beyond("division of whole numbers, which gives a decimal")
-            return Typed(ex.Arithmetic(operator, left.value, right.value), "integer")
-        return Typed(ex.Arithmetic(operator, _number(left), _number(right)), "number")
+            return TypedTerm(ex.Arithmetic(operator, left.value, right.value), "integer")
+        return TypedTerm(ex.Arithmetic(operator, _number(left), _number(right)), "number")
 
     # -- comparisons -------------------------------------------------------------------------------
 
@@ -189,21 +189,21 @@ class Expressions:
         raise beyond(f"a comparison of {an(one.sort)} with {an(two.sort)}")
 
     @staticmethod
-    def _nodes(operator: ex.ComparisonOperator, one: Typed, two: Typed) -> ex.Expression:
+    def _nodes(operator: ex.ComparisonOperator, one: TypedTerm, two: TypedTerm) -> ex.Expression:
         if operator not in ("=", "<>"):
             raise beyond("the order of IRIs")
         if one.sort != two.sort or one.sort in ("value", "node"):
             raise beyond(f"a comparison of {an(one.sort)} with {an(two.sort)}", "<pred:value> leads to numbers and texts")
         return ex.Comparison(operator, one.value, two.value)
 
-    def _is_iri(self, left: Typed, right: Iri) -> ex.Expression:
+    def _is_iri(self, left: TypedTerm, right: Iri) -> ex.Expression:
         if left.sort == "entity":
             return ex.Comparison("=", ex.Call("elementid", (left.value,)), ex.Constant(self._names.ident(right.iri)))
         if left.sort == "predicate":
             return ex.Comparison("=", left.value, ex.Constant(self._names.predicate(right.iri)))
         raise beyond(f"a comparison of {an(left.sort)} with an IRI")
 
-    def _regex(self, text: Expression, pattern: Expression, flags: Expression | None = None) -> Typed:
+    def _regex(self, text: Expression, pattern: Expression, flags: Expression | None = None) -> TypedTerm:
         found = _PLAIN(pattern.text) if isinstance(pattern, Lit) and pattern.datatype == f"{XSD}string" else None
         if found is None or (flags is not None and not (isinstance(flags, Lit) and flags.text in ("", "i"))):
             raise beyond("REGEX with more than plain characters, ^, $ and the flag i", "CONTAINS and STRSTARTS say most of it")
@@ -212,9 +212,9 @@ class Expressions:
         if isinstance(flags, Lit) and flags.text:
             body, value = body.lower(), ex.Call("tolower", (value,))
         if begins and ends:
-            return Typed(ex.Comparison("=", value, ex.Constant(body)), "boolean")
+            return TypedTerm(ex.Comparison("=", value, ex.Constant(body)), "boolean")
         operator: ex.TextOperator = "starts with" if begins else "ends with" if ends else "contains"
-        return Typed(ex.TextTest(operator, value, ex.Constant(body)), "boolean")
+        return TypedTerm(ex.TextTest(operator, value, ex.Constant(body)), "boolean")
 
 
 def mark_of(name: str) -> str:
@@ -222,28 +222,28 @@ def mark_of(name: str) -> str:
     return f" bound {name}"
 
 
-def constant(found: Lit) -> Typed:
+def constant(found: Lit) -> TypedTerm:
     """A literal."""
     kind = found.datatype.removeprefix(XSD)
     if found.language:
         raise beyond(f"a text with a language (@{found.language})", "texts of a graph have none")
     try:
         if kind == "string":
-            return Typed(ex.Constant(found.text), "text")
+            return TypedTerm(ex.Constant(found.text), "text")
         if kind == "boolean" and found.text in ("true", "1", "false", "0"):
-            return Typed(ex.Constant(found.text in ("true", "1")), "boolean")
+            return TypedTerm(ex.Constant(found.text in ("true", "1")), "boolean")
         if kind == "date" and _DAY(found.text):
-            return Typed(ex.Constant(temporal.date(found.text)), "date")
+            return TypedTerm(ex.Constant(temporal.date(found.text)), "date")
         if kind == "integer":
-            return Typed(ex.Constant(int(found.text)), "integer")
+            return TypedTerm(ex.Constant(int(found.text)), "integer")
         if kind in ("decimal", "double", "float") and math.isfinite(float(found.text)):
-            return Typed(ex.Constant(float(found.text)), "number")
+            return TypedTerm(ex.Constant(float(found.text)), "number")
     except (ValueError, LiteralError):
         pass
     raise beyond(f"the literal {found.text!r} of <{found.datatype}>")
 
 
-def _text(typed: Typed) -> ex.Expression:
+def _text(typed: TypedTerm) -> ex.Expression:
     """An expression as a text; null where it is none."""
     if typed.sort == "text":
         return typed.value
@@ -252,7 +252,7 @@ def _text(typed: Typed) -> ex.Expression:
     return ex.Case(((ex.TextTest("contains", typed.value, ex.Constant("")), typed.value),))
 
 
-def _number(typed: Typed) -> ex.Expression:
+def _number(typed: TypedTerm) -> ex.Expression:
     """An expression as a double; null where it is no number."""
     if typed.sort not in _NUMBERS:
         raise beyond(f"{an(typed.sort)} where a number stands", "<pred:value> leads to numbers")
@@ -273,8 +273,8 @@ BASE: Final = f"{NAMESPACE}default/"
 _UNIT: Final = solutions.Pattern(())
 #: What the parts of a group are called in a trace; the others are patterns.
 _STEPS: Final[dict[type, str]] = {
-    syntax.Along: "path", syntax.Nested: "SELECT", syntax.Maybe: "OPTIONAL", syntax.Without: "MINUS",
-    syntax.Either: "UNION", syntax.Bind: "BIND", syntax.Values: "VALUES",
+    syntax.PathPattern: "path", syntax.Nested: "SELECT", syntax.OptionalGroup: "OPTIONAL", syntax.MinusGroup: "MINUS",
+    syntax.UnionGroup: "UNION", syntax.Bind: "BIND", syntax.Values: "VALUES",
 }  # fmt: skip
 _BOUND: Final = re.compile(r"bound\s*+\(\s*+([?$]\w++)", re.IGNORECASE)
 
@@ -341,17 +341,17 @@ class _Lowering:
         return rows, group.filters
 
     def _part(self, rows: _Rows, part: syntax.Part) -> _Rows:
-        if isinstance(part, syntax.Maybe):
+        if isinstance(part, syntax.OptionalGroup):
             inner, conditions = self._unfiltered(part.group)
             sorts = self._agreed(rows.sorts, inner.sorts)
-            tests, known = [], dict[syntax.Expression, Typed]()
+            tests, known = [], dict[syntax.Expression, TypedTerm]()
             for one in conditions:
                 if any(isinstance(each, syntax.Exists) for each in syntax.parts_of(one)):
                     raise syntax.beyond("EXISTS in a filter of OPTIONAL", "write it outside")
                 tests.append(Expressions(self._names, sorts, known).condition(one))
             test = None if not tests else tests[0] if len(tests) == 1 else ex.And(tuple(tests))
             return _Rows(solutions.LeftJoin(rows.plan, inner.plan, test), sorts)
-        if isinstance(part, syntax.Without):
+        if isinstance(part, syntax.MinusGroup):
             inner = self._group(part.group)
             self._agreed(rows.sorts, inner.sorts)
             return _Rows(solutions.MinusRows(rows.plan, inner.plan), rows.sorts)
@@ -371,13 +371,13 @@ class _Lowering:
                 found.plan = solutions.Extend(found.plan, mark_of(name), ex.Constant(True))
                 found.sorts[mark_of(name)] = "boolean"
             return found
-        if isinstance(part, syntax.Along):
+        if isinstance(part, syntax.PathPattern):
             return self._along(part)
         if isinstance(part, syntax.Nested):
             return self.query(part.query)
         if isinstance(part, syntax.Values):
             return self._values(part)
-        assert isinstance(part, syntax.Either)
+        assert isinstance(part, syntax.UnionGroup)
         branches = [self._group(one) for one in part.branches]
         if len(branches) == 1:
             return branches[0]
@@ -404,7 +404,7 @@ class _Lowering:
                 raise syntax.beyond(f"?{name}, which is {an(known)} in one part and {an(sort)} in another")
         return result
 
-    def _along(self, part: syntax.Along) -> _Rows:
+    def _along(self, part: syntax.PathPattern) -> _Rows:
         sorts: dict[str, Sort] = {}
         places: list[solutions.Place] = []
         for term in (part.subject, part.object):
@@ -492,15 +492,15 @@ class _Lowering:
         self._agreed(rows.sorts, inner.sorts)
         return inner.plan
 
-    def _existing(self, rows: _Rows, expressions: Iterable[syntax.Expression]) -> tuple[_Rows, dict[syntax.Expression, Typed]]:
+    def _existing(self, rows: _Rows, expressions: Iterable[syntax.Expression]) -> tuple[_Rows, dict[syntax.Expression, TypedTerm]]:
         """The rows with a variable for each EXISTS in expressions."""
-        known: dict[syntax.Expression, Typed] = {}
+        known: dict[syntax.Expression, TypedTerm] = {}
         plan = rows.plan
         for found in dict.fromkeys(part for one in expressions for part in syntax.parts_of(one) if isinstance(part, syntax.Exists)):
             name = self._fresh()
             plan = solutions.MarkJoin(plan, self._inner(rows, found), name)
             value: ex.Expression = ex.Variable(name)
-            known[found] = Typed(ex.Not(value) if found.negated else value, "boolean")
+            known[found] = TypedTerm(ex.Not(value) if found.negated else value, "boolean")
         return _Rows(plan, rows.sorts), known
 
     # -- the query ---------------------------------------------------------------------------------
@@ -516,7 +516,7 @@ class _Lowering:
         aggregates = list(
             dict.fromkeys(part for one in said for part in syntax.parts_of(one) if isinstance(part, syntax.Aggregate))
         )
-        known: dict[syntax.Expression, Typed] = {}
+        known: dict[syntax.Expression, TypedTerm] = {}
         if aggregates or query.grouped:
             rows, known = self._grouped(rows, query, aggregates)
             loose = [variable.name for variable, one in query.columns if one is None and variable.name not in rows.sorts]
@@ -543,7 +543,7 @@ class _Lowering:
             plan = solutions.SliceRows(plan, query.offset, query.limit)
         return _Rows(plan, {name: rows.sorts.get(name, "node") for name in names})
 
-    def _ordered(self, rows: _Rows, query: syntax.Query, known: dict[syntax.Expression, Typed]) -> Solutions:
+    def _ordered(self, rows: _Rows, query: syntax.Query, known: dict[syntax.Expression, TypedTerm]) -> Solutions:
         plan, keys = rows.plan, []
         for expression, down in query.order:
             if isinstance(expression, syntax.Var) and expression.name not in rows.sorts:
@@ -560,7 +560,7 @@ class _Lowering:
 
     def _grouped(
         self, rows: _Rows, query: syntax.Query, aggregates: Sequence[syntax.Aggregate]
-    ) -> tuple[_Rows, dict[syntax.Expression, Typed]]:
+    ) -> tuple[_Rows, dict[syntax.Expression, TypedTerm]]:
         for variable, expression in query.grouped:
             if expression is not None:
                 rows = self._bound(rows, variable, expression)
@@ -569,20 +569,20 @@ class _Lowering:
         visible = [name for name in rows.plan.variables if not name.startswith((".", " ")) or name in (*keys, *marks)]
         plan: Solutions = solutions.Project(rows.plan, tuple((name, name) for name in visible))
         made: list[solutions.RowAggregate] = []
-        results: dict[syntax.Expression, Typed] = {}
+        results: dict[syntax.Expression, TypedTerm] = {}
         after: list[tuple[str, ex.Expression]] = []
         for one in aggregates:
             name, result = self._fresh(), self._fresh()
             if one.of is None:
                 made.append(solutions.RowAggregate(name, "count", None, one.distinct))
-                results[one] = Typed(ex.Variable(name), "integer")
+                results[one] = TypedTerm(ex.Variable(name), "integer")
                 continue
             of = Expressions(self._names, rows.sorts, {}).typed(one.of)
             given = self._fresh()
             plan = solutions.Extend(plan, given, of.value)
             value, sort = self._aggregate(one, of.sort, name, given, made)
             after.append((result, value))
-            results[one] = Typed(ex.Variable(result), sort)
+            results[one] = TypedTerm(ex.Variable(result), sort)
         plan = solutions.GroupRows(plan, keys, tuple(made))
         for name, value in after:
             plan = solutions.Extend(plan, name, value)
@@ -632,9 +632,9 @@ def _filtered_variables(group: syntax.Group) -> list[syntax.Var]:
     for part in group.parts:
         inner = (
             part.branches
-            if isinstance(part, syntax.Either)
+            if isinstance(part, syntax.UnionGroup)
             else (part.group,)
-            if isinstance(part, syntax.Maybe | syntax.Without)
+            if isinstance(part, syntax.OptionalGroup | syntax.MinusGroup)
             else ()
         )
         found += [one for each in inner for one in _filtered_variables(each)]

@@ -247,7 +247,7 @@ class _Reader(Terms):
             found.columns = [(one, None) for one in found.group.variables() if not one.hidden]
         self._modifiers(found)
         if self._take("VALUES"):
-            found.group = syntax.Group((syntax.Either((found.group,)), self._values()), ())
+            found.group = syntax.Group((syntax.UnionGroup((found.group,)), self._values()), ())
         return found
 
     def _columns(self, found: syntax.Query) -> None:
@@ -316,14 +316,14 @@ class _Reader(Terms):
             return syntax.Group((syntax.Nested(inner),), ())
         parts: list[syntax.Part] = []
         filters: list[syntax.Expression] = []
-        triples: list[syntax.Triple | syntax.Along] = []
+        triples: list[syntax.Triple | syntax.PathPattern] = []
 
         def close() -> None:
             # Paths of any length are joined with the triples that they stand among.
             plain = tuple(one for one in triples if isinstance(one, syntax.Triple))
             if plain:
                 parts.append(syntax.Basic(plain))
-            parts.extend(one for one in triples if isinstance(one, syntax.Along))
+            parts.extend(one for one in triples if isinstance(one, syntax.PathPattern))
             triples.clear()
 
         while not self._take("}"):
@@ -342,9 +342,9 @@ class _Reader(Terms):
 
     def _part(self) -> syntax.Part:
         if self._take("OPTIONAL"):
-            return syntax.Maybe(self._group())
+            return syntax.OptionalGroup(self._group())
         if self._take("MINUS"):
-            return syntax.Without(self._group())
+            return syntax.MinusGroup(self._group())
         if self._take("BIND"):
             self._expect("(")
             expression = self._expression()
@@ -359,7 +359,7 @@ class _Reader(Terms):
         branches = [self._group()]
         while self._take("UNION"):
             branches.append(self._group())
-        return syntax.Either(tuple(branches))
+        return syntax.UnionGroup(tuple(branches))
 
     def _values(self) -> syntax.Values:
         one = self._tokens[self._at][0] == "variable"
@@ -385,8 +385,8 @@ class _Reader(Terms):
             rows.append(tuple(row))
         return syntax.Values(tuple(variables), tuple(rows))
 
-    def _same_subject(self) -> list[syntax.Triple | syntax.Along]:
-        subject, found = self._term(), list[syntax.Triple | syntax.Along]()
+    def _same_subject(self) -> list[syntax.Triple | syntax.PathPattern]:
+        subject, found = self._term(), list[syntax.Triple | syntax.PathPattern]()
         while True:
             path = self._path()
             while True:
@@ -435,15 +435,15 @@ class _Reader(Terms):
             )
         return syntax.Iri(f"{RDF}type") if (kind, text) == ("word", "a") else self._iri(kind, text), back
 
-    def _along(self, subject: syntax.Term, path: list[_Step], target: syntax.Term) -> list[syntax.Triple | syntax.Along]:
-        found, here = list[syntax.Triple | syntax.Along](), subject
+    def _along(self, subject: syntax.Term, path: list[_Step], target: syntax.Term) -> list[syntax.Triple | syntax.PathPattern]:
+        found, here = list[syntax.Triple | syntax.PathPattern](), subject
         for number, (hops, least, most) in enumerate(path):
             there = target if number == len(path) - 1 else self._hidden()
             if len(hops) == 1 and least == most == 1:
                 ((predicate, back),) = hops
                 found.append(syntax.Triple(there, predicate, here) if back else syntax.Triple(here, predicate, there))
             else:
-                found.append(syntax.Along(here, hops, there, least, most))
+                found.append(syntax.PathPattern(here, hops, there, least, most))
             here = there
         return found
 

@@ -92,7 +92,7 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
+class PathPattern:
     """A path of any length: steps of some predicates, each with whether it is gone backwards; `least` is 0
     or 1, `most` 1 or None.
     """
@@ -112,21 +112,21 @@ class Nested:
 
 
 @dataclass(frozen=True, slots=True)
-class Maybe:
+class OptionalGroup:
     """OPTIONAL."""
 
     group: Group
 
 
 @dataclass(frozen=True, slots=True)
-class Without:
+class MinusGroup:
     """MINUS."""
 
     group: Group
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class UnionGroup:
     """UNION; of one branch, a group of its own."""
 
     branches: tuple[Group, ...]
@@ -148,7 +148,7 @@ class Values:
     rows: tuple[tuple[Term | None, ...], ...]
 
 
-Part: TypeAlias = "Basic | Along | Nested | Maybe | Without | Either | Bind | Values"
+Part: TypeAlias = "Basic | PathPattern | Nested | OptionalGroup | MinusGroup | UnionGroup | Bind | Values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +167,13 @@ class Group:
             if isinstance(part, Basic):
                 terms = [term for one in part.triples for term in (one.subject, one.object)]
                 found.update((term, None) for term in terms if isinstance(term, Var))
-            elif isinstance(part, Along):
+            elif isinstance(part, PathPattern):
                 found.update((term, None) for term in (part.subject, part.object) if isinstance(term, Var))
             elif isinstance(part, Nested):
                 found.update((one, None) for one, _ in part.query.columns)
-            elif isinstance(part, Maybe):
+            elif isinstance(part, OptionalGroup):
                 found.update(dict.fromkeys(part.group.variables()))
-            elif isinstance(part, Either):
+            elif isinstance(part, UnionGroup):
                 found.update((one, None) for branch in part.branches for one in branch.variables())
             elif isinstance(part, Bind):
                 found[part.variable] = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from condgraph.engine.errors import OptionError
 from condgraph.languages.table.clause import parse, parse_part
 from condgraph.languages.table.positions import in_clause
-from condgraph.languages.table.tree import By, Clause, Junction, Test
+from condgraph.languages.table.tree import Clause, Junction, OrderBy, Test
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
@@ -58,7 +58,7 @@ class TableParts:
 
     def order(self, *columns: str) -> Self:
         """By these columns: `"total desc"`, `"-total"`, `"country"`."""
-        by: list[By] = _all(columns, "order")
+        by: list[OrderBy] = _all(columns, "order")
         return self._with(order=(*self.clause.order, *by))
 
     def limit(self, number: Any, *, offset: Any = 0, ties: bool = False, per: str | Sequence[str] = ()) -> Self:

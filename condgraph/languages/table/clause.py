@@ -213,11 +213,11 @@ class Reader:
         of = self._expression()
         return tree.Column(of, self._name() if self.accept("as") else None)
 
-    def _by(self) -> tree.By:
+    def _by(self) -> tree.OrderBy:
         minus = self.accept("-")
         of = self._expression()
         word = self.accept("asc", "ascending", "desc", "descending")
-        return tree.By(of, bool(minus) != word.startswith("desc"))
+        return tree.OrderBy(of, bool(minus) != word.startswith("desc"))
 
     def _whole_number(self) -> int:
         token = self.token

@@ -77,9 +77,9 @@ class Columns:
         if isinstance(of, tree.Path):
             return self._path(of)
         if isinstance(of, tree.Number):
-            return ex.Given(_quantity(of))
+            return ex.GivenValue(_quantity(of))
         if isinstance(of, tree.Text):
-            return ex.Given(of.text)
+            return ex.GivenValue(of.text)
         if isinstance(of, tree.Binary):
             sides = (of.left, of.right)
             for side in sides:
@@ -115,7 +115,7 @@ class Columns:
             zone_of(option)
         elif (option := option.casefold()) not in TRUNCATIONS:
             raise PlanError(f"{option!r} is no unit of date_trunc", span=of.span, hint=f"its units: {', '.join(TRUNCATIONS)}")
-        return ex.Computed(cast(ex.Chosen, of.function), (ex.Given(option), self.expression(of.of, sums=sums)))
+        return ex.Computed(cast(ex.Chosen, of.function), (ex.GivenValue(option), self.expression(of.of, sums=sums)))
 
     def _paired(self, of: tree.Call, *, sums: bool) -> ex.Computed:
         """A function of two values, of which texts are points."""
@@ -130,7 +130,7 @@ class Columns:
                     raise LiteralError(
                         f"{side.text!r} is no {'point' if of.function == 'distance' else 'number'}", hint=_PAIRED[of.function]
                     )
-                sides.append(ex.Given(point))
+                sides.append(ex.GivenValue(point))
             else:
                 sides.append(self.expression(side, sums=sums))
         if of.function == "point" and _LATITUDE(title(of.options[0])) and _LONGITUDE(title(of.of)):
@@ -153,13 +153,13 @@ class Columns:
         kinds = self.schema.attribute_kinds(self._as_written(of).steps[-1].name)
         return not kinds or any(kind is Kind.TIME for kind, _ in kinds)
 
-    def _row_sum(self, of: tree.Call) -> ex.Summed:
+    def _row_sum(self, of: tree.Call) -> ex.RowTotal:
         """All that one row has, summed up; there are no sums within it."""
         measure = self.measure(of, sums=False)
         if measure.function not in ex.ROW_FUNCTIONS or measure.of is None:
             hint = f"a row is summed up by {', '.join(ex.ROW_FUNCTIONS)}"
             raise PlanError(f"{title(of)} is no number, and has no place within a row", span=of.span, hint=hint)
-        return ex.Summed(measure.function, measure.of)
+        return ex.RowTotal(measure.function, measure.of)
 
     def measure(self, of: tree.Expression, *, sums: bool = True) -> ex.Measure:
         """What sums a group up, without a name."""
@@ -224,16 +224,16 @@ class Columns:
             at = self._step(at, step, path, last=last)
             steps.append(at)
             if own and not all_may_have(self._classes(before), step.name, self.schema):
-                return ex.Either(ex.Way(name, tuple(steps), self._objects(at)), self._own_name(steps[:-1]))
+                return ex.FirstOf(ex.ValuePath(name, tuple(steps), self._objects(at)), self._own_name(steps[:-1]))
         if path.qualifier is not None:
-            return ex.Way(name, tuple(steps), self._qualifier(at, path.qualifier, path))
+            return ex.ValuePath(name, tuple(steps), self._qualifier(at, path.qualifier, path))
         if not steps or path.steps[-1].backward:
-            return ex.Way(name, tuple(steps))
-        return ex.Way(name, tuple(steps), self._objects(at))
+            return ex.ValuePath(name, tuple(steps))
+        return ex.ValuePath(name, tuple(steps), self._objects(at))
 
     def _own_name(self, steps: list[int]) -> ex.Computed:
         """What rows, or what steps lead to, are called themselves."""
-        return ex.Computed("name", (ex.Way("self", tuple(steps)),))
+        return ex.Computed("name", (ex.ValuePath("self", tuple(steps)),))
 
     def _classes(self, at: int) -> Known:
         """What the rows are, or what the steps to these facts lead to."""
@@ -351,7 +351,7 @@ class Columns:
         """A test, what it compares turned into an expression or the place of a column."""
         if isinstance(test, tree.Junction):
             parts = tuple([self.test(part, of) for part in test.tests])
-            return ex.No(parts[0]) if test.word == "not" else (ex.Every if test.word == "and" else ex.Some)(parts)
+            return ex.NotTest(parts[0]) if test.word == "not" else (ex.AllTests if test.word == "and" else ex.AnyTest)(parts)
         if not test.literals:
             return ex.CellTest(of(test.of), test.operator)
         compared = of(test.of)

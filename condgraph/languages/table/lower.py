@@ -85,7 +85,7 @@ class TableLowering:
         columns.called = {column.name: column.of for column in (*clause.keys, *shown) if column.name is not None}
         having = None if clause.having is None else columns.test(clause.having, self._place)
         columns.called = {}
-        by = tuple(ex.By(self._place(one.of), one.descending) for one in clause.order)
+        by = tuple(ex.OrderBy(self._place(one.of), one.descending) for one in clause.order)
         per = tuple(map(self._place, clause.per))
         where = None if clause.where is None else columns.test(clause.where, partial(columns.expression, sums=True))
         hidden = len(self.hidden)

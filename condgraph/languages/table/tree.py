@@ -106,7 +106,7 @@ Test: TypeAlias = Comparison | Junction
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class OrderBy:
     """What is ordered by."""
 
     of: Expression
@@ -121,7 +121,7 @@ class Clause:
     keys: tuple[Column, ...] = ()
     shown: tuple[Column, ...] = ()
     having: Test | None = None
-    order: tuple[By, ...] = ()
+    order: tuple[OrderBy, ...] = ()
     limit: int | None = None
     offset: int = 0
     ties: bool = False

@@ -192,7 +192,7 @@ def _look_of(cell: str) -> str:
     return _LOOK.sub(lambda match: "9" if match[0].isdigit() else "a", cell)
 
 
-class _First:
+class _FirstRows:
     """The first rows of a table: the different cells of each column, what they look like, and whether
     these are all rows.
     """
@@ -210,7 +210,7 @@ class _First:
         #: Columns that would be keys but for so many cells that are missing.
         self.nearly = {at: rows - there[at] for at, of in enumerate(self.cells) if called[at] and rows > there[at] == len(of) > 1}
 
-    def may_refer(self, at: int, other: _First, key: int) -> bool:
+    def may_refer(self, at: int, other: _FirstRows, key: int) -> bool:
         """Whether a column may be of keys of a table, as far as first rows say."""
         mine, keys, name = self.cells[at], other.cells[key], self.tab.names[at]
         if other is self:
@@ -233,7 +233,7 @@ def worth_a_look(tabs: Mapping[str, Tab], asked: list[Question] | None = None) -
     result: dict[str, set[Key]] = {name: set() for name in tabs}
     if len(tabs) > MOST_TABLES:
         return result
-    firsts = [_First(tab, alone=asked is not None) for tab in tabs.values()]
+    firsts = [_FirstRows(tab, alone=asked is not None) for tab in tabs.values()]
     for mine in firsts:
         for at, cells in enumerate(mine.cells):
             check()

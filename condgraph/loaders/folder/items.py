@@ -72,7 +72,7 @@ class Problems:
             (tab.reading.bad if bad else tab.reading.warn)(message, row=number, field=field)
 
 
-class Found(dict[str | None, str | tuple[str, ...] | None]):
+class ReferredRows(dict[str | None, str | tuple[str, ...] | None]):
     """The rows that keys of a reference stand for, looked up once each: one id, or several, or
     none; None where the key is missing.
     """
@@ -160,7 +160,7 @@ class RowIds:
         return tuple(idents), kept
 
 
-class Rest:
+class GoodRows:
     """The rows of a chunk that are read, without those that are bad: their places in it, their
     numbers, their columns.
     """
@@ -189,10 +189,10 @@ class Pointer:
 
     def __init__(self, tab: Tab, tabs: Tabs, reference: Reference, rank: int) -> None:
         self.tab, self.reference, self.rank = tab, reference, rank
-        self.found = Found(tabs, reference)
+        self.found = ReferredRows(tabs, reference)
         self.header = " + ".join(tab.names[at] for at in reference.columns)
 
-    def batches(self, ids: Sequence[str], rest: Rest, problems: Problems) -> Iterator[Batch]:
+    def batches(self, ids: Sequence[str], rest: GoodRows, problems: Problems) -> Iterator[Batch]:
         """What the reference says of some rows."""
         source = self.tab.source.name
         keys = rest.keys(self.tab, self.reference.columns)
@@ -223,7 +223,7 @@ class Pointer:
             subjects, values, numbers, raws = zip(*texts, strict=True)
             yield Batch(subjects, self.header, Texts(values), numbers, raws, source=source)
 
-    def qualify(self, qualifiers: Sequence[list[tuple[str, Ref | Value]]], rest: Rest, problems: Problems) -> None:
+    def qualify(self, qualifiers: Sequence[list[tuple[str, Ref | Value]]], rest: GoodRows, problems: Problems) -> None:
         """Add what the reference says of some rows to their qualifiers."""
         for at, key in enumerate(rest.keys(self.tab, self.reference.columns)):
             rows = self.found[key]
@@ -279,7 +279,7 @@ class Values:
         for at in tab.separators.keys() & skipped:
             tab.reading.warn("lists in cells of references are not read, and the cells stay whole", field=tab.names[at])
 
-    def batches(self, ids: Sequence[str], rest: Rest) -> Iterator[Batch]:
+    def batches(self, ids: Sequence[str], rest: GoodRows) -> Iterator[Batch]:
         """What the cells say of some rows."""
         for at in self.types:
             batch = self._whole(at, ids, rest)
@@ -288,7 +288,7 @@ class Values:
             if len(batch):
                 yield batch
 
-    def _whole(self, at: int, ids: Sequence[str], rest: Rest) -> Batch | None:
+    def _whole(self, at: int, ids: Sequence[str], rest: GoodRows) -> Batch | None:
         column = rest.column(at)
         whole = read_whole(column, self.types[at]) if isinstance(column, Fields) else None
         if whole is None:
@@ -299,7 +299,7 @@ class Values:
             ids, rows = list(compress(ids, there)), rows[there]
         return Batch(ids, self.tab.names[at], objects, cast("Sequence[int]", rows), raws, source=self.tab.source.name)
 
-    def _batch(self, at: int, ids: Sequence[str], rest: Rest) -> Batch:
+    def _batch(self, at: int, ids: Sequence[str], rest: GoodRows) -> Batch:
         column, numbers = rest.column(at), rest.numbers
         if self.types[at].holds_lists:
             places, column = self.types[at].elements(column)
@@ -324,7 +324,7 @@ class Values:
                 self._texts.setdefault(at, []).extend(texts)
         return cells
 
-    def qualifiers(self, rest: Rest) -> list[list[tuple[str, Ref | Value]]]:
+    def qualifiers(self, rest: GoodRows) -> list[list[tuple[str, Ref | Value]]]:
         """The values of some rows, by header, as qualifiers."""
         result: list[list[tuple[str, Ref | Value]]] = [[] for _ in rest.numbers]
         for at in self.types:
@@ -498,7 +498,7 @@ def _rows(tab: Tab, tabs: Tabs) -> Iterator[Item]:
     for chunk in _chunks(tab):
         problems = Problems()
         ids, kept = ids_of.of(chunk, problems)
-        rest = Rest(chunk, kept)
+        rest = GoodRows(chunk, kept)
         batches = [batch for pointer in pointers for batch in pointer.batches(ids, rest, problems)]
         problems.tell(tab)
         yield Rows(ids, _names(tab, ids, rest), rest.numbers, source)
@@ -510,7 +510,7 @@ def _rows(tab: Tab, tabs: Tabs) -> Iterator[Item]:
         pointer.finish()
 
 
-def _names(tab: Tab, ids: Sequence[str], rest: Rest) -> Sequence[str]:
+def _names(tab: Tab, ids: Sequence[str], rest: GoodRows) -> Sequence[str]:
     if tab.name_column is None:
         return ids
     return [name or item for name, item in zip(rest.keys(tab, (tab.name_column,)), ids, strict=True)]
@@ -547,7 +547,7 @@ def _related(tab: Tab, chunk: Chunk, pointers: Sequence[Pointer], values: Values
     """The statements of some rows that are relations."""
     problems = Problems()
     kept, predicates, ends = _ends(tab, chunk, pointers[:2], problems)
-    rest = Rest(chunk, kept)
+    rest = GoodRows(chunk, kept)
     further = values.qualifiers(rest)
     for pointer in pointers[2:]:
         pointer.qualify(further, rest, problems)
@@ -572,7 +572,7 @@ def _ends(
     """Of the rows that say which relation they are, and between what: their places in the chunk,
     the relations, and the two ends. The others are bad.
     """
-    every = Rest(chunk, None)
+    every = GoodRows(chunk, None)
     said = [tab.predicate] * len(every.numbers) if tab.type_column is None else every.keys(tab, (tab.type_column,))
     keys = [every.keys(tab, pointer.reference.columns) for pointer in pointers]
     kept: list[int] = []

@@ -32,7 +32,18 @@ from condgraph.loaders.base import Format, Options, Reading, option_choice, opti
 from condgraph.loaders.rdf import structures
 from condgraph.loaders.rdf.inference import OWL, RULES, Inference, rules_of
 from condgraph.loaders.rdf.parse import EXTENSIONS, SYNTAXES, is_graph_object, open_source, quads, syntax_of
-from condgraph.loaders.rdf.terms import RDF, XSD, Label, Nodes, Object, Reified, Written, datatype_told, key_of, read_literal
+from condgraph.loaders.rdf.terms import (
+    RDF,
+    XSD,
+    Label,
+    LiteralSpellings,
+    Nodes,
+    Object,
+    Reified,
+    datatype_told,
+    key_of,
+    read_literal,
+)
 from condgraph.loaders.rdf.wikibase import Wikibase
 from condgraph.loaders.statements.names import PredicateNames
 
@@ -420,7 +431,7 @@ class Writer:
         self._graphs: dict[str, tuple[tuple[str, Ref | Value], ...]] = {}
         #: Nodes whose label is their name and no fact besides.
         self._consumed: set[str] = set()
-        self._written = Written(reading)
+        self._written = LiteralSpellings(reading)
         #: What the graph has already, where this is added to a source of it.
         self._there = reading.known() if survey.before is not None and reading.known is not None else None
 

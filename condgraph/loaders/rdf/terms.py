@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # -- values ------------------------------------------------------------------------------------------
 # Literals as values: numbers, times and durations are typed, everything else is text with its language or
-# datatype as a qualifier. `Written` handles literals of one value that are written in several ways.
+# datatype as a qualifier. `LiteralSpellings` handles literals of one value that are written in several ways.
 
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
@@ -155,7 +155,7 @@ def _show(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-class Written:
+class LiteralSpellings:
     """Literals of one value that are written in several ways (1 and 1.0, "true" and true): equal values
     are one fact, which keeps the first text. Another datatype keeps them apart; otherwise there is a
     warning. They are compared among consecutive triples of a subject.

@@ -95,7 +95,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LoadedStatement:
     """A statement as it is loaded: the object is a node's id or a value."""
 
     subject: str
@@ -248,7 +248,7 @@ class Wikibase:
             return subject in self.nodes
         return predicate in _FORMS or (predicate == ONTOLOGY + "rank" and subject in self.nodes) or subject in self._values
 
-    def statements(self, labels: dict[str, Label], called: dict[str, str]) -> Iterator[Said]:
+    def statements(self, labels: dict[str, Label], called: dict[str, str]) -> Iterator[LoadedStatement]:
         """The statements, in the order of the file."""
         warned = False
         for node in self.nodes.values():
@@ -266,7 +266,7 @@ class Wikibase:
                         "the language or datatype of a value said about a statement is not kept; reported once", row=node.row
                     )
                 pairs.append((called[key], item))
-            yield Said(node.subject, node.key, value, tuple(pairs), node.graph, node.row, raw)
+            yield LoadedStatement(node.subject, node.key, value, tuple(pairs), node.graph, node.row, raw)
 
     def _value(
         self, other: Object, fulls: list[str], labels: dict[str, Label], row: int

@@ -278,7 +278,7 @@ def columns_of(path: Path, shape: Shape, reading: Reading, options: Options) -> 
     the first line is taken for the count of lines, and compared.
     """
     needed = tuple(at for at, role in enumerate(shape.roles) if role in (HEAD, RELATION, TAIL))
-    tidy = _Tidy(reading, needed, shape)
+    tidy = _FactCleaner(reading, needed, shape)
     pieces = blocks(path, reading, options.get("encoding"))
     header = shape.header
     count: tuple[int, int] | None = None
@@ -395,7 +395,7 @@ def _wrong_width(found: int, width: int, mark: str, line: str) -> str:
     return f"{width} fields with {between} between them are expected, this line has {found}: {line[:80]!r}"
 
 
-class _Tidy:
+class _FactCleaner:
     """Strips fields, and leaves out facts that lack a head, a relation or a tail."""
 
     def __init__(self, reading: Reading, needed: tuple[int, ...], shape: Shape) -> None:

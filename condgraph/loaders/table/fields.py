@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.facts import Spelled
+from condgraph.engine.facts import LazyTexts
 from condgraph.engine.reading.numbers import CODES
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR
 from condgraph.engine.text_bytes import MEAN, SPARE, sorted_texts
@@ -149,7 +149,7 @@ def _within(places: NDArray[np.int32], begins: NDArray[np.int64], ends: NDArray[
     return result
 
 
-class Fields(Spelled):
+class Fields(LazyTexts):
     """One column of a block: where each of its cells begins and ends."""
 
     def __init__(self, block: Block, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from condgraph.engine.errors import OptionError, shortened
 from condgraph.engine.facts import Batch, EntityKind, Ids, Item, Numbers, Texts
-from condgraph.engine.snapshot.sources import Rest, without_sources
+from condgraph.engine.snapshot.sources import KeptRows, without_sources
 from condgraph.engine.values import NO_UNIT, collapse, text_of
 from condgraph.loaders.base import Options, Read, Reading
 from condgraph.loaders.table.fields import Fields
@@ -190,7 +190,7 @@ class GraphTables:
         return None if self._known is None else self._known()
 
     @cached_property
-    def _rest(self) -> Rest | None:
+    def _rest(self) -> KeptRows | None:
         """What is left of the graph; None where that is all of it."""
         snapshot = self.snapshot
         if snapshot is None or not self._gone:

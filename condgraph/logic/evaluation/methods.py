@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.logic.ask import Asked
+    from condgraph.logic.ask import QueriedGraph
     from condgraph.logic.evaluation.run import Evaluation, OnCase
     from condgraph.logic.evaluation.sampler import By, LogicCase, Needed, Sampled
     from condgraph.logic.evaluation.sets import AnswerSets
 
 
-class Opened(Protocol):
+class LocalGraph(Protocol):
     """What these methods need of a graph."""
 
     timeout: float | None
@@ -26,12 +26,12 @@ class Opened(Protocol):
     def current(self) -> Snapshot:
         """Its columns."""
 
-    def snapshot(self) -> Opened:
+    def snapshot(self) -> LocalGraph:
         """The graph as it is now, in process."""
 
 
 def sample_queries(
-    graph: Opened,
+    graph: LocalGraph,
     held: Iterable[tuple[str, str, str]],
     n: int = 50,
     *,
@@ -56,7 +56,7 @@ def sample_queries(
 
 
 def evaluate_logic(
-    graph: Opened,
+    graph: LocalGraph,
     cases: Iterable[LogicCase],
     model: Any = None,
     *,
@@ -87,7 +87,7 @@ def evaluate_logic(
 
 
 def answer_sets(
-    graph: Asked,
+    graph: QueriedGraph,
     held: Iterable[tuple[str, str, str]],
     model: Any,
     n: int = 500,

@@ -220,7 +220,7 @@ def evaluate(
             complete = Complete(snapshot, edges, edges.numbered(held))
         if alpha is None:
             alpha = best_alpha(snapshot, matrix, validation)
-        asked = Asked(snapshot, matrix, alpha, complete, explain)
+        asked = EvaluationInput(snapshot, matrix, alpha, complete, explain)
         checked = best_threshold([asked.figures(case) for case in validation]) if validation else None
         found: list[CaseFigures] = []
         for number, case in enumerate(cases, 1):
@@ -247,14 +247,14 @@ def best_alpha(snapshot: Snapshot, matrix: Matrix, cases: Sequence[LogicCase]) -
         return 1.0
 
     def mrr(alpha: float) -> float:
-        asked = Asked(snapshot, matrix, alpha, None, False)
+        asked = EvaluationInput(snapshot, matrix, alpha, None, False)
         ranks = [asked.figures(case).ranks for case in negating]
         return float(np.mean([float(np.mean(1 / one)) for one in ranks if len(one)] or [0.0]))
 
     return max(ALPHAS, key=mrr)
 
 
-class Asked:
+class EvaluationInput:
     """What is asked, and with what."""
 
     def __init__(self, snapshot: Snapshot, matrix: Matrix, alpha: float, complete: Complete | None, explain: bool) -> None:

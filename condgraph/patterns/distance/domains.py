@@ -133,7 +133,7 @@ def weights(terms: Costs | None, predicates: int, *, outward: bool, directed: bo
     return found
 
 
-class Bond:
+class PairEdges:
     """All edges of the pattern between two of its nodes (or at one: a loop), priced from either
     side.
     """

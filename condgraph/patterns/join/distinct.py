@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.patterns.distance.domains import BARRED, Bond, assignment, starts_of
+from condgraph.patterns.distance.domains import BARRED, PairEdges, assignment, starts_of
 from condgraph.patterns.graph import Costs
 from condgraph.patterns.problem import Ends, Problem
 from condgraph.patterns.ranking import Rows
@@ -77,7 +77,13 @@ def _shared_costs(between: Between, prices: NDArray[np.int64], edges: Sequence[E
 
 
 def apart(
-    problem: Problem, rows: Rows, old: Sequence[Bond], fresh: Sequence[Bond], *, alone: bool, between: Between | None = None
+    problem: Problem,
+    rows: Rows,
+    old: Sequence[PairEdges],
+    fresh: Sequence[PairEdges],
+    *,
+    alone: bool,
+    between: Between | None = None,
 ) -> Rows:
     """The rows with the sums of their bonds put right, dear ones and impossible ones included.
 
@@ -108,7 +114,7 @@ def apart(
     return Rows(totals, rows.columns)
 
 
-def _same(rows: Rows, bond: Bond, others: Sequence[Bond]) -> NDArray[np.bool_] | None:
+def _same(rows: Rows, bond: PairEdges, others: Sequence[PairEdges]) -> NDArray[np.bool_] | None:
     """Which of the other bonds lie on the nodes that a bond lies on: shape (others, rows); None
     where none does.
     """
@@ -123,8 +129,8 @@ def _same(rows: Rows, bond: Bond, others: Sequence[Bond]) -> NDArray[np.bool_] |
 
 
 def _put_right(
-    edges: Sequence[Ends], rows: Rows, totals: Costs, at: NDArray[np.int64], bond: Bond,
-    others: Sequence[Bond], hits: NDArray[np.bool_], beside: Sequence[Bond], mine: NDArray[np.bool_], between: Between,
+    edges: Sequence[Ends], rows: Rows, totals: Costs, at: NDArray[np.int64], bond: PairEdges,
+    others: Sequence[PairEdges], hits: NDArray[np.bool_], beside: Sequence[PairEdges], mine: NDArray[np.bool_], between: Between,
 ) -> None:  # fmt: skip
     """Add to the totals of the rows `at` what all their bonds cost together beyond what they cost
     in their groups.
@@ -167,7 +173,7 @@ def _kinds(marks: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], NDArra
         yield marks[:, members[0]], members
 
 
-def _oriented(rows: Rows, bond: Bond, part: NDArray[np.int64], ones: NDArray[Any]) -> NDArray[np.bool_]:
+def _oriented(rows: Rows, bond: PairEdges, part: NDArray[np.int64], ones: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether a bond begins at the second of the two nodes, row by row."""
     found: NDArray[np.bool_] = rows.columns[bond.first][part] != ones
     return found

@@ -17,7 +17,7 @@ import numpy as np
 
 from condgraph.engine.bounds import bounded_by
 from condgraph.engine.errors import DeadlineError
-from condgraph.patterns.distance.domains import BARRED, Bond
+from condgraph.patterns.distance.domains import BARRED, PairEdges
 from condgraph.patterns.join.join import Join, Limit
 from condgraph.patterns.join.product import together
 from condgraph.patterns.options import AGAINST, MOST
@@ -157,7 +157,7 @@ def narrowed(problem: Problem, width: int) -> tuple[Problem, bool]:
         domains.append(domain)
     bonds, loops = [], {}
     for bond in [*problem.bonds, *problem.loops.values()]:
-        some = Bond(bond.first, bond.second, bond.edges)
+        some = PairEdges(bond.first, bond.second, bond.edges)
         some.least, some.steps = bond.least, bond.steps
         for side in {bond.first, bond.second}:
             rows = []

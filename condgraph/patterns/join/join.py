@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.patterns.distance.domains import BARRED, Bond, Domain, assignment, joined, neighbours_of, pair_costs, starts_of
+from condgraph.patterns.distance.domains import (
+    BARRED,
+    Domain,
+    PairEdges,
+    assignment,
+    joined,
+    neighbours_of,
+    pair_costs,
+    starts_of,
+)
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
 from condgraph.patterns.join.distinct import apart
 from condgraph.patterns.problem import Problem
@@ -29,8 +38,8 @@ class Step:
 
     node: int
     parent: int
-    bond: Bond
-    closing: list[Bond]
+    bond: PairEdges
+    closing: list[PairEdges]
     rest: int
     leaf: bool
     #: The step to a leaf behind the node, where both are found together.
@@ -525,7 +534,7 @@ class Join:
             grown = grown.take(np.flatnonzero(grown.totals <= min(self.bound - rest, BARRED - 1)))
         return self._apart(grown, step.node)
 
-    def _within(self, columns: Collection[int]) -> list[Bond]:
+    def _within(self, columns: Collection[int]) -> list[PairEdges]:
         """The bonds, loops included, all of whose nodes are found."""
         loops = [bond for node, bond in self.problem.loops.items() if node in columns]
         return [b for b in self.problem.bonds if b.first in columns and b.second in columns] + loops
@@ -555,7 +564,7 @@ class Join:
         return rows
 
 
-def loop_costs(graph: SearchGraph, bond: Bond) -> tuple[Numbers, Costs]:
+def loop_costs(graph: SearchGraph, bond: PairEdges) -> tuple[Numbers, Costs]:
     """The nodes that have the loops of a bond, ascending, and what these cost."""
     nodes, labels = graph.loops
     starts = starts_of(nodes)

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.patterns.distance.domains import BARRED, Bond
+from condgraph.patterns.distance.domains import BARRED, PairEdges
 from condgraph.patterns.graph import Costs, Numbers
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.remote.catalogue import Catalogue
@@ -179,7 +179,7 @@ def _plan(
     problem: Problem,
     catalogue: Catalogue,
     nodes: tuple[int, ...],
-    bonds: Sequence[Bond],
+    bonds: Sequence[PairEdges],
     sorts: Mapping[int, Sort],
     allowed: Mapping[int, tuple[Numbers, Costs]],
     bound: int,
@@ -225,8 +225,8 @@ def _plan(
 
 
 def _seed(
-    nodes: Sequence[int], bonds: Sequence[Bond], sorts: Mapping[int, Sort], candidates: Mapping[int, Sequence[tuple[str, int]]],
-    values: Mapping[int, Any],
+    nodes: Sequence[int], bonds: Sequence[PairEdges], sorts: Mapping[int, Sort],
+    candidates: Mapping[int, Sequence[tuple[str, int]]], values: Mapping[int, Any],
 ) -> int:  # fmt: skip
     """The node that a part is looked for from: the one of the fewest candidates, else one with a
     value, else the one of the most bonds; -1 where there is none.
@@ -247,8 +247,8 @@ def _seed(
 def _steps(
     problem: Problem,
     nodes: Sequence[int],
-    bonds: Sequence[Bond],
-    plans: Mapping[tuple[Bond, int], BondPlan],
+    bonds: Sequence[PairEdges],
+    plans: Mapping[tuple[PairEdges, int], BondPlan],
     candidates: Mapping[int, Sequence[tuple[str, int]]],
     seed: int,
     bound: int,
@@ -295,7 +295,7 @@ def _apart(
             yield (one, two, int(prices[0]) < BARRED, int(prices[1]) < BARRED) if size else (one, two, False, False)
 
 
-def _bond(catalogue: Catalogue, bond: Bond, side: int, slack: int, sorts: Mapping[int, Sort]) -> BondPlan:
+def _bond(catalogue: Catalogue, bond: PairEdges, side: int, slack: int, sorts: Mapping[int, Sort]) -> BondPlan:
     """A bond as a server follows it from one side: predicates that cost no more than the bound
     leaves.
     """

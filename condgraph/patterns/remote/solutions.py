@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.languages.pattern.pattern import Pattern
-from condgraph.patterns.distance.domains import Bond
+from condgraph.patterns.distance.domains import PairEdges
 from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.options import MatchOptions
 from condgraph.patterns.problem import Problem, Server
@@ -149,7 +149,7 @@ class _SmallReader(SnapshotReader):
     def _own(self, number: int) -> int:
         return self._numbers.node(number)
 
-    def _bonds(self, bonds: Sequence[Bond], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
+    def _bonds(self, bonds: Sequence[PairEdges], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
         return super()._bonds(bonds, self._numbers.node(one), self._numbers.node(two), numbers)
 
     def _predicate(self, number: int) -> int:

@@ -114,7 +114,7 @@ class Group(list[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FactNeeds:
     """What an operator needs of facts: whether their statement is bound, and the variables of subject
     and object.
     """

@@ -86,20 +86,20 @@ class Compiler:
         reached end is to have.
         """
         subject, thing = (reached, None) if reach_of(node) == "subject" else (None, reached)
-        return self.bound(node, out, conditions.Wanted(whole, subject, thing))
+        return self.bound(node, out, conditions.FactNeeds(whole, subject, thing))
 
-    def bound(self, node: Node, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
+    def bound(self, node: Node, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
         """The facts, and their statement bound where it is wanted."""
         rows = self.fact_patterns(node, out, wanted)
         out.extend(rows.bind)
         rows.bind.clear()
         return rows
 
-    def fact_patterns(self, node: Node, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
+    def fact_patterns(self, node: Node, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
         """Patterns of facts, for operators that pass on what is needed of them."""
         return _FACTS_BY_TYPE[type(node)](self, node, out, wanted)
 
-    def scan(self, node: alg.Scan, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
+    def scan(self, node: alg.Scan, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
         """The statements of a scan."""
         subject = wanted.subject or self.variable("e")
         thing = wanted.object or self.variable("e" if node.family == "relation" else "v")
@@ -196,7 +196,7 @@ class Compiler:
             counted = ["concept_subjects" if node.family == "relation" else "concept_attributes"]
         return not any(self.counts.get(name, 1) for name in counted)
 
-    def where(self, node: alg.Where, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
+    def where(self, node: alg.Where, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
         """Facts whose object satisfies the test."""
         if isinstance(node.condition, alg.Among):
             thing = wanted.object or self.variable("e")
@@ -224,7 +224,9 @@ class Compiler:
             found.update(self.schema.attribute_kinds(name))
         return found
 
-    def where_qualifier(self, node: alg.WhereQualifier, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
+    def where_qualifier(
+        self, node: alg.WhereQualifier, out: conditions.Group, wanted: conditions.FactNeeds
+    ) -> conditions.FactTerms:
         """Facts of which some qualifier satisfies the test."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         q = self.variable("q")
@@ -239,7 +241,7 @@ class Compiler:
         out.extend(conditions.test_patterns(self, node.condition, q, objects, kinds))
         return rows
 
-    def during(self, node: alg.During, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
+    def during(self, node: alg.During, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
         """Facts whose validity stands in the relation to an interval."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         a, b = self.variable("a"), self.variable("b")
@@ -252,7 +254,7 @@ class Compiler:
         out.append(f"{validity} FILTER({test})")
         return rows
 
-    def where_validity(self, node: alg.WhereValidity, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
+    def where_validity(self, node: alg.WhereValidity, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
         """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time
         is both.
         """
@@ -266,7 +268,7 @@ class Compiler:
         out.extend(conditions.test_patterns(self, node.condition, q, "value", {(Kind.TIME, "1"): 1}))
         return rows
 
-    def other_end(self, node: alg.OtherEnd, out: conditions.Group, wanted: conditions.Wanted) -> conditions.FactTerms:
+    def other_end(self, node: alg.OtherEnd, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
         """The same statements, with the other end reached; attributes have no entity at their
         object.
         """
@@ -558,7 +560,7 @@ ENTITIES: Final[EntityTable[Compiler, [str, conditions.Group], bool]] = {
 _ENTITIES_BY_TYPE: Final = by_type(ENTITIES) | {alg.EntitiesOf: entities_of}
 
 #: What becomes of each operator; `None` where the client works it out (`plan.SUPPORT`).
-FACTS: Final[FactTable[Compiler, [conditions.Group, conditions.Wanted], conditions.FactTerms]] = {
+FACTS: Final[FactTable[Compiler, [conditions.Group, conditions.FactNeeds], conditions.FactTerms]] = {
     "Scan": Compiler.scan,
     "Where": Compiler.where,
     "WhereQualifier": Compiler.where_qualifier,

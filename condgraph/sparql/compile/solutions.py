@@ -17,7 +17,7 @@ from condgraph.engine.algebra.tables import SolutionTable, by_type
 from condgraph.engine.iris import VALUE, value_name, value_named
 from condgraph.engine.row_shapes import RowShape, Sort, met, of_pattern, shape_of, shapes_of
 from condgraph.engine.store import KnownSchema
-from condgraph.sparql.compile.conditions import NOTHING, FactTerms, Group, Objects, Target, Wanted, supports_test, test_patterns
+from condgraph.sparql.compile.conditions import NOTHING, FactNeeds, FactTerms, Group, Objects, Target, supports_test, test_patterns
 from condgraph.sparql.layout import GraphIris
 
 #: Steps up to which a path of a bounded length is written out.
@@ -359,7 +359,7 @@ def entities_of(compiler: Compiler, node: alg.EntitiesOf, e: str, out: Group) ->
     return False
 
 
-def facts_of(compiler: Compiler, node: alg.FactsOf, out: Group, wanted: Wanted) -> FactTerms:
+def facts_of(compiler: Compiler, node: alg.FactsOf, out: Group, wanted: FactNeeds) -> FactTerms:
     """The distinct statements that a variable is bound to."""
     subject, thing = wanted.subject or compiler.variable("e"), wanted.object or compiler.variable("e")
     f, p = compiler.variable("f"), compiler.variable("p")

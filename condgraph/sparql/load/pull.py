@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from condgraph.edits import Removed, Use
+from condgraph.edits import Removed, SourceUse
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import Entity, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
@@ -339,7 +339,7 @@ class SparqlParts:
         gone = ", ".join(map(self._names.statement, without.identities))
         return f"FILTER({self._statements}{f' && ?s NOT IN ({gone})' if gone else ''})"
 
-    def uses(self, ident: str, without: Removed) -> Iterable[Use]:
+    def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
         """A source that uses an entity in statements, but for those `without`, and one that uses it as a concept."""
         node = self._names.entity(ident)
         texts = {
@@ -350,7 +350,7 @@ class SparqlParts:
             users = (self._rows(f"SELECT ?s WHERE {{ {text} }} LIMIT 1") for text in some)
             for (user,) in next(filter(None, users), []):
                 for (source,) in self._rows(f"SELECT ?o WHERE {{ <{user}> <pred:source> ?o }} LIMIT 1"):
-                    yield Use(self._names.source_of(source), concept)
+                    yield SourceUse(self._names.source_of(source), concept)
 
     def value_used(self, value: Value, without: Removed) -> bool:
         """Whether other statements have a value."""

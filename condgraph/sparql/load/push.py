@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from condgraph.edits import Written, joined
+from condgraph.edits import RemoteEdit, joined
 from condgraph.engine.bounds import LEAST
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.errors import DeadlineError, LoadError, ParseError, StoreBusyError, StoreDamagedError, StoreError
@@ -32,7 +32,7 @@ from condgraph.engine.identity import content_digest
 from condgraph.engine.iris import encode
 from condgraph.engine.owner import NOBODY, Owner
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.overview.adjusted import Stated
+from condgraph.overview.adjusted import GraphSummary
 from condgraph.overview.survey import described, packed, survey, unpacked
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.dialect import TOO_LARGE, Dialect, cut
@@ -539,7 +539,7 @@ def forget_turns(endpoint: Endpoint, base: str, owners: Iterable[str]) -> None:
         endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ <{base}> <pred:turn> {string(name)} }} }}")
 
 
-def stated(endpoint: Endpoint, base: str) -> Stated | None:
+def stated(endpoint: Endpoint, base: str) -> GraphSummary | None:
     """What the graph's node states of its content; None where it says too little, or the graph is not there as a whole."""
     found: dict[str, list[str]] = {}
     text = f"SELECT ?p ?o WHERE {{ <{base}> ?p ?o FILTER(?p != <pred:edit>) }}"
@@ -552,10 +552,10 @@ def stated(endpoint: Endpoint, base: str) -> Stated | None:
     survey_of = unpacked(in_pieces(found["survey"]), content)
     if survey_of is None:
         return None
-    return Stated(content, json.loads(found["counts"][0]), json.loads(in_pieces(found["schema"])), survey_of)
+    return GraphSummary(content, json.loads(found["counts"][0]), json.loads(in_pieces(found["schema"])), survey_of)
 
 
-def write_edit(endpoint: Endpoint, base: str, graph: str, change: Written) -> str:
+def write_edit(endpoint: Endpoint, base: str, graph: str, change: RemoteEdit) -> str:
     """Write one single change; the name of the content then. Raises `OvertakenError` where the graph is another than
     before the change, `StoreBusyError` where somebody else loads or changes it.
     """
@@ -571,7 +571,7 @@ def write_edit(endpoint: Endpoint, base: str, graph: str, change: Written) -> st
     number = f"{change.number:09d} "
     record = _pieces(base, "edit", change.record, number)
     if now is None:
-        now = Stated(content, counts(change.after), described(change.after), survey(change.after))
+        now = GraphSummary(content, counts(change.after), described(change.after), survey(change.after))
     about = [
         f"{node} <pred:load> {string(content)}",
         f"{node} <pred:counts> {string(json.dumps(now.counts, sort_keys=True))}",

@@ -23,7 +23,7 @@ from condgraph.engine.period import Period
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value
-from condgraph.patterns.distance.domains import BARRED, Bond
+from condgraph.patterns.distance.domains import BARRED, PairEdges
 from condgraph.patterns.graph import Numbers, SearchGraph
 from condgraph.patterns.join.driver import run_part
 from condgraph.patterns.join.join import Join, Limit
@@ -207,7 +207,9 @@ class FetchedParts:
         nodes, predicates = (np.concatenate(some) for some in zip(*kept, strict=True))
         return nodes, predicates
 
-    def _along(self, problem: Problem, bond: Bond, side: int, numbers: Numbers | None, slack: int, *, statements: bool) -> Edges:
+    def _along(
+        self, problem: Problem, bond: PairEdges, side: int, numbers: Numbers | None, slack: int, *, statements: bool
+    ) -> Edges:
         """The edges that a bond can use, at some nodes of one of its sides."""
         size = problem.graph.predicates
         ways: dict[End, set[int]] = {"subject": set(), "object": set()}

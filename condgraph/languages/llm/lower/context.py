@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, OptionError, PlanError, UnknownNameError, nearest
-from condgraph.engine.external import Asked, LlmFunction
+from condgraph.engine.external import CallContext, LlmFunction
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.functions import OPERATORS
 from condgraph.engine.lowered import Substitution
@@ -17,7 +17,7 @@ from condgraph.engine.pieces import watched
 from condgraph.engine.reading.shapes import ambiguous
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse
-from condgraph.languages.llm.lower.literals import Typed, exactly, inner_number, leading_number, literal_tests, read_quantity
+from condgraph.languages.llm.lower.literals import LiteralTests, exactly, inner_number, leading_number, literal_tests, read_quantity
 from condgraph.languages.llm.syntax.tree import Application, Expression, Items, Literal, Program, Span
 from condgraph.names.forms import DIFFERS, OnUnknown
 from condgraph.names.linking import ENTITY_THRESHOLD, LARGE, Column, Linker
@@ -249,7 +249,7 @@ class Matching:
             self.warn(remark)
         return self._nearly(literal, column, what, typed, unlike)
 
-    def same(self, text: str, column: Column, what: str, typed: Typed | None = None) -> list[Value]:
+    def same(self, text: str, column: Column, what: str, typed: LiteralTests | None = None) -> list[Value]:
         """The values of the cells with a text, else of those that differ in case, accents or white
         space, with a warning unless the literal, as `typed`, is read as their values.
         """
@@ -261,7 +261,7 @@ class Matching:
             self.folded(what, text, folded)
         return values
 
-    def _nearly(self, literal: Literal, column: Column, what: str, typed: Typed, unlike: bool) -> alg.Condition:
+    def _nearly(self, literal: Literal, column: Column, what: str, typed: LiteralTests, unlike: bool) -> alg.Condition:
         """`=` for a literal that is not the text of a cell: values that are read the same, else cells
         that contain it or are similar.
         """
@@ -567,7 +567,7 @@ class Lowering(Protocol):
     #: The last operator sorted in descending order, which an answer does not show.
     descending: alg.Node | None
     #: The current query, for external functions.
-    asked: Asked
+    asked: CallContext
 
     def evaluate(self, expression: Expression) -> Result:
         """The result of an expression."""

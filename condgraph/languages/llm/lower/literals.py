@@ -22,7 +22,7 @@ from condgraph.engine.schema import Kinds
 from condgraph.engine.units import conversions, fold_unit
 from condgraph.languages.literals import formed_literal
 from condgraph.languages.llm.syntax.tree import Literal
-from condgraph.languages.parameters import Given
+from condgraph.languages.parameters import GivenText
 
 # -- numbers with units ------------------------------------------------------------------------------
 # Numbers in literals of LLM queries: "1,200", "$5 million", "2e7", "25k", "(5)", "3rd", "425 kg".
@@ -62,7 +62,7 @@ _LONGEST_UNIT: Final = 30
 
 
 @dataclass(slots=True)
-class Typed:
+class LiteralTests:
     """The tests that a literal becomes for a column, and remarks on how it was read.
 
     `converted`: the literal has another unit than the values. `refused` says which unit it has and
@@ -146,7 +146,7 @@ def is_currency(unit: str) -> bool:
     return unit.endswith("$") or unit in "€£¥₹₩₽₺₪₫₱฿₴₦" or unit in CODES.split("|") or _folded(unit) in ("$", "€", "£", "¥")
 
 
-def in_units(text: str, units: dict[str, int], typed: Typed, *, european: bool = False) -> list[values.Quantity]:
+def in_units(text: str, units: dict[str, int], typed: LiteralTests, *, european: bool = False) -> list[values.Quantity]:
     """A literal as quantities in the units of a column (`units`: how many values have each).
 
     A bare number is taken in the unit that most values have. A unit is left out, with a remark,
@@ -210,7 +210,7 @@ def _as_the_values(text: str, units: dict[str, int]) -> values.Quantity | None:
     return None
 
 
-def _note_negative(text: str, one: values.Quantity, typed: Typed) -> None:
+def _note_negative(text: str, one: values.Quantity, typed: LiteralTests) -> None:
     if text.strip().startswith("("):
         typed.remarks.append(f"{text!r} is read as {one}")
 
@@ -267,13 +267,13 @@ _LEADING: Final = re.compile(r"[^\w+\-−]{0,3}([-+−]?(?:\d{1,3}(?:,\d{3})+|\d
 _INNER: Final = re.compile(r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w])", re.ASCII)
 
 
-def literal_tests(operator: Operator, text: str, kinds: Kinds, *, european: bool = False) -> Typed:
+def literal_tests(operator: Operator, text: str, kinds: Kinds, *, european: bool = False) -> LiteralTests:
     """A test for each type and unit of a column that the literal can be read as; texts are not
     among them.
 
     `european` says that numbers of the column have a comma before their decimals.
     """
-    result = Typed()
+    result = LiteralTests()
     types = {kind for kind, _ in kinds}
     if values.Kind.TIME in types:
         result.conditions.extend(Compare(operator, time) for time in read_times(text))
@@ -478,7 +478,7 @@ def superlative(word: str, kinds: Kinds) -> tuple[Literal_["mode", "extreme"], D
     >>> superlative("highest", {}), superlative("most", {}), superlative("Paris", {})
     (('extreme', 'largest'), ('mode', 'largest'), None)
     """
-    if isinstance(word, Given):
+    if isinstance(word, GivenText):
         return None
     folded = "_".join(word.casefold().split())
     if folded in _MODE:

@@ -15,7 +15,7 @@ from typing import Final
 from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, PlanError
-from condgraph.engine.external import Asked, LlmFunction
+from condgraph.engine.external import CallContext, LlmFunction
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.schema import Schema
 from condgraph.engine.values import NO_UNIT, Kind, collapse
@@ -83,7 +83,7 @@ class ProgramLowering(Lowering):
         self.steps: list[tuple[str, alg.Node]] = []
         self.notes: dict[int, str] = {}
         self.descending: alg.Node | None = None
-        self.asked = Asked()
+        self.asked = CallContext()
 
     # -- queries and expressions -------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class ProgramLowering(Lowering):
         query = self.program.queries[position]
         assert query.expression is not None
         self.context.remarks = []
-        self.asked = Asked(self.context.question, f"Query{query.label}", query.step, self.context.target_type or "")
+        self.asked = CallContext(self.context.question, f"Query{query.label}", query.step, self.context.target_type or "")
         result = self.evaluate(query.expression)
         if result.literal is not None:
             result = result.of(alg.Constants((native.literal_value(result.literal.text),)), led=(collapse(result.literal.text),))

@@ -28,7 +28,7 @@ from condgraph.languages.llm.lower.context import (
 from condgraph.languages.llm.lower.joins import keyed, shared_values, themselves
 from condgraph.languages.llm.lower.literals import inner_conditions, literal_tests, read_times, superlative
 from condgraph.languages.llm.syntax.tree import PARAMETERS, ColumnCondition, Expression, Items, Literal, Search
-from condgraph.languages.parameters import Given
+from condgraph.languages.parameters import GivenText
 from condgraph.names.forms import Forms
 from condgraph.names.linking import Column
 from condgraph.vectors.encoders import fold
@@ -280,7 +280,7 @@ class SearchCall:
 
     def _taken_out(self, condition: ColumnCondition, relation: Relation | None, key: Key | None) -> tuple[ColumnCondition, ...]:
         value = condition.value
-        if condition.op != "=" or not isinstance(value, Literal) or isinstance(value.text, Given):
+        if condition.op != "=" or not isinstance(value, Literal) or isinstance(value.text, GivenText):
             return (condition,)
         result = inner_conditions(value.text)
         if not result or (len(result) > 1 and key is not None and key.part == "interval"):
@@ -555,7 +555,7 @@ class SearchCall:
         value = condition.value
         if not isinstance(value, Literal) or condition.op not in ("=", "!=") or fold(value.text) not in MISSING:
             return False
-        if isinstance(value.text, Given):
+        if isinstance(value.text, GivenText):
             return False  # a value, which may well be "none"
         return fold(value.text) not in self._column(relation).folded
 
@@ -684,7 +684,7 @@ class SearchCall:
 # The paper's Table 1 covers ten of the cases. `lower` of a choice takes the call `s`.
 
 
-class When(Enum):
+class ChoiceRule(Enum):
     """What has to hold for a choice. `QUALIFIER` and `PREDICATE` speak of K, `CONSTANT` and `SET`
     of H.
     """
@@ -702,13 +702,13 @@ class Choice:
     None is a typed error.
     """
 
-    when: When
+    when: ChoiceRule
     meaning: str
     lower: Callable[[SearchCall], Result] | None
 
 
-_A, _Q, _P, _C, _S = When.ALWAYS, When.QUALIFIER, When.PREDICATE, When.CONSTANT, When.SET
-_Row = tuple[str, When, str, Callable[[SearchCall], Result] | None]
+_A, _Q, _P, _C, _S = ChoiceRule.ALWAYS, ChoiceRule.QUALIFIER, ChoiceRule.PREDICATE, ChoiceRule.CONSTANT, ChoiceRule.SET
+_Row = tuple[str, ChoiceRule, str, Callable[[SearchCall], Result] | None]
 _TABLE: Final[tuple[_Row, ...]] = (
     ("", _A, "get_information needs at least one condition", None),
     ("H", _A, "the distinct predicates of H's facts, and their qualifier keys", lambda s: s.names_of(s.any_facts(s.h))),
@@ -844,11 +844,11 @@ def choose(given: str, *, qualifier: bool, constant: bool) -> Choice:
     'the objects of F(K) of the subjects of F(R)[T]'
     """
     holds = {
-        When.ALWAYS: True,
-        When.QUALIFIER: qualifier,
-        When.PREDICATE: not qualifier,
-        When.CONSTANT: constant,
-        When.SET: not constant,
+        ChoiceRule.ALWAYS: True,
+        ChoiceRule.QUALIFIER: qualifier,
+        ChoiceRule.PREDICATE: not qualifier,
+        ChoiceRule.CONSTANT: constant,
+        ChoiceRule.SET: not constant,
     }
     return next(choice for choice in CASES[given] if holds[choice.when])
 
@@ -869,7 +869,7 @@ def markdown() -> str:
     lines = ["| given | when | meaning |", "|---|---|---|"]
     for given in subsets():
         for choice in CASES[given]:
-            when = "" if choice.when is When.ALWAYS else choice.when.value
+            when = "" if choice.when is ChoiceRule.ALWAYS else choice.when.value
             meaning = choice.meaning if choice.lower is not None else f"error: {choice.meaning}"
             lines.append(f"| {' '.join(given) or 'nothing'} | {when} | {meaning} |")
     return "\n".join(lines) + "\n"

@@ -16,7 +16,7 @@ from condgraph.engine.errors import ParseError, PlanError, UnknownNameError, nea
 from condgraph.languages.llm.lower.context import Lowering, Result, Rule, as_values
 from condgraph.languages.llm.lower.literals import read_quantity
 from condgraph.languages.llm.syntax.tree import Application, Comparison, Expression, Items, Literal, OutputRef
-from condgraph.languages.parameters import Given
+from condgraph.languages.parameters import GivenText
 from condgraph.languages.table.clause import parse_part
 from condgraph.languages.table.columns import Columns
 from condgraph.languages.table.tree import SYNONYMS, Binary, Call, Path, Step, Text
@@ -132,7 +132,7 @@ def _rows(lowering: Lowering, result: Result, call: Application) -> alg.Entities
 def _path(lowering: Lowering, result: Result, text: str) -> Path:
     """A column as a model names it, or several with dots between."""
     context = lowering.context
-    if isinstance(text, Given) or context.find_predicates(text, result.table) or "." not in text:
+    if isinstance(text, GivenText) or context.find_predicates(text, result.table) or "." not in text:
         return Path((_step(lowering, text, result.table),))
     first, *others = text.split(".")
     return Path((_step(lowering, first, result.table), *(_step(lowering, other, None) for other in others)))
@@ -140,7 +140,7 @@ def _path(lowering: Lowering, result: Result, text: str) -> Path:
 
 def _step(lowering: Lowering, text: str, source: str | None) -> Step:
     # What is given for a parameter is a name, and so is what a column is called.
-    is_name = isinstance(text, Given) or bool(lowering.context.find_predicates(text, source))
+    is_name = isinstance(text, GivenText) or bool(lowering.context.find_predicates(text, source))
     backward = not is_name and text.strip().startswith("^")
     result = lowering.context.predicates(Literal(text.strip().lstrip("^") if backward else text), source, "column")
     if len(result) > 1:
@@ -218,7 +218,7 @@ def _ordered(lowering: Lowering, call: Application, key: Expression | None, *, d
     assert isinstance(result.node, alg.Table)
     group = _group(result.node)
     places = [_column(lowering, group, text, call) for text in wanted] or [len(_names(group)) - 1]
-    return result.of(alg.Order(result.node, tuple([ex.By(place, descending) for place in places])))
+    return result.of(alg.Order(result.node, tuple([ex.OrderBy(place, descending) for place in places])))
 
 
 def _as_table(lowering: Lowering, call: Application, wanted: list[str]) -> Result:
@@ -291,7 +291,7 @@ def _texts(expression: Expression | None) -> list[str]:
 
 def _no_parameter(text: str, what: str, call: Application) -> None:
     """Raises `ParseError` for what is given for a parameter, where words of the language belong."""
-    if isinstance(text, Given):
+    if isinstance(text, GivenText):
         hint = "having(set='output_of_query2', count > $least)" if call.function == "having" else None
         raise ParseError(f"${text.parameter} stands for {what}, and a parameter is a name or a value", span=call.span, hint=hint)
 
