@@ -310,6 +310,15 @@ MIXED = """
 """
 
 
+def test_a_label_that_is_no_name_is_found_as_a_text(serve: Any, tmp_path: Path) -> None:
+    """The name of its node was not fetched, so that the label was taken for it, and the answer was empty."""
+    _, place = serve(FILMS)
+    with condgraph.open(place, layout="native") as graph:
+        for program in ("FindAll() FilterStr(label, El Gran) QueryName()", "FindAll() FilterStr(label, El Gran) Count()"):
+            assert outcome(graph, program) == outcome(loaded(FILMS, tmp_path / "films.ttl"), program), program
+        assert graph.kopl("FindAll() FilterStr(label, El Gran) QueryName()").texts == ["Gran Torino"]
+
+
 def test_values_are_read_as_all_of_their_key(serve: Any, tmp_path: Path) -> None:
     kind, place = serve(MIXED)
     here = loaded(MIXED, tmp_path / "data.ttl")

@@ -683,6 +683,10 @@ class Fetcher:
         full = stated is None or any(map(_has_nodes, stated)) or any(not self.mapping.whole or _has_nodes(key) for key in known)
         for branch in self.layout.bare(fact, [key.iri for key in known], full=full):
             yield _select([*patterns, branch.patterns], branch.columns)
+        of = fact.predicate
+        if self.mapping.shape == "plain" and not isinstance(node, alg.Scan) and (of[0] == "?" or of[1:-1] in self.labels):
+            # Without its name, the label that a test finds would be taken for it, and for no fact.
+            yield from self._called(patterns, fact.subject)
         if reads.names or _compares_text(node):
             if (kinds is None or Kind.ENTITY in kinds) and not _is_named(node):
                 yield from self._called(patterns, fact.object)
