@@ -290,6 +290,7 @@ def test_a_deadline_holds_in_process(knowing: Path) -> None:
 
 
 @pytest.mark.service
+@pytest.mark.slow
 def test_a_deadline_holds_over_standard_input_and_output(knowing: Path) -> None:
     command = watched([sys.executable, "-m", "condgraph", "mcp", "-d", str(knowing), "--timeout", "1"])
 

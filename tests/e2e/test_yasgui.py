@@ -256,7 +256,15 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize(("policy", "cleaned"), [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize(
+    ("policy", "cleaned"),
+    [
+        (True, False),
+        (False, True),
+        pytest.param(True, True, marks=pytest.mark.slow),
+        pytest.param(False, False, marks=pytest.mark.slow),
+    ],
+)
 def test_data_is_no_part_of_the_page(browser: Any, evil: str, policy: bool, cleaned: bool) -> None:
     """YASGUI cleans what it takes for HTML. Whatever it forgets, or its next version does, meets two walls:
     the content policy, and HTML that is cleaned before the browser reads it. Each of them holds alone.

@@ -86,6 +86,7 @@ def test_its_own_deadline(large: Path) -> None:
 
 
 @pytest.mark.service
+@pytest.mark.slow
 def test_a_graph_goes_with_its_client(large: Path) -> None:
     backend = OxigraphBackend(large, default=GRAPH, workers=1)
     with running(backend, Limits(timeout=30.0)) as (url, server):

@@ -196,7 +196,7 @@ class Hashed:
         return LexicalEncoder(256).encode(texts)
 
 
-@pytest.mark.parametrize("encoder", ["lexical", Hashed()], ids=["lexical", "dense"])
+@pytest.mark.parametrize("encoder", [pytest.param("lexical", marks=pytest.mark.slow), Hashed()], ids=["lexical", "dense"])
 def test_the_vector_index_of_the_server(remote: Neo4jGraph, towns: Graph, encoder: Any) -> None:
     report = remote.index(encoder)
     assert (report.nodes, report.predicates, report.encoded) == (400, 3, 403)

@@ -17,6 +17,7 @@ from condgraph.remote_neo4j import Neo4jGraph
 from tests.frontends.test_llm_query import EXPECTED, PEOPLE, get, program, work
 from tests.matrix.conftest import Oracle
 from tests.matrix.test_neo4j_programs import IN_TIME, ON_TABLES
+from tests.support.lanes import by_lane
 
 pytestmark = pytest.mark.xdist_group("neo4j")
 #: Operators of a server's plan that look at more than they have to.
@@ -94,8 +95,9 @@ def tables(neo4j_uri: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def test_plans_of_llm_queries(tables: Neo4jGraph) -> None:
-    asked = [(one, "people") for one in ON_TABLES[::2]] + [(one, "work") for one in IN_TIME[::3]]
-    asked += [((get(**given),), "work") for _, given in list(EXPECTED.values())[::3]]
+    step = by_lane(6, 3, 3)
+    asked = [(one, "people") for one in ON_TABLES[::step]] + [(one, "work") for one in IN_TIME[::step]]
+    asked += [((get(**given),), "work") for _, given in list(EXPECTED.values())[::step]]
     for queries, source in asked:
         try:
             plan, _ = plan_of(tables, program(*queries), "llm_query", source=source)
