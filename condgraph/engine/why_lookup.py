@@ -89,7 +89,7 @@ class _LocalLookup:
                 results[id(program.root)] = self._outcome(program.changed(node, fresh))
                 break
             # An operator may look at what it takes: whether that is every entity, or a name.
-            taken = rebuild(part, {id(node): fresh}) if any(child is node for child in part.inputs()) else part
+            taken = rebuild(part, {id(node): fresh}) if any(child is node for child in program.inputs[id(part)]) else part
             nothing = run.step(taken)
             results[id(part)] = results[id(taken)]
             before = part

@@ -288,8 +288,9 @@ class Program:
 
     def __init__(self, root: Node, lookup: Lookup) -> None:
         self.root, self.lookup = root, lookup
-        #: Its operators, inputs first.
+        #: Its operators, inputs first, and the inputs of each by its identity.
         self.order = postorder(root)
+        self.inputs = {id(node): node.inputs() for node in self.order}
         self._sizes: dict[int, int | None] = {}
         if lookup.batch > 1:
             sized = [node for node in self.order if not isinstance(node, alg.Scalar)]
@@ -322,7 +323,7 @@ class Program:
         if found is None:
             found, inside = [], {id(node)}
             for one in self.order:
-                if not inside.isdisjoint(map(id, one.inputs())):
+                if not inside.isdisjoint(map(id, self.inputs[id(one)])):
                     inside.add(id(one))
                     found.append(one)
             self._above[id(node)] = found
@@ -334,7 +335,7 @@ class Program:
         if found is None:
             found, seen = [node], {id(node)}
             for one in found:
-                for child in one.inputs():
+                for child in self.inputs[id(one)]:
                     if id(child) not in seen:
                         seen.add(id(child))
                         found.append(child)
@@ -347,7 +348,7 @@ class Program:
         """
         if isinstance(node, alg.Group):
             return (node.of,)
-        return (node.left,) if isinstance(node, alg.Minus) else node.inputs()
+        return (node.left,) if isinstance(node, alg.Minus) else self.inputs[id(node)]
 
     def changed(self, node: Node, fresh: Node) -> Node:
         """The plan with one operator replaced by one that was made for this; the same plan each time."""
@@ -954,7 +955,7 @@ def _joined_everywhere(program: Program) -> Iterator[Candidate]:
     done: dict[int, Node] = {}
     joined: list[str] = []
     for node in program.order:
-        fresh: Any = rebuild(node, done) if any(id(child) in done for child in node.inputs()) else node
+        fresh: Any = rebuild(node, done) if any(id(child) in done for child in program.inputs[id(node)]) else node
         if isinstance(node, alg.ByName | alg.Reached | alg.Intersect):
             check()
             same = program.lookup.alike(fresh)
