@@ -23,6 +23,7 @@ from condgraph.engine.why_not import (
     comparisons,
     either,
     has_test,
+    having_text,
     operator_of,
     result_of,
     step_of,
@@ -70,7 +71,12 @@ class _Expected:
         self.missing: list[MissingStatement] = []
 
     def run(self, target: Node, expected: Entities | Values) -> None:
-        if self._size(expected) == 0:
+        found = self._size(expected)
+        if not found and isinstance(expected, Entities) and self.lookup.schema.has_text(self.name):
+            # Rows are shown by a column that may not name them.
+            expected = having_text(self.name)
+            found = self._size(expected)
+        if not found:
             self.reason = f"nothing in the graph is called {self.text}"
             near = self.lookup.near(self.name)[:3]
             if near:

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 from condgraph.engine import algebra as alg
 from condgraph.engine import html
 from condgraph.engine.algebra import Compare, Condition, Entities, Facts, Node, Scan, Values, carried, postorder
+from condgraph.engine.algebra.expressions import Call, Comparison, Constant, Property
 from condgraph.engine.bounds import check, within
 from condgraph.engine.clauses import clause, lost
 from condgraph.engine.describe import describe, describe_test
@@ -238,8 +239,9 @@ class _Search:
     def _try(self, program: Program, tried: list[Candidate]) -> None:
         if not tried:
             return
+        pairs = [program.freed(node, fresh) for _, _, node, fresh in tried]
         try:
-            found = self.lookup.changed(program, [(node, fresh) for _, _, node, fresh in tried])
+            found = self.lookup.changed(program, pairs)
         except (PlanError, UnsupportedError, UnknownNameError):
             # A change that makes no sense here, or that the store cannot run, is none.
             if len(tried) > 1:
@@ -247,7 +249,7 @@ class _Search:
                     self._try(program, [one])
             return
         self.tried += len(tried)
-        for (kind, text, node, fresh), size in zip(tried, found, strict=True):
+        for (kind, text, *_), (node, fresh), size in zip(tried, pairs, found, strict=True):
             if size and len(self.changes) < MOST_CHANGES and text not in self.changes:
                 sample = self.lookup.sample(program, node, fresh, _MOST_SHOWN) if size <= _MOST_SAMPLED else []
                 self.changes[text] = Change(kind, text, size, tuple(sample), (program.root, node, fresh))
@@ -299,6 +301,8 @@ class Program:
         self._below: dict[int, list[Node]] = {}
         #: Plans by the operator and that in its place, which they keep alive.
         self._plans: dict[tuple[int, int], Node] = {}
+        self._filters = [node for node in self.order if isinstance(node, alg.Filter)]
+        self._freed: dict[tuple[int, int], tuple[Node, Node]] = {}
 
     def size(self, node: Node) -> int | None:
         """How many results one of its operators gives; None of one that gives a single value."""
@@ -350,12 +354,48 @@ class Program:
             return (node.of,)
         return (node.left,) if isinstance(node, alg.Minus) else self.inputs[id(node)]
 
+    def freed(self, node: Node, fresh: Node) -> tuple[Node, Node]:
+        """The operator to replace for a change of another, and the one in its place: a condition of Cypher that chose the nodes
+        that rows begin with is asked again by a filter of the rows, which a change of it takes away as well.
+        """
+        if not self._filters:
+            return node, fresh
+        pair = self._freed.get((id(node), id(fresh)))
+        if pair is None:
+            kept = {id(part) for part in postorder(fresh)}
+            gone = [part for part in self.below(node) if id(part) not in kept]
+            above = {id(part) for part in self.above(node)}
+            filters = (one for one in self._filters if id(one) in above and any(_asks(one, part) for part in gone))
+            asked = next(filters, None)
+            pair = (node, fresh) if asked is None else (asked, replaced(asked.of, node, fresh))
+            self._freed[id(node), id(fresh)] = pair
+        return pair
+
     def changed(self, node: Node, fresh: Node) -> Node:
         """The plan with one operator replaced by one that was made for this; the same plan each time."""
         plan = self._plans.get((id(node), id(fresh)))
         if plan is None:
             plan = self._plans[id(node), id(fresh)] = replaced(self.root, node, fresh)
         return plan
+
+
+def _asks(rows: alg.Filter, node: Node) -> bool:
+    """Whether a filter of rows compares the property with the value by which an operator chose entities."""
+    keys: Sequence[str]
+    if isinstance(node, alg.ByName):
+        keys, value = ("name",), node.names[0]
+    elif isinstance(node, alg.ById):
+        keys, value = ("id",), node.ids[0]
+    elif isinstance(node, alg.Where) and isinstance(node.condition, Compare) and isinstance(node.facts, Scan):
+        keys, value = node.facts.predicates or (), node.condition.value
+    else:
+        return False
+    test: Any = rows.test
+    sides = (test.left, test.right) if isinstance(test, Comparison) else ()
+    asked = {one.key if isinstance(one, Property) else one.name for one in sides if isinstance(one, Property | Call)}
+    # A number without a unit is compared with values in a unit as well.
+    same = (value, value.number) if isinstance(value, Quantity) else (value,)
+    return not asked.isdisjoint(keys) and any(isinstance(one, Constant) and one.value in same for one in sides)
 
 
 def replaced(plan: Node, node: Node, fresh: Node) -> Node:
@@ -650,8 +690,13 @@ def _other_names(node: alg.ByName, failed: Node, program: Program) -> Iterator[C
         yield "name", f"with {other!r} in place of {name!r}", node, alg.ByName((other,))
     if lookup.schema.has_text(name):
         # Rows are often looked for by another column than the one that names them.
-        cells = alg.Objects(Scan(None, None, "subject", "subject", "attribute"))
-        yield "join", f"with what has {name!r} as an attribute", node, alg.SubjectsOf(alg.FilterValues(cells, Compare("=", name)))
+        yield "join", f"with what has {name!r} as an attribute", node, having_text(name)
+
+
+def having_text(text: str) -> Entities:
+    """The entities of which a text is an attribute."""
+    cells = alg.Objects(Scan(None, None, "subject", "subject", "attribute"))
+    return alg.SubjectsOf(alg.FilterValues(cells, Compare("=", text)))
 
 
 def _misspelled(scan: Scan, program: Program) -> Iterator[Candidate]:
@@ -824,7 +869,7 @@ def _nearest_bound(
     def gives(conditions: Sequence[Condition]) -> list[Any]:
         """The operator with each of the conditions, None in place of one with which the program gives nothing."""
         tried = [replace(node, condition=condition) for condition in conditions]
-        sizes = lookup.changed(program, [(node, fresh) for fresh in tried])
+        sizes = lookup.changed(program, [program.freed(node, fresh) for fresh in tried])
         return [fresh if size else None for fresh, size in zip(tried, sizes, strict=True)]
 
     def is_comparable(value: Any) -> bool:
@@ -834,7 +879,7 @@ def _nearest_bound(
     if fresh is not None:
         return fresh
     inner = carried(node)[0]
-    if lookup.changed(program, [(node, inner)]) == [0]:
+    if lookup.changed(program, [program.freed(node, inner)]) == [0]:
         return None
     behind = None if isinstance(node, alg.FilterValues) else lookup.behind(program.changed(node, inner), node.facts)
     led = None if behind is None else values_tested(replace(node, facts=behind))

@@ -99,6 +99,15 @@ def test_a_pattern_that_leads_the_wrong_way(graph: Graph) -> None:
     assert why.changes[0].size == 2
 
 
+@pytest.mark.parametrize(("query", "change"), [
+    ('MATCH (n {name: "Nepla"})-[:capital]->(c) RETURN c.name', "with 'Nepal' in place of 'Nepla': 1 result (Kathmandu)"),
+    ("MATCH (n)-[:capital]->(c:city) WHERE c.height > 9000 RETURN n.name", "with 'height' >= 1400 m: 1 result (Nepal)"),
+    ('MATCH (n) WHERE n.motto = "Mother and motherlnad" RETURN n.name', "with 'motto' = 'Mother and motherland': 1 result (Nepal)"),
+])  # fmt: skip
+def test_a_condition_of_a_query_that_its_rows_ask_again(graph: Graph, query: str, change: str) -> None:
+    assert str(graph.query(query).why_not().changes[0]) == change
+
+
 def test_a_cell_with_spaces_around_it(tmp_path: Path) -> None:
     path = tmp_path / "stations.csv"
     path.write_text("id,name\n1, Köln Hbf \n2,Basel SBB\n", encoding="utf-8")
@@ -106,6 +115,16 @@ def test_a_cell_with_spaces_around_it(tmp_path: Path) -> None:
         graph.load(path, key="id")
         why = graph.kopl("FindAll() FilterStr(name, Koeln Hbf) QueryName()").why_not()
         assert str(why.changes[0]) == "with 'name' = 'Köln Hbf': 1 result (1)"
+
+
+def test_a_row_is_expected_by_the_column_that_shows_it(tmp_path: Path) -> None:
+    path = tmp_path / "plants.csv"
+    path.write_text("name,height\nAlba,120\nAlba,85\nBruma,30\n", encoding="utf-8")
+    with condgraph.open() as graph:
+        graph.load(path)
+        answer = graph.kopl("FindAll() FilterNum(height, 50, >) QueryName()")
+        assert answer.why_not("Alba").reason == "'Alba' is in the answer"
+        assert [str(one) for one in answer.why_not("Bruma").missing] == ["plants row 3 | height | 'height' > 50 (is 30)"]
 
 
 def test_an_explanation_is_made_once(graph: Graph) -> None:

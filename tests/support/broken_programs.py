@@ -265,15 +265,17 @@ class Found:
         return f"{self.tried} removed, named {self.named / self.tried:.1%}, first {self.first / self.tried:.1%}"
 
 
-def removed_statements(records: list[Steps], n: int, seed: int, items: list[Item], graph: Graph) -> Found:
-    """Remove statements that answers rest on, one after the other, and ask why a result is lost."""
+def removed_statements(records: list[Steps], n: int, seed: int, items: list[Item], graph: Graph, there: Any = None) -> Found:
+    """Take statements away that answers rest on, one after the other, and ask why a result is lost: of the graph itself, or of
+    the same one on a store, `there`. Each is added again afterwards.
+    """
+    there = graph if there is None else there
     random, found = Random(seed), Found()
     known = [one for one in items if isinstance(one, Statement)]
     places: dict[tuple[str, str, str], list[int]] = {}
     names = {one.id: one.name for one in items if isinstance(one, Entity)}
     for at, one in enumerate(known):
         places.setdefault((one.subject, one.predicate, _object(one)), []).append(at)
-    others = [one for one in items if not isinstance(one, Statement)]
     order = list(records)
     random.shuffle(order)
     seen = set()
@@ -292,21 +294,22 @@ def removed_statements(records: list[Steps], n: int, seed: int, items: list[Item
         if len(at) > 1 or (number, at[0]) in seen:
             continue
         seen.add((number, at[0]))
-        without = Graph()
-        without.add([*others, *known[: at[0]], *known[at[0] + 1 :]])
-        later = without.query(program, on_unknown="empty")
+        removed = known[at[0]]
+        there.retract(removed)
+        later = there.query(program, on_unknown="empty")
         entities = {entity.id: entity for entity in answer.entities}
         for entity in later.entities:
             entities.pop(entity.id, None)
         lost: list[Any] = list(entities.values()) or [value for value in answer.values if value not in later.values]
-        if not lost or not _decided(later, lost[0]):
+        why = later.why_not(lost[0]) if lost and _decided(later, lost[0]) else None
+        there.add(removed)
+        if why is None:
             continue
         found.tried += 1
-        why = later.why_not(lost[0])
         wanted = (one.subject.name, one.predicate, names.get(_end(one.object), str(one.object)))
         listed = [(each.subject, each.predicate, each.object) for each in why.missing]
         # Of an attribute the condition may be named that its value does not meet.
-        relation = isinstance(known[at[0]].object, Ref)
+        relation = isinstance(removed.object, Ref)
         named = [each == wanted or (each[:2] == wanted[:2] and not relation) for each in listed]
         found.named += any(named)
         found.first += named[:1] == [True]
