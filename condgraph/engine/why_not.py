@@ -382,6 +382,7 @@ class Program:
 def _asks(rows: alg.Filter, node: Node) -> bool:
     """Whether a filter of rows compares the property with the value by which an operator chose entities."""
     keys: Sequence[str]
+    value: Any
     if isinstance(node, alg.ByName):
         keys, value = ("name",), node.names[0]
     elif isinstance(node, alg.ById):
