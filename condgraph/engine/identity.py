@@ -7,12 +7,14 @@ or interval, unit and text. Qualifiers are a set: their order does not matter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.pieces import PIECE, scratch, slices
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
@@ -22,30 +24,37 @@ Hashes = NDArray[np.uint64]
 
 
 def statement_ids(snapshot: Snapshot) -> NDArray[np.int64]:
-    """The identity of every statement of a snapshot, in the order of their numbers."""
-    get = snapshot.arrays.get
+    """The identity of every statement of a snapshot, in the order of their numbers (`pieces.scratch`)."""
     texts = text_hashes(snapshot)
-    ids = texts.take(snapshot.entity_id) if snapshot.entities else texts[:0]
-    predicates = texts.take(get("pred.text")) if snapshot.predicate_count else texts[:0]
-    parts = []
-    for family, subjects in (("rel", snapshot.relation_subject), ("att", snapshot.attribute_subject)):
-        if not len(subjects):
-            continue
-        owners = np.repeat(np.arange(snapshot.predicate_count), np.diff(get(f"{family}.offsets")))
-        found = mix(mix(np.zeros(len(subjects), np.uint64), ids.take(subjects)), predicates.take(owners))
-        if family == "rel":
-            parts.append(mix(mix(found, np.uint64(Kind.ENTITY)), ids.take(snapshot.relation_object)))
-        else:
-            parts.append(_cells(snapshot, "att", found, texts, ids))
-    hashes = np.concatenate(parts) if parts else np.empty(0, np.uint64)
-    owners = get("q.owner")
-    if len(owners):
-        qualifiers = _cells(snapshot, "q", predicates.take(get("q.key")), texts, ids)
-        sums = np.zeros(len(hashes), np.uint64)
-        np.add.at(sums, owners, mix(qualifiers, np.uint64(1)))
-        with_qualifiers = np.unique(owners)
-        hashes[with_qualifiers] = mix(hashes[with_qualifiers], sums[with_qualifiers])
-    return hashes.view(np.int64)
+    return _statement_hashes(snapshot, texts, _taken(texts, snapshot.entity_id)).view(np.int64)
+
+
+def _statement_hashes(snapshot: Snapshot, texts: Hashes, ids: Hashes) -> Hashes:
+    get, first = snapshot.arrays.get, snapshot.relations
+    predicates = _taken(texts, get("pred.text"))
+    owners, keys = get("q.owner"), get("q.key")
+    hashes: Hashes = scratch(snapshot.statements, np.uint64)
+    for part in slices(snapshot.statements):
+        numbers = np.arange(part.start, part.stop, dtype=np.int32)
+        split = snapshot.split(numbers)
+        found = mix(np.zeros(len(numbers), np.uint64), ids.take(snapshot.subjects(numbers)))
+        found = mix(found, predicates.take(snapshot.predicates(numbers)))
+        if split:
+            objects = ids.take(snapshot.relation_object[part.start : part.start + split])
+            found[:split] = mix(mix(found[:split], np.uint64(Kind.ENTITY)), objects)
+        if split < len(numbers):
+            own = slice(part.start + split - first, part.stop - first)
+            found[split:] = _cells(snapshot, "att", own, found[split:], texts, ids)
+        qualifiers = slice(*np.searchsorted(owners, [part.start, part.stop]).tolist())
+        if qualifiers.start < qualifiers.stop:
+            at = owners[qualifiers] - part.start
+            cells = _cells(snapshot, "q", qualifiers, predicates.take(keys[qualifiers]), texts, ids)
+            sums = np.zeros(len(found), np.uint64)
+            np.add.at(sums, at, mix(cells, np.uint64(1)))
+            with_qualifiers = np.unique(at)
+            found[with_qualifiers] = mix(found[with_qualifiers], sums[with_qualifiers])
+        hashes[part] = found
+    return hashes
 
 
 def content_digest(snapshot: Snapshot) -> str:
@@ -53,34 +62,56 @@ def content_digest(snapshot: Snapshot) -> str:
     them. The same content has the same name, however it came about.
     """
     get, texts = snapshot.arrays.get, text_hashes(snapshot)
-    sids = statement_ids(snapshot).view(np.uint64)
-    ids = texts.take(snapshot.entity_id) if snapshot.entities else texts[:0]
-    sources = texts.take(get("src.name")) if len(get("src.name")) else texts[:0]
+    ids, sources = _taken(texts, snapshot.entity_id), _taken(texts, get("src.name"))
+    sids, first, raws = _statement_hashes(snapshot, texts, ids), snapshot.relations, get("att.raw")
     digest = blake2b(digest_size=12)
 
     def of(numbers: Any, hashes: Hashes) -> Hashes:
         """The hashes of numbers, of which those below 0 are none."""
-        known: Hashes = np.where(numbers >= 0, np.append(hashes, np.uint64(0))[numbers], np.uint64(0))
-        known += (numbers < -1).astype(np.uint64)
+        known = np.zeros(len(numbers), np.uint64)
+        known[numbers >= 0] = hashes.take(numbers[numbers >= 0])
+        known[numbers < -1] = 1
         return known
 
-    def add(*columns: Any) -> None:
-        found = np.zeros(len(columns[0]), np.uint64)
-        for column in columns:
-            found = mix(found, column if column.dtype == np.uint64 else column.astype(np.int64).view(np.uint64))
-        digest.update(np.sort(found).tobytes())
+    def raw(part: slice) -> Any:
+        found = np.full(part.stop - part.start, -1, np.int32)
+        if len(raws) and part.stop > first:
+            found[max(first - part.start, 0) :] = raws[max(part.start - first, 0) : part.stop - first]
+        return found
 
-    raw = np.full(snapshot.statements, -1, np.int32)
-    if len(get("att.raw")):
-        raw[snapshot.relations :] = get("att.raw")
-    add(sids, of(snapshot.source, sources), snapshot.row, of(raw, texts))
-    further = get("prov.raw") if len(get("prov.raw")) else np.full(len(get("prov.stmt")), -1, np.int32)
-    add(of(get("prov.stmt"), sids), of(get("prov.src"), sources), get("prov.row"), of(further, texts))
-    for prefix, first, second in (("mem", "e", "c"), ("sub", "c", "p")):
-        ends = (of(get(f"{prefix}.{name}"), ids) for name in (first, second))
-        add(*ends, of(get(f"{prefix}.src"), sources), get(f"{prefix}.row"))
-    add(ids, of(snapshot.entity_name, texts), snapshot.entity_kind)
-    add(of(get("dec.e"), ids), of(get("dec.src"), sources), of(get("dec.name"), texts), get("dec.kind"), get("dec.row"))
+    def add(length: int, *columns: Callable[[slice], Any]) -> None:
+        """Take columns, whose parts the functions give."""
+        found: Hashes = scratch(length, np.uint64)
+        for part in slices(length):
+            mixed = np.zeros(part.stop - part.start, np.uint64)
+            for column in columns:
+                values = column(part)
+                mixed = mix(mixed, values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64))
+            found[part] = mixed
+        found.sort()
+        for part in slices(length):
+            digest.update(found[part].data)
+
+    def named(name: str, hashes: Hashes) -> Callable[[slice], Any]:
+        numbers = get(name)
+        return lambda part: of(numbers[part], hashes)
+
+    source, row = snapshot.source, snapshot.row
+    places = (lambda part: of(source[part], sources)), (lambda part: row[part]), (lambda part: of(raw(part), texts))
+    add(snapshot.statements, lambda part: sids[part], *places)
+    owners, rows, further = get("prov.stmt"), get("prov.row"), get("prov.raw")
+    if len(further):
+        written = named("prov.raw", texts)
+    else:
+        written = lambda part: np.zeros(part.stop - part.start, np.uint64)  # noqa: E731
+    add(len(owners), named("prov.stmt", sids), named("prov.src", sources), lambda part: rows[part], written)
+    for prefix, ends in (("mem", "ec"), ("sub", "cp")):
+        columns = [named(f"{prefix}.{end}", ids) for end in ends]
+        add(len(get(f"{prefix}.row")), *columns, named(f"{prefix}.src", sources), get(f"{prefix}.row").__getitem__)
+    names, kinds = snapshot.entity_name, snapshot.entity_kind
+    add(len(ids), lambda part: ids[part], lambda part: of(names[part], texts), lambda part: kinds[part])
+    declared = named("dec.e", ids), named("dec.src", sources), named("dec.name", texts)
+    add(len(get("dec.e")), *declared, get("dec.kind").__getitem__, get("dec.row").__getitem__)
     for number in range(len(sources)):
         one = snapshot.source_of(number)
         digest.update(repr((one.name, one.location, one.format, one.content)).encode("utf-8", "surrogatepass"))
@@ -90,13 +121,26 @@ def content_digest(snapshot: Snapshot) -> str:
 def text_hashes(snapshot: Snapshot) -> Hashes:
     """One hash for each text of the pool."""
     pool = snapshot.texts
-    data = b"".join(blake2b(pool[i].encode(), digest_size=8).digest() for i in range(len(pool)))
-    return np.frombuffer(data, "<u8").astype(np.uint64)
+    hashes: Hashes = scratch(len(pool), np.uint64)
+    for part in slices(len(pool), PIECE):
+        data = b"".join(blake2b(pool[i].encode(), digest_size=8).digest() for i in range(part.start, part.stop))
+        hashes[part] = np.frombuffer(data, "<u8")
+    return hashes
 
 
-def _cells(snapshot: Snapshot, family: str, hashes: Hashes, texts: Hashes, ids: Hashes) -> Hashes:
-    get = snapshot.arrays.get
-    kind, refs, units = get(f"{family}.kind"), get(f"{family}.ref"), get(f"{family}.unit")
+def _taken(hashes: Hashes, numbers: Any) -> Hashes:
+    """The hashes of numbers."""
+    found: Hashes = scratch(len(numbers), np.uint64)
+    for part in slices(len(numbers)):
+        found[part] = hashes.take(numbers[part])
+    return found
+
+
+def _cells(snapshot: Snapshot, family: str, part: slice, hashes: Hashes, texts: Hashes, ids: Hashes) -> Hashes:
+    def get(name: str) -> Any:
+        return snapshot.arrays.get(f"{family}.{name}")[part]
+
+    kind, refs, units = get("kind"), get("ref"), get("unit")
     none = np.uint64(0)
     entity = kind == Kind.ENTITY
     named = (refs >= 0) & ~entity
@@ -104,7 +148,7 @@ def _cells(snapshot: Snapshot, family: str, hashes: Hashes, texts: Hashes, ids: 
     if entity.any():
         content[entity] = ids.take(refs[entity])
     unit = np.where(units >= 0, texts.take(np.maximum(units, 0)), none)
-    columns: tuple[Any, ...] = (kind, get(f"{family}.a"), get(f"{family}.b"), get(f"{family}.precision"), content, unit)
+    columns: tuple[Any, ...] = (kind, get("a"), get("b"), get("precision"), content, unit)
     for column in columns:
         hashes = mix(hashes, column.astype(np.int64).view(np.uint64) if column.dtype != np.uint64 else column)
     return hashes

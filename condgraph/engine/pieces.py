@@ -6,10 +6,13 @@ Where nothing bounds the call, things are done at once, as they would be without
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from mmap import mmap
+from tempfile import TemporaryFile
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -24,6 +27,8 @@ H = TypeVar("H", bound=Hashable)
 PIECE: Final = 1 << 13
 #: Rows of columns that are sorted at once, for the same.
 ROWS: Final = 1 << 17
+#: Numbers of `scratch` that are held in memory.
+_HELD: Final = 1 << 20
 #: Of so few rows, one call that compares is quicker than several that count.
 _LEAST: Final = 64
 
@@ -41,6 +46,20 @@ def pieces(items: Any, size: int = PIECE) -> Iterator[Any]:
 def slices(length: int, size: int = ROWS) -> Iterator[slice]:
     """A range in slices of so many rows, for columns that may be longer than memory."""
     return (slice(low, min(low + size, length)) for low in range(0, length, size))
+
+
+def scratch(length: int, dtype: Any) -> NDArray[Any]:
+    """An array of zeros to work in: a long one in a file without a name, which is not held in memory as others are."""
+    if length <= _HELD:
+        return np.zeros(length, dtype)
+    size = length * np.dtype(dtype).itemsize
+    try:
+        with TemporaryFile() as file:
+            # A file with holes would end the process where the disk is full.
+            os.posix_fallocate(file.fileno(), 0, size)
+            return np.frombuffer(mmap(file.fileno(), size), dtype)
+    except (OSError, AttributeError):
+        return np.zeros(length, dtype)
 
 
 def watched(items: Iterable[T], size: int = PIECE) -> Iterable[T]:

@@ -35,7 +35,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.forms import type_word
-from condgraph.engine.pieces import different
+from condgraph.engine.pieces import different, scratch, slices
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.stored_schema import describe_schema
@@ -53,8 +53,8 @@ Counts = NDArray[np.int64]
 #: Examples of a predicate, and of a concept; characters of the longest.
 EXAMPLES: Final = 3
 LONGEST_EXAMPLE: Final = 120
-#: Cells of a table of counts, which is filled faster than pairs are sorted.
-_WHOLE: Final = 16_000_000
+#: Different pairs that are counted before they are added up.
+_WHOLE: Final = 1_000_000
 #: Raised when the survey of an earlier or later version would be read wrongly.
 VERSION: Final = 1
 #: Relations whose labels are counted at once.
@@ -150,12 +150,12 @@ def _made(snapshot: Snapshot) -> Survey:
     get = snapshot.arrays.get
     numbers = np.arange(snapshot.predicate_count)
     relations, attributes = np.diff(get("rel.offsets")), np.diff(get("att.offsets"))
-    of_relations = np.repeat(numbers, relations)
-    predicates = np.concatenate([of_relations, np.repeat(numbers, attributes)])
+    predicates = scratch(snapshot.statements, np.int32)
+    for part in slices(len(predicates)):
+        predicates[part] = snapshot.predicates(np.arange(part.start, part.stop, dtype=np.int32))
     kinds = _Kinds(snapshot)
-    subjects = np.concatenate([snapshot.relation_subject, snapshot.attribute_subject])
-    of_subjects = kinds.tally(subjects, predicates, len(numbers))
-    of_objects = kinds.tally(snapshot.relation_object, of_relations, len(numbers))
+    of_subjects = kinds.tally([snapshot.relation_subject, snapshot.attribute_subject], predicates, len(numbers))
+    of_objects = kinds.tally([snapshot.relation_object], predicates, len(numbers))
     check()
     values = _values(snapshot)
     qualifiers = _qualifiers(snapshot, predicates)
@@ -180,6 +180,15 @@ def _made(snapshot: Snapshot) -> Survey:
     }
     counts = {name: int(snapshot.counts.get(name, 0)) for name in _COUNTS}
     return {"counts": counts, "sources": sources, "kinds": kinds.listed(), "predicates": described, **ends}
+
+
+def _added(keys: Counts, counts: Counts, further: list[tuple[Counts, Counts]]) -> tuple[Counts, Counts]:
+    """Counts by sorted keys, with further ones."""
+    every = np.concatenate([keys, *(some for some, _ in further)])
+    result, place = np.unique(every, return_inverse=True)
+    total = np.zeros(len(result), np.int64)
+    np.add.at(total, place, np.concatenate([counts, *(some for _, some in further)]))
+    return result, total
 
 
 class _Kinds:
@@ -217,16 +226,20 @@ class _Kinds:
         self._offsets = np.zeros(size + 1, np.int64)
         np.cumsum(np.bincount(every, minlength=size), out=self._offsets[1:])
 
-    def tally(self, entities: NDArray[Any], predicates: NDArray[Any], size: int) -> Ends:
-        """The kinds of these ends of the statements of each predicate, of which there are `size`."""
-        of, codes = self.expanded(predicates, entities)
-        keys = of * self._count + codes
-        if size * self._count <= _WHOLE:
-            table = np.bincount(keys, minlength=size * self._count)
-            keys = np.flatnonzero(table)
-            counts = table[keys]
-        else:
-            keys, counts = np.unique(keys, return_counts=True)
+    def tally(self, columns: list[NDArray[Any]], predicates: NDArray[Any], size: int) -> Ends:
+        """The kinds of these ends of statements, in columns one after the other, of each predicate, of which there are `size`."""
+        keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+        further: list[tuple[Counts, Counts]] = []
+        first = 0
+        for entities in columns:
+            for part in slices(len(entities)):
+                of, codes = self.expanded(predicates[first + part.start : first + part.stop].astype(np.int64), entities[part])
+                further.append(np.unique(of * self._count + codes, return_counts=True))
+                if sum(len(some) for some, _ in further) > max(len(keys), _WHOLE):
+                    keys, counts = _added(keys, counts, further)
+                    further = []
+            first += len(entities)
+        keys, counts = _added(keys, counts, further)
         owners, codes = keys // self._count, keys % self._count
         order = np.lexsort((codes, -counts, owners))
         starts = np.searchsorted(owners[order], np.arange(size + 1))
@@ -278,7 +291,7 @@ def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[
     """
     get = snapshot.arrays.get
     items = get("qkey.items")
-    owners = predicates[get("q.owner")[items]] if len(items) else np.empty(0, np.int64)
+    owners = predicates[get("q.owner")[items]] if len(items) else np.empty(0, np.int32)
     order = np.argsort(owners, kind="stable")
     items, owners = items[order], owners[order]
     marks = [owners, *(get(f"q.{name}")[items] for name in ("key", "kind", "unit"))]
@@ -345,7 +358,9 @@ def _sources(snapshot: Snapshot, predicates: NDArray[Any]) -> tuple[list[list[An
     of: dict[int, list[list[Any]]] = {}
     for number, name in enumerate(snapshot.schema.sources):
         statements = snapshot.sourced(number)
-        counts = np.bincount(predicates[statements])
+        counts = np.zeros(snapshot.predicate_count, np.int64)
+        for part in slices(len(statements)):
+            counts += np.bincount(predicates[statements[part]], minlength=len(counts))
         for predicate in np.flatnonzero(counts).tolist():
             of.setdefault(predicate, []).append([name, int(counts[predicate])])
         sources.append([name, snapshot.source_of(number).format, len(statements)])

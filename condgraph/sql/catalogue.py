@@ -470,8 +470,8 @@ class DuckDbCells(Cells):
         return exp.Case(ifs=[exp.If(this=_fitting(cell, most), true=cast(cell, "double"))], default=raised)
 
     def nearest(self, cell: exp.Expr) -> exp.Expr:
-        """Integers of 128 bits hold the greatest float of one of 64."""
-        return exp.Cast(this=cast(cell, "double"), to=exp.DataType.build("int128"))
+        """An integer of 128 bits; NULL where the float is the power of two beyond them, which no cell is."""
+        return exp.TryCast(this=cast(cell, "double"), to=exp.DataType.build("int128"))
 
 
 class PostgresCells(Cells):

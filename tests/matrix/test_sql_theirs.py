@@ -317,11 +317,14 @@ def test_readings(tmp_path: Path) -> None:
 
 def test_numbers_that_no_float_holds(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "big.duckdb")) as connection:
-        connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, price DECIMAL(18, 2), big DECIMAL(18, 2))")
-        connection.execute("INSERT INTO a VALUES (1, 9007199254740992, 19.99, 1234567890123456.78), (2, 1, 1, 1)")
+        connection.execute(
+            "CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, price DECIMAL(18, 2), big DECIMAL(18, 2), most HUGEINT)"
+        )
+        connection.execute(f"INSERT INTO a VALUES (1, 9007199254740992, 19.99, 1234567890123456.78, {2**127 - 1}), (2, 1, 1, 1, 1)")
     with condgraph.open(f"duckdb:///{tmp_path}/big.duckdb") as graph:
         assert graph.kopl('Find("a/1") QueryAttr(fits)').texts == ["9007199254740992"]
         assert graph.kopl('Find("a/1") QueryAttr(price)').texts == ["19.99"]
+        assert graph.kopl(f"FindAll() FilterNum(most, {2**127 - 2}, >) QueryAttr(most)").texts == [str(2**127 - 1)]
         assert graph.cypher("MATCH (n:a) WHERE n.id = 2 RETURN n.big").texts == ["1"]
         with pytest.raises(StoreError, match="big: a number has more digits"):
             graph.kopl("FindAll() QueryAttr(big)")
