@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import within
+from condgraph.engine.lowered import Lowered
 from condgraph.engine.period import Period, TimeLike, time_of
 from condgraph.engine.records import Evidence
-from condgraph.engine.store import Store, plan_answer
+from condgraph.engine.store import KnownSchema, Request, Store
+from condgraph.engine.true_at import untimed
 
 
 class QueriedGraph(Protocol):
@@ -45,9 +47,20 @@ def difference(graph: QueriedGraph, first: TimeLike, second: TimeLike, certain: 
     store, timeout = graph._store_of(None), graph.timeout if timeout is None else timeout
     scan = alg.Scan(None, None)
 
-    def stated(facts: alg.Facts) -> tuple[Sequence[Evidence], Sequence[str]]:
-        answer = plan_answer(store, alg.Objects(facts))
-        return answer.evidence, answer.warnings
+    warnings: dict[str, None] = {}
+
+    def stated(facts: alg.Facts) -> Sequence[Evidence]:
+        def lowered(schema: KnownSchema, *_: object) -> Lowered:
+            if not schema.temporal:
+                warnings[untimed(f"{before.interval} and {after.interval}")] = None
+            return Lowered(plan, [("", plan)])
+
+        plan = alg.Objects(facts)
+        answer = store.answer(Request("", "kopl", {}, None, lowered))
+        found = answer.evidence
+        # That nothing changed needs no explanation.
+        warnings.update(dict.fromkeys(answer.warnings if found else ()))
+        return found
 
     def certainly(period: Period) -> alg.Facts:
         # "must" is of statements without a validity as well, which "contains" leaves out.
@@ -55,13 +68,13 @@ def difference(graph: QueriedGraph, first: TimeLike, second: TimeLike, certain: 
 
     with within(timeout):
         if certain:
-            (old, warnings), (new, _) = stated(certainly(before)), stated(certainly(after))
+            old, new = stated(certainly(before)), stated(certainly(after))
             keys = {_key(one) for one in old}, {_key(one) for one in new}
             old, new = [one for one in old if _key(one) not in keys[1]], [one for one in new if _key(one) not in keys[0]]
         else:
             # "disjoint" is what "may" leaves out of the statements with a validity.
-            old, warnings = stated(alg.During(alg.During(scan, "may", before.interval), "disjoint", after.interval))
-            new, _ = stated(alg.During(alg.During(scan, "may", after.interval), "disjoint", before.interval))
+            old = stated(alg.During(alg.During(scan, "may", before.interval), "disjoint", after.interval))
+            new = stated(alg.During(alg.During(scan, "may", after.interval), "disjoint", before.interval))
         return Difference(before, after, tuple(old), tuple(new), tuple(warnings))
 
 

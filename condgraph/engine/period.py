@@ -48,8 +48,8 @@ class Period:
             if certain:
                 raise OptionError("certain=True needs a time", hint="name it: at='1984', or between=('1980', '1990')")
             return None
-        if isinstance(between, str) or len(between) != 2:
-            raise OptionError(f"between is two times, not {between!r}", hint="between=('1980', '1990')")
+        if not isinstance(between, list | tuple) or len(between) != 2:
+            raise OptionError(f"between is two times, not {_short(between)}", hint="between=('1980', '1990')")
         first, last = (None if end is None or end == "" else time_of(end, "between") for end in between)
         if first is None and last is None:
             raise OptionError("between has no time", hint="between=('1980', '1990'); one of them may be None")

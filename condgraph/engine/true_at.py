@@ -28,14 +28,19 @@ def restricted(lowered: Lowered, period: Period, *, temporal: bool) -> Lowered:
     rewriting = _Rewriting(period)
     warnings = list(lowered.warnings)
     if not temporal:
-        warnings.append(
-            f"no statement of the graph has a time, so that all of them count at {period.interval}: times are the "
-            "qualifiers 'start time', 'end time' and 'point in time'"
-        )
+        warnings.append(untimed(str(period.interval)))
     plan = rewriting.root(lowered.plan)
     steps = [(name, rewriting.root(node)) for name, node in lowered.steps]
     notes = {id(rewriting.outer[node]): note for node, note in lowered.notes.items() if node in rewriting.outer}
     return Lowered(plan, steps, warnings, notes)
+
+
+def untimed(when: str) -> str:
+    """The warning of a graph whose statements have no times."""
+    return (
+        f"no statement of the graph has a time, so that all of them count at {when}: times are the qualifiers 'start time', "
+        "'end time' and 'point in time', which times= of a load makes of columns or other qualifiers"
+    )
 
 
 class _Rewriting:

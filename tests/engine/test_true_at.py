@@ -168,7 +168,8 @@ def test_difference(graph: condgraph.Graph) -> None:
             ]
             relations = {str(one) for one in changed.gone if not isinstance(one.object, (Quantity, Time, str))}
             assert relations == {str(one) for one, then, now in held if then and not now}
-    assert graph.difference("1984", "1984").gone == ()
+    same = graph.difference("1984", "1984")
+    assert (same.gone, same.new, same.warnings) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_difference(graph: condgraph.Graph) -> None:
         ({"at": "03/04/1984"}, "may be 1984-03-04 or 1984-04-03"),
         ({"between": ("1990", "1980")}, r"ends before it starts: 1990 is after 1980.*between=\('1980', '1990'\)"),
         ({"between": ("1990",)}, "two times"),
-        ({"between": "1990"}, "two times"),
+        *(({"between": wrong}, "two times") for wrong in ("1990", 1990, b"19", {"1980", "1990"}, {1980: "", 1990: ""})),
         ({"between": (None, None)}, "no time"),
         ({"between": ("1980", "soon")}, "between='soon' is not a time"),
         ({"at": "1984", "between": ("1980", "1990")}, "two ways"),
@@ -200,6 +201,8 @@ def test_a_graph_without_times() -> None:
     answer = bare.query("Find(a) Relate(r, forward) QueryName()", at="1984")
     assert answer.texts == ["b"]
     assert any("no statement of the graph has a time" in warning for warning in answer.warnings)
+    (warning,) = bare.difference("1984", "1990").warnings
+    assert "no statement of the graph has a time, so that all of them count at 1984 and 1990" in warning
 
 
 def test_tools_commands_and_http(graph: condgraph.Graph, tmp_path: Path) -> None:
