@@ -289,6 +289,14 @@ def test_embedded_store(graph: condgraph.Graph) -> None:
         )
 
 
+def test_stores_test_the_times_of_the_statements_of_a_pattern_alone(graph: condgraph.Graph) -> None:
+    """Not those of all statements, in a query of their own within that of the pattern."""
+    pattern = 'MATCH (a {name: "Germany"})-[r]->(b) RETURN b.name'
+    texts = [graph.explain(pattern, engine="sparql", **at) for at in ({}, {"at": "1984"})]
+    assert texts[1].count("FILTER NOT EXISTS") == 1
+    assert texts[0].count("SELECT") == texts[1].count("SELECT")
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(("program", "base", "years"), [("programs_small", "kb_small", (1800, 2020))])
 def test_the_oracle(program: str, base: str, years: tuple[int, int], oracle: Path) -> None:

@@ -129,7 +129,9 @@ class Model:
                 if known:
                     entity = dice.choice(sorted(known))
                     now = self.names().get(entity, entity)
-                    return {"do": kind, "entity": entity, "was": now, "name": f"{now.split(' ')[0]} {self.edits}"}
+                    name = f"{now.split(' ')[0]} {self.edits}"
+                    if name != now:
+                        return {"do": kind, "entity": entity, "was": now, "name": name}
 
 
 def act_on(graph: Any, act: dict[str, Any]) -> None:

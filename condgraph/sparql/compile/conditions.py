@@ -339,6 +339,17 @@ def _bounds(time: values.Time) -> tuple[int, int]:
     return time.start, time.end
 
 
+def during_test(compiler: Compiling, test: alg.During, statement: str) -> str:
+    """Patterns under which the validity of a statement stands in the relation to an interval; they give no row twice."""
+    a, b = compiler.variable("a"), compiler.variable("b")
+    validity = f"{statement} <pred:valid_start> {a} . {statement} <pred:valid_end> {b} ."
+    holds = during_filter(test.relation, a, b, integer(test.interval.start), integer(test.interval.end))
+    if test.relation in ("may", "must"):
+        # Statements without a validity always hold.
+        return f"FILTER NOT EXISTS {{ {validity} FILTER(!({holds})) }}"
+    return f"{validity} FILTER({holds})"
+
+
 def during_filter(relation: str, a: str, b: str, low: str, high: str) -> str:
     """How a validity `[a, b)` stands to the interval `[low, high)`; an unknown bound is taken at
     its least favourable.

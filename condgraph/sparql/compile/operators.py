@@ -244,14 +244,8 @@ class Compiler:
     def during(self, node: alg.During, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
         """Facts whose validity stands in the relation to an interval."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
-        a, b = self.variable("a"), self.variable("b")
-        validity = f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} ."
-        test = conditions.during_filter(node.relation, a, b, integer(node.interval.start), integer(node.interval.end))
-        if node.relation in ("may", "must"):
-            # Statements without a validity always hold.
-            out.append(f"FILTER NOT EXISTS {{ {validity} FILTER(!({test})) }}")
-            return rows
-        out.append(f"{validity} FILTER({test})")
+        assert rows.statement is not None
+        out.append(conditions.during_test(self, node, rows.statement))
         return rows
 
     def where_validity(self, node: alg.WhereValidity, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:

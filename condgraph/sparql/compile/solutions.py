@@ -17,7 +17,17 @@ from condgraph.engine.algebra.tables import SolutionTable, by_type
 from condgraph.engine.iris import VALUE, value_name, value_named
 from condgraph.engine.row_shapes import RowShape, Sort, met, of_pattern, shape_of, shapes_of
 from condgraph.engine.store import KnownSchema
-from condgraph.sparql.compile.conditions import NOTHING, FactNeeds, FactTerms, Group, Objects, Target, supports_test, test_patterns
+from condgraph.sparql.compile.conditions import (
+    NOTHING,
+    FactNeeds,
+    FactTerms,
+    Group,
+    Objects,
+    Target,
+    during_test,
+    supports_test,
+    test_patterns,
+)
 from condgraph.sparql.layout import GraphIris
 
 #: Steps up to which a path of a bounded length is written out.
@@ -190,7 +200,10 @@ def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, 
             out += [f'FILTER({sign}STRSTARTS(STR({end}), "{iris.base}{VALUE}"))' for end in ends]
     if part.condition is not None:
         out.append(_tests(compiler, part.condition, o, objects))
-    if part.among is not None:
+    if part.during is not None:
+        # A query of its own would go through all statements, and stores do not tell it which are meant.
+        out.append(during_test(compiler, part.during, f))
+    elif part.among is not None:
         group = Group()
         facts = compiler.facts(part.among, group, whole=True)
         out.append(f"{{ SELECT DISTINCT ({facts.statement} AS {f}) WHERE {{ {group.text()} }} }}")
