@@ -202,7 +202,7 @@ def test_records_do_not_change_and_have_no_further_fields() -> None:
     assert len(records) > 100
     assert [one.__name__ for one in records if "__slots__" not in vars(one)] == []
     changed = {one.__name__ for one in records if not vars(one)["__dataclass_params__"].frozen}
-    assert changed == {"Trail", "Lowered", "Operand", "Request", "Property", "Terms", "Found", "Reading"}
+    assert changed == {"EvidenceTrail", "Lowered", "Operand", "Request", "Property", "Terms", "RowEvidence", "Reading"}
 
 
 @pytest.mark.parametrize("clock", [(24, 0, 0), (0, 60, 0), (0, 0, 60), (-1, 0, 0), (0, -1, 0), (0, 0, -1)])
