@@ -1,16 +1,17 @@
 """How memory, disk, loading and questions grow with a graph: in process, and on each store.
 
-    python benchmarks/growth.py [--millions 1 3] [--stores folder bounded neo4j oxigraph virtuoso fuseki] [--folder DIR] [--out DIR]
+    python benchmarks/growth.py [--millions 1 3] [--stores folder bounded neo4j oxigraph virtuoso fuseki] [--memory SIZE]
+                                [--folder DIR] [--out DIR]
 
 Each graph has so many million statements of every kind (half relations, a third of them with a
 qualifier; texts, quantities and times), drawn from a fixed seed (`neo4j_store.mixed`). "folder"
-builds a store in a process of its own, opens it and asks it; "bounded" does so in 512 MiB of memory, and
-its files have to be those of the folder; the servers are started by `tools/`,
-take what that folder holds (Neo4j by its import tool, the others over HTTP), and are asked the same
-questions, whose answers have to be those of the folder. What a run measures takes the place of its
-rows in DIR/growth.json and leaves the others, so that stores and sizes can be measured one after
-the other. CPU seconds are those of this side and of the server together: unlike the seconds beside
-them, they hardly depend on what else the machine does.
+builds a store in a process of its own, opens it and asks it; "bounded" does so in 512 MiB of memory
+(`--memory "1.5 GiB"` says another bound), and its files have to be those of the folder, unless it is
+the only store; the servers are started by `tools/`, take what that folder holds (Neo4j by its import
+tool, the others over HTTP), and are asked the same questions, whose answers have to be those of the
+folder. What a run measures takes the place of its rows in DIR/growth.json and leaves the others, so
+that stores and sizes can be measured one after the other. CPU seconds are those of this side and of the
+server together: unlike the seconds beside them, they hardly depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from benchmarks import machine  # noqa: E402
 
 STORES = ("folder", "bounded", "neo4j", "oxigraph", "virtuoso", "fuseki")
 SEED, ASKED, WARM = 20261123, 40, 8
-#: Bytes of memory of a load that is bounded.
-BOUND = 512 << 20
+#: Memory of a load that is bounded.
+BOUND = "512 MiB"
 #: Of what a question is made: another entity, predicate, concept and year each time.
 QUESTIONS = (
     ("one hop", 'Find("entity {e}") Relate("predicate 0 {p}", "forward") Count()'),
@@ -134,18 +135,18 @@ def ask(statements: int, place: str) -> dict[str, Any]:
     return {"questions": found, "memory": machine.resident() / 1e3}
 
 
-def step(name: str, statements: int, place: Path) -> dict[str, Any]:
+def step(name: str, statements: int, place: Path, memory: str) -> dict[str, Any]:
     """Run one of these; what it gives."""
-    command = [sys.executable, __file__, "--step", name, str(statements), str(place)]
+    command = [sys.executable, __file__, "--memory", memory, "--step", name, str(statements), str(place)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def folder(statements: int, place: Path, how: str = "build") -> dict[str, Any]:
+def folder(statements: int, place: Path, memory: str, how: str = "build") -> dict[str, Any]:
     """Build, and ask."""
-    made = step(how, statements, place)
-    return made | step("ask", statements, place) | {"disk": disk(place)}
+    made = step(how, statements, place, memory)
+    return made | step("ask", statements, place, memory) | {"disk": disk(place)}
 
 
 # -- servers ---------------------------------------------------------------------------------------
@@ -289,15 +290,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--millions", type=float, nargs="+", default=[1, 3])
     parser.add_argument("--stores", nargs="+", default=list(STORES), choices=STORES)
+    parser.add_argument("--memory", default=BOUND, metavar="SIZE", help="what a bounded load may take (default: %(default)s)")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="keep the folders there, and take those that are there")
     parser.add_argument("--out", type=Path, metavar="DIR")
     parser.add_argument("--step", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:
+        from condgraph.spilling import memory_bound
+
         name, statements, place = options.step
         steps: dict[str, Callable[[int, str], dict[str, Any]]] = {
             "build": build,
-            "bounded": partial(build, memory=BOUND),
+            "bounded": partial(build, memory=memory_bound(options.memory)),
             "ask": ask,
         }
         print(json.dumps(steps[name](int(statements), place)))
@@ -307,14 +311,16 @@ def main() -> None:
         root.mkdir(parents=True, exist_ok=True)
         for millions in options.millions:
             place, known = root / f"{millions:g}", root / f"{millions:g}.json"
-            if not known.exists():
-                known.write_text(json.dumps(folder(int(millions * 1e6), place)))
-            here = json.loads(known.read_text())
+            alone = options.stores == ["bounded"]
+            if not alone and not known.exists():
+                known.write_text(json.dumps(folder(int(millions * 1e6), place, options.memory)))
+            here = {} if alone else json.loads(known.read_text())
             for store in options.stores:
                 if store == "bounded":
                     bounded = root / f"{millions:g}-bounded"
-                    found = folder(int(millions * 1e6), bounded, store)
-                    subprocess.run(["cmp", *(next(one.rglob("columns")) for one in (place, bounded))], check=True)
+                    found = folder(int(millions * 1e6), bounded, options.memory, store)
+                    if not alone:
+                        subprocess.run(["cmp", *(next(one.rglob("columns")) for one in (place, bounded))], check=True)
                 else:
                     found = here if store == "folder" else serve(store, int(millions * 1e6), place, here["questions"])
                 tables = (("Growth: loading", loading), ("Growth: asking, CPU", asking), ("Growth: asking", waiting))
