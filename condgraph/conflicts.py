@@ -20,24 +20,21 @@ from condgraph.engine.conflicts import (
     single_valued,
 )
 from condgraph.engine.errors import OptionError, UnknownNameError, UnsupportedError, nearest
-from condgraph.engine.store import Store, plan_answer
+from condgraph.engine.store import QueriedGraph, plan_answer
 from condgraph.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-class QueriedGraph(Protocol):
-    """What is needed of a graph."""
+class StoredGraph(QueriedGraph, Protocol):
+    """The same with the place that it is kept in, where preferences are."""
 
-    timeout: float | None
     _storage: Storage
-
-    def _store_of(self, engine: str | None) -> Store: ...
 
 
 def conflicts(
-    graph: QueriedGraph,
+    graph: StoredGraph,
     predicates: Sequence[str],
     *,
     certain: bool,
@@ -92,14 +89,14 @@ def conflicts(
         return Conflicts(tuple(page[:limit]), tuple(names), more, tuple(found), warnings)
 
 
-def predicates_of(graph: QueriedGraph) -> frozenset[str]:
+def predicates_of(graph: StoredGraph) -> frozenset[str]:
     """The names of all predicates of statements."""
     store: Any = graph._store_of(None)
     schema = store.snapshot.schema if isinstance(graph._storage, LocalStorage) else store.naming_schema
     return frozenset((*schema.relations, *schema.attributes))
 
 
-def declare(graph: QueriedGraph, value: Any, prefer: Any, *, remove: bool, wait: float) -> dict[str, Preference | None]:
+def declare(graph: StoredGraph, value: Any, prefer: Any, *, remove: bool, wait: float) -> dict[str, Preference | None]:
     """`Graph.declare`."""
     storage = graph._storage
     storage.check_writable(wait)

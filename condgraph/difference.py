@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import within
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.period import Period, TimeLike, time_of
 from condgraph.engine.records import Evidence
-from condgraph.engine.store import KnownSchema, Request, Store
+from condgraph.engine.store import KnownSchema, QueriedGraph, Request
 from condgraph.engine.true_at import untimed
-
-
-class QueriedGraph(Protocol):
-    """What is needed of a graph."""
-
-    timeout: float | None
-
-    def _store_of(self, engine: str | None) -> Store: ...
 
 
 @dataclass(frozen=True, slots=True)

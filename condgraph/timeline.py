@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, overload
+from typing import Any, Final, overload
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.allen import NEVER_AFTER, NEVER_BEFORE, Bounds
@@ -15,19 +15,11 @@ from condgraph.engine.errors import OptionError, UnknownNameError, nearest, shor
 from condgraph.engine.facts import Entity
 from condgraph.engine.period import TimeLike, time_of
 from condgraph.engine.records import Evidence
-from condgraph.engine.store import Store, plan_answer
+from condgraph.engine.store import QueriedGraph, plan_answer
 from condgraph.engine.values import DAY_SECONDS, Precision, Time, Value, text_of
 
 #: The most pairs that `Timeline.overlaps` lists.
 MOST_PAIRS: Final = 100_000
-
-
-class QueriedGraph(Protocol):
-    """What is needed of a graph."""
-
-    timeout: float | None
-
-    def _store_of(self, engine: str | None) -> Store: ...
 
 
 @dataclass(frozen=True, slots=True)

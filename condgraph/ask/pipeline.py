@@ -49,7 +49,7 @@ from condgraph.overview.schema import quoted
 if TYPE_CHECKING:
     from condgraph.ask.records import Host
     from condgraph.engine.store import Store
-    from condgraph.grammars.vocabulary import QueriedGraph as NamedGraph
+    from condgraph.grammars.vocabulary import NamedGraph
 
 
 # -- language of a question --------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from condgraph.engine.bounds import within
 from condgraph.engine.facts import Entity
@@ -15,16 +15,8 @@ if TYPE_CHECKING:
     from condgraph.chains.reason import Reasoned
     from condgraph.chains.walk import Verdict
     from condgraph.engine.period import Period, TimeLike
-    from condgraph.engine.store import Store
+    from condgraph.engine.store import QueriedGraph
     from condgraph.vectors.encoders import Encoder
-
-
-class QueriedGraph(Protocol):
-    """What chains need of a graph."""
-
-    timeout: float | None
-
-    def _store_of(self, engine: str | None) -> Store: ...
 
 
 def chain(

@@ -99,12 +99,9 @@ def content_digest(snapshot: Snapshot) -> str:
     source, row = snapshot.source, snapshot.row
     places = (lambda part: of(source[part], sources)), (lambda part: row[part]), (lambda part: of(raw(part), texts))
     add(snapshot.statements, lambda part: sids[part], *places)
-    owners, rows, further = get("prov.stmt"), get("prov.row"), get("prov.raw")
-    if len(further):
-        written = named("prov.raw", texts)
-    else:
-        written = lambda part: np.zeros(part.stop - part.start, np.uint64)  # noqa: E731
-    add(len(owners), named("prov.stmt", sids), named("prov.src", sources), lambda part: rows[part], written)
+    written = named("prov.raw", texts) if len(get("prov.raw")) else lambda part: np.zeros(part.stop - part.start, np.uint64)
+    columns = [named("prov.stmt", sids), named("prov.src", sources), get("prov.row").__getitem__, written]
+    add(len(get("prov.stmt")), *columns)
     for prefix, ends in (("mem", "ec"), ("sub", "cp")):
         columns = [named(f"{prefix}.{end}", ids) for end in ends]
         add(len(get(f"{prefix}.row")), *columns, named(f"{prefix}.src", sources), get(f"{prefix}.row").__getitem__)

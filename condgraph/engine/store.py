@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
     from condgraph.engine.schema import Schema
+    from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.stored_schema import StoredSchema
 
 T = TypeVar("T")
@@ -74,6 +75,27 @@ class Store(Protocol):
         the store cannot work out.
         """
         ...
+
+
+class QueriedGraph(Protocol):
+    """A graph whose store is asked: its part that functions of whole graphs need (`condgraph.Graph`)."""
+
+    timeout: float | None
+
+    def _store_of(self, engine: str | None) -> Store: ...
+
+
+class LocalGraph(Protocol):
+    """A graph that is read in process, wherever it is kept (`condgraph.Graph`)."""
+
+    timeout: float | None
+
+    @property
+    def current(self) -> Snapshot:
+        """Its columns."""
+
+    def snapshot(self) -> LocalGraph:
+        """The graph as it is now, in process."""
 
 
 class QueryStore(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.grammars import kopl, llm_query, logic, parts, pattern
 from condgraph.grammars.parts import Part, Ref, Rules, alt, trie
-from condgraph.grammars.vocabulary import QueriedGraph, Vocabulary, candidates, everybody, kept, surroundings, vocabulary
+from condgraph.grammars.vocabulary import NamedGraph, Vocabulary, candidates, everybody, kept, surroundings, vocabulary
 
 if TYPE_CHECKING:
     from condgraph.models.chat import ChatModel
@@ -71,7 +71,7 @@ class Grammar:
 
 
 def grammar_of(
-    graph: QueriedGraph,
+    graph: NamedGraph,
     language: str,
     question: str | None,
     entities: Iterable[str] | None,
@@ -133,7 +133,7 @@ class _GrammarOptions:
     aware: bool
 
 
-def _made(graph: QueriedGraph, how: _GrammarOptions, allowed: Iterable[str], warnings: list[str]) -> Grammar:
+def _made(graph: NamedGraph, how: _GrammarOptions, allowed: Iterable[str], warnings: list[str]) -> Grammar:
     """The grammar over these entities."""
     language, format = how.language, how.format
     names = vocabulary(graph, allowed, how.source)
@@ -148,7 +148,7 @@ def _made(graph: QueriedGraph, how: _GrammarOptions, allowed: Iterable[str], war
     return Grammar(language, format, text, names.entities, None, notes, how.aware)  # type: ignore[arg-type]
 
 
-def _schema(graph: QueriedGraph, how: _GrammarOptions, names: Vocabulary) -> dict[str, Any]:
+def _schema(graph: NamedGraph, how: _GrammarOptions, names: Vocabulary) -> dict[str, Any]:
     """The rules as a JSON schema; all but the list of entities is made once for a graph."""
     language, none = how.language, how.none
     if how.aware:
@@ -167,7 +167,7 @@ def _named_rule(language: str) -> str:
     return "entity" if language == "llm_query" else "name"
 
 
-def _text(graph: QueriedGraph, how: _GrammarOptions, names: Vocabulary) -> str:
+def _text(graph: NamedGraph, how: _GrammarOptions, names: Vocabulary) -> str:
     """The rules as text; all but the list of entities is written once for a graph."""
     language, write = how.language, _WRITERS[how.format]
     rule, part = _ENTITIES[language](names)
@@ -213,7 +213,7 @@ def _rules(language: str, names: Vocabulary, depth: int, steps: int) -> Rules:
 
 
 def constraint(
-    graph: QueriedGraph,
+    graph: NamedGraph,
     model: ChatModel,
     language: str,
     question: str,

@@ -9,11 +9,11 @@ from condgraph.engine.bounds import within
 
 if TYPE_CHECKING:
     from condgraph.grammars.grammar import Format, Grammar
-    from condgraph.grammars.vocabulary import QueriedGraph
+    from condgraph.grammars.vocabulary import NamedGraph
 
 
 def grammar(
-    graph: QueriedGraph,
+    graph: NamedGraph,
     language: Literal["kopl", "llm_query", "pattern", "logic"] = "kopl",
     *,
     question: str | None = None,

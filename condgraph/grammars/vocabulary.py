@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 from condgraph.engine.algebra import ByName, around
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, UnknownNameError
-from condgraph.engine.store import plan_texts
+from condgraph.engine.store import QueriedGraph, plan_texts
 from condgraph.engine.values import NO_UNIT
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
-    from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.engine.store import Store
+    from condgraph.engine.store import LocalGraph
     from condgraph.overview.survey import Survey
 
 
@@ -66,26 +65,14 @@ MOST_ALIKE: Final = 5
 _WORD: Final = re.compile(r"\w+(?:[.'’-]\w+)*\.?")
 
 
-class LocalGraph(Protocol):
-    """A graph in process."""
-
-    @property
-    def current(self) -> Snapshot:
-        """`Graph.current`."""
-
-
-class QueriedGraph(Protocol):
+class NamedGraph(QueriedGraph, Protocol):
     """A graph as grammars see it: `condgraph.Graph`."""
-
-    timeout: float | None
 
     def kopl(self, program: Any, *, on_unknown: Literal["error", "empty"] = "error") -> Answer:
         """`Graph.kopl`."""
 
     def snapshot(self) -> LocalGraph:
         """`Graph.snapshot`."""
-
-    def _store_of(self, engine: str | None) -> Store: ...
 
     def _survey(self) -> Survey: ...
 
@@ -112,7 +99,7 @@ class Vocabulary:
     tables: tuple[str, ...] = ()
 
 
-def vocabulary(graph: QueriedGraph, entities: Iterable[str], source: str | None = None) -> Vocabulary:
+def vocabulary(graph: NamedGraph, entities: Iterable[str], source: str | None = None) -> Vocabulary:
     """The names of a graph, or of one of its sources, with these entities."""
     survey = graph._survey()
     named = tuple(sorted({entity for entity in entities if entity}))
@@ -162,7 +149,7 @@ def _tables(survey: Survey, predicate: int) -> tuple[str, ...]:
     return tuple(kind[1] for kind in its if kind[0] == "table")
 
 
-def candidates(graph: QueriedGraph, question: str) -> list[str]:
+def candidates(graph: NamedGraph, question: str) -> list[str]:
     """The names of entities and concepts in a question, the longest first; without any, those most
     similar to words with a capital letter.
     """
@@ -181,7 +168,7 @@ def candidates(graph: QueriedGraph, question: str) -> list[str]:
     return list(dict.fromkeys(result))
 
 
-def everybody(graph: QueriedGraph) -> list[str]:
+def everybody(graph: NamedGraph) -> list[str]:
     """The names of all entities and concepts of a graph; a graph on a server is pulled whole."""
     snapshot = graph.snapshot().current
     names = snapshot.texts.take(snapshot.arrays.get("ent.name"))
@@ -200,13 +187,13 @@ def _spans(question: str) -> Iterator[tuple[Sequence[int], str]]:
                 yield range(at, at + length), text[:-1]
 
 
-def _there(graph: QueriedGraph, name: str) -> bool:
+def _there(graph: NamedGraph, name: str) -> bool:
     if name.islower() and len(name) < 3:
         return False
     return bool(graph.kopl([{"function": "Find", "inputs": [name], "dependencies": []}], on_unknown="empty").entities)
 
 
-def _alike(graph: QueriedGraph, name: str) -> list[str]:
+def _alike(graph: NamedGraph, name: str) -> list[str]:
     try:
         graph.kopl([{"function": "Find", "inputs": [name], "dependencies": []}])
     except UnknownNameError as error:
@@ -224,7 +211,7 @@ MOST: Final = 64
 Has = Mapping[str, Sequence[str]]
 
 
-def surroundings(graph: QueriedGraph, entities: Sequence[str]) -> dict[str, Has]:
+def surroundings(graph: NamedGraph, entities: Sequence[str]) -> dict[str, Has]:
     """The predicates of each entity, by three short queries; entities of one name share them. Raises
     `OptionError` for more than `MOST` entities.
     """

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import LinkModelError
@@ -15,24 +15,12 @@ if TYPE_CHECKING:
     from threading import Event
 
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.store import LocalGraph
     from condgraph.links.mixture import Mixture
     from condgraph.links.model import LinkModel
     from condgraph.links.rule_model import Rules
     from condgraph.links.store import OnRows, StoredRows, Threshold
     from condgraph.links.train import OnEpoch, Training
-
-
-class LocalGraph(Protocol):
-    """What these methods need of a graph."""
-
-    timeout: float | None
-
-    @property
-    def current(self) -> Snapshot:
-        """Its columns."""
-
-    def snapshot(self) -> LocalGraph:
-        """The graph as it is now, in process."""
 
 
 def train_links(

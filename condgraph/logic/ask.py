@@ -18,6 +18,7 @@ from condgraph.engine.execute.validity import cut
 from condgraph.engine.facts import Entity
 from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import QueriedGraph
 from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Query
 from condgraph.languages.logic.lower import as_written, query_of
@@ -33,18 +34,16 @@ from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from condgraph.engine.period import Period
-    from condgraph.engine.store import Store
 
 
 # -- asked -------------------------------------------------------------------------------------------
 # What logical queries need of a graph.
 
 
-class QueriedGraph(Protocol):
+class LogicGraph(QueriedGraph, Protocol):
     """A graph, in process or on a server."""
 
     name: str
-    timeout: float | None
     _storage: Any
 
     @property
@@ -55,10 +54,8 @@ class QueriedGraph(Protocol):
     def current(self) -> Snapshot:
         """The open generation."""
 
-    def snapshot(self) -> QueriedGraph:
+    def snapshot(self) -> LogicGraph:
         """The graph as it is now, in process."""
-
-    def _store_of(self, engine: str | None) -> Store: ...
 
 
 # -- stored ------------------------------------------------------------------------------------------
@@ -246,7 +243,7 @@ def checked_alpha(alpha: float) -> None:
 
 
 def logic(
-    graph: QueriedGraph,
+    graph: LogicGraph,
     query: Any,
     branches: Sequence[Any] = (),
     *,
@@ -351,9 +348,7 @@ def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> C
     return count
 
 
-def _stored(
-    graph: QueriedGraph, read: Query, tree: Tree, k: int | None, period: Period | None, warnings: list[str]
-) -> LogicAnswers:
+def _stored(graph: LogicGraph, read: Query, tree: Tree, k: int | None, period: Period | None, warnings: list[str]) -> LogicAnswers:
     """The answers of a store by one query of its own; explained on the statements that they rest on."""
     answer = ask(graph._store_of(None), read, "logic", None, _options(period, bound=k is not None))
     every = answer.entities

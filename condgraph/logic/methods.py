@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from condgraph.engine.period import TimeLike
     from condgraph.logic.answers import LogicAnswers
-    from condgraph.logic.ask import QueriedGraph, StoredScores
+    from condgraph.logic.ask import LogicGraph, StoredScores
 
 
 def logic(
-    graph: QueriedGraph,
+    graph: LogicGraph,
     query: Any,
     *branches: Any,
     model: Any = None,
@@ -65,7 +65,7 @@ def logic(
 
 
 def write_predictions(
-    graph: QueriedGraph,
+    graph: LogicGraph,
     model: Any,
     *,
     relations: Sequence[str] | None = None,
@@ -96,7 +96,7 @@ def write_predictions(
         return len(rows)
 
 
-def remove_predictions(graph: QueriedGraph, *, timeout: float | None = None) -> None:
+def remove_predictions(graph: LogicGraph, *, timeout: float | None = None) -> None:
     """Remove the predicted edges beside a graph on a server."""
     from condgraph.logic.store_edges import edges_of
 
@@ -105,7 +105,7 @@ def remove_predictions(graph: QueriedGraph, *, timeout: float | None = None) -> 
 
 
 def logic_stored(
-    graph: QueriedGraph, query: Any, *branches: Any, k: int | None = 10, alpha: float = 1.0, timeout: float | None = None
+    graph: LogicGraph, query: Any, *branches: Any, k: int | None = 10, alpha: float = 1.0, timeout: float | None = None
 ) -> StoredScores:
     """Answer a logical query on a server by one query of its own, over the graph and the predicted
     edges that are kept beside it (`write_predictions`): scores, without explanations.

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.bounds import within
 
 if TYPE_CHECKING:
     from threading import Event
 
-    from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.logic.ask import QueriedGraph
+    from condgraph.engine.store import LocalGraph
+    from condgraph.logic.ask import LogicGraph
     from condgraph.logic.evaluation.run import Evaluation, OnCase
     from condgraph.logic.evaluation.sampler import By, LogicCase, Needed, Sampled
     from condgraph.logic.evaluation.sets import AnswerSets
-
-
-class LocalGraph(Protocol):
-    """What these methods need of a graph."""
-
-    timeout: float | None
-
-    @property
-    def current(self) -> Snapshot:
-        """Its columns."""
-
-    def snapshot(self) -> LocalGraph:
-        """The graph as it is now, in process."""
 
 
 def sample_queries(
@@ -87,7 +74,7 @@ def evaluate_logic(
 
 
 def answer_sets(
-    graph: QueriedGraph,
+    graph: LogicGraph,
     held: Iterable[tuple[str, str, str]],
     model: Any,
     n: int = 500,

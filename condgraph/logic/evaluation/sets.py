@@ -29,7 +29,7 @@ from condgraph.logic.propagation import Forward
 
 if TYPE_CHECKING:
     from condgraph.links.model import LinkModel
-    from condgraph.logic.ask import QueriedGraph
+    from condgraph.logic.ask import LogicGraph
 
 FORMAT: Final = 1
 _AGAIN: Final = "make them again with `graph.answer_sets(...)`"
@@ -98,7 +98,7 @@ class AnswerSets:
     promise for each of them. `scores` are those of one missing answer of each calibration query, ascending, by structure.
     """
 
-    graph: QueriedGraph
+    graph: LogicGraph
     model: LinkModel
     scores: Mapping[str, Sequence[float]]
     options: Mapping[str, Any]
@@ -153,7 +153,7 @@ class AnswerSets:
         return Path(path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], graph: QueriedGraph, model: LinkModel | str | os.PathLike[str]) -> AnswerSets:
+    def load(cls, path: str | os.PathLike[str], graph: LogicGraph, model: LinkModel | str | os.PathLike[str]) -> AnswerSets:
         """The sets of a file; raises `LinkModelError` for another file, model or graph, and where the graph has changed."""
         model = model_of(model)
         try:
@@ -175,12 +175,12 @@ class AnswerSets:
             raise LinkModelError(f"{path} cannot be read as answer sets: {error}", hint=_AGAIN) from None
 
 
-def _edges(graph: QueriedGraph) -> Edges:
+def _edges(graph: LogicGraph) -> Edges:
     return Edges.of_snapshot(graph.snapshot().current)
 
 
 def answer_sets(
-    graph: QueriedGraph,
+    graph: LogicGraph,
     held: Iterable[tuple[str, str, str]],
     model: LinkModel,
     n: int,
