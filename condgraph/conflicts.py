@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class StoredGraph(QueriedGraph, Protocol):
-    """The same with the place that it is kept in, where preferences are."""
+    """A graph, and the storage that keeps its preferences."""
 
     _storage: Storage
 

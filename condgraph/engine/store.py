@@ -78,7 +78,7 @@ class Store(Protocol):
 
 
 class QueriedGraph(Protocol):
-    """A graph whose store is asked: its part that functions of whole graphs need (`condgraph.Graph`)."""
+    """The part of `condgraph.Graph` that asks its store."""
 
     timeout: float | None
 
@@ -86,7 +86,7 @@ class QueriedGraph(Protocol):
 
 
 class LocalGraph(Protocol):
-    """A graph that is read in process, wherever it is kept (`condgraph.Graph`)."""
+    """The part of `condgraph.Graph` that reads it in process, wherever it is kept."""
 
     timeout: float | None
 
