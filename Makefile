@@ -93,14 +93,15 @@ $(VENV)/.condgraph: pyproject.toml condgraph/__init__.py | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -e .
 	@touch $@
 
+# Python compiles what the tests import when they import it: for pip to compile everything takes as long as to unpack it.
 $(VENV)/.condgraph-dev: pyproject.toml condgraph/__init__.py | $(VENV)/bin/python
-	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install -q --group dev -e .
+	$(BIN)/python -m pip install -q --no-compile --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -q --no-compile --group dev -e .
 	@touch $@ $(VENV)/.condgraph
 
 $(VENV)/.condgraph-site: pyproject.toml | $(VENV)/.condgraph
-	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install -q --group site
+	$(BIN)/python -m pip install -q --no-compile --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -q --no-compile --group site
 	@touch $@
 
 clean:
