@@ -20,12 +20,14 @@ from condgraph.engine.algebra import expressions
 from condgraph.engine.bounds import check, within
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
+from condgraph.engine.passes import names as fields_of
 from condgraph.engine.passes import rebuild
 from condgraph.engine.schema import OpenSchema
 from condgraph.engine.store import Request, plan_texts
 from condgraph.engine.tracing import traced
 from condgraph.languages.cypher.parse import parse as parse_cypher
 from condgraph.languages.cypher.tree import RelationshipPattern
+from condgraph.languages.cypher.tree import rebuilt as rebuilt_expression
 from condgraph.languages.fences import unfenced
 from condgraph.languages.kopl.syntax import parse as parse_kopl
 from condgraph.languages.kopl.table import COMPARED, FUNCTIONS
@@ -601,6 +603,8 @@ class Runner:
             result = lower_program(schema, program, language, options)
             if meant or self.stands:
                 result = _meaning(result, {**self.stands, **{name: alg.ById((key,)) for name, key in (meant or {}).items()}})
+                for name in _texts_in(result) & self.stands.keys():
+                    raise _misplaced(name, "Cypher can compare with the name of a node alone, by =, <> or IN")
             seen.append(result)
             resolving += time.perf_counter() - begin
             return result
@@ -618,6 +622,8 @@ class Runner:
                 # A database that condgraph did not write speaks Cypher itself.
                 if begun.language != "cypher" or (passed_on := getattr(store, "passed_on", None)) is None:
                     raise
+                if (name := next((name for name in self.stands if name in begun.program), None)) is not None:
+                    raise _misplaced(name, "a query that the database answers itself cannot name") from None
                 answer = passed_on(request)
             # Values are worked out here, so that what fails fails within the attempt.
             _ = answer.values
@@ -765,6 +771,8 @@ class Runner:
         """The subgraphs nearest to a pattern, by the values of the unknown that is asked for."""
         begin = time.perf_counter()
         pattern = Pattern.of(begun.program)
+        if (name := next((node.name for node in pattern.nodes if node.known and node.name in self.stands), None)) is not None:
+            raise _misplaced(name, "a pattern cannot name")
         unknown = [node.name for node in pattern.nodes if not node.known]
         wanted = _asked_for(begun.program)
         group = wanted if wanted in unknown else unknown[0] if unknown else None
@@ -854,10 +862,54 @@ def _meaning(lowered: Lowered, meant: Mapping[str, alg.Entities]) -> Lowered:
             if isinstance(node, alg.ByName) and all(name in meant for name in node.names):
                 parts = tuple(meant[name] for name in node.names)
                 fresh = parts[0] if len(parts) == 1 else alg.Union(parts)
+            elif isinstance(node, (alg.Filter, alg.Extend)):
+                fresh = _of_meant(fresh, meant)
             done[id(node)] = fresh
     steps = [(label, done[id(node)]) for label, node in lowered.steps]
     notes = {id(done[key]): text for key, text in lowered.notes.items() if key in done}
     return Lowered(done[id(lowered.plan)], steps, lowered.warnings, notes, alg.postorder(done[id(lowered.plan)]))
+
+
+def _of_meant(node: Any, meant: Mapping[str, alg.Entities]) -> Any:
+    """A filter of rows, or one more column, that compares ids where it compared a name of `meant`."""
+
+    def of_names(item: expressions.Expression, names: Sequence[Any]) -> expressions.Expression | None:
+        if not (isinstance(item, expressions.Call) and item.name == "name" and any(name in meant for name in names)):
+            return None
+        entities = [meant.get(name, alg.ByName((name,))) for name in names]
+        ids = [ident for one in entities if isinstance(one, alg.ById) for ident in one.ids]
+        others = [name for one in entities if isinstance(one, alg.ByName) for name in one.names]
+        listed = expressions.ListOf(tuple(map(expressions.Constant, ids)))
+        tests: list[expressions.Expression] = [expressions.In(expressions.Call("elementid", item.arguments), listed)] if ids else []
+        if others:
+            tests.append(expressions.In(item, expressions.ListOf(tuple(map(expressions.Constant, others)))))
+        return tests[0] if len(tests) == 1 else expressions.Or(tuple(tests))
+
+    def of(expression: expressions.Expression) -> expressions.Expression | None:
+        if isinstance(expression, expressions.Comparison) and expression.operator in ("=", "<>"):
+            for one, other in ((expression.left, expression.right), (expression.right, expression.left)):
+                if isinstance(other, expressions.Constant) and (made := of_names(one, [other.value])) is not None:
+                    return made if expression.operator == "=" else expressions.Not(made)
+        if isinstance(expression, expressions.In) and isinstance(expression.items, expressions.ListOf):
+            items = expression.items.items
+            if all(isinstance(one, expressions.Constant) for one in items):
+                return of_names(expression.item, [one.value for one in items])
+        return None
+
+    values = [getattr(node, name) for name in fields_of(node)]
+    return type(node)(*[rebuilt_expression(value, of) if isinstance(value, expressions.Expression) else value for value in values])
+
+
+def _texts_in(lowered: Lowered) -> set[str]:
+    """The texts in the expressions of a plan over rows."""
+    fields = [getattr(node, name) for node in alg.postorder(lowered.plan) for name in fields_of(node)]
+    parts = [part for value in fields if isinstance(value, expressions.Expression) for part in expressions.walk(value)]
+    return {part.value for part in parts if isinstance(part, expressions.Constant) and isinstance(part.value, str)}
+
+
+def _misplaced(name: str, limit: str) -> errors.PlanError:
+    """What is said of a word for an answer that stands where no entities can."""
+    return errors.PlanError(f"{name} stands for the entities of an answer, which {limit}")
 
 
 def _asked_for(program: str) -> str:

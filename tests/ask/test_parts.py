@@ -81,6 +81,33 @@ def test_llm_queries_refer_to_entities_too(graph: Graph) -> None:
     assert (found.status, sorted(found.texts)) == ("answered", WANTED)
 
 
+ASIANS = "MATCH (c)-[:continent]->({name: 'Asia'}) RETURN c.name"
+ASIAN_PATTERN = '{"triples": [["UNKNOWN country", "continent", "Asia"]], "answer": "UNKNOWN country"}'
+MISPLACED = "ANSWER1 stands for the entities of an answer, which"
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("MATCH ({name: 'ANSWER1'})-[:capital]->(b) RETURN b.name", WANTED),
+        ("MATCH (c)-[:capital]->(b) WHERE c.name IN ['ANSWER1', 'Austria'] RETURN b.name", [*WANTED, "Vienna"]),
+        ("MATCH (c)-[:capital]->(b) WHERE NOT c.name <> 'ANSWER1' RETURN b.name", WANTED),
+        ("MATCH (c)-[:capital]->() WITH c.name = 'ANSWER1' AS asian, count(*) AS n RETURN n", ["21", "3"]),
+        ("MATCH (c)-[:capital]->() WHERE c.name STARTS WITH 'ANSWER1' RETURN count(*)", f"{MISPLACED} Cypher can compare"),
+        ("UNWIND ['ANSWER1'] AS n MATCH (c {name: n}) RETURN count(c)", f"{MISPLACED} Cypher can compare"),
+        ('{"triples": [["ANSWER1", "capital", "UNKNOWN city"]], "answer": "UNKNOWN city"}', f"{MISPLACED} a pattern cannot name"),
+    ],
+)
+def test_cypher_compares_names_with_entities_and_patterns_cannot(graph: Graph, query: str, wanted: list[str] | str) -> None:
+    via = "pattern" if query.startswith("{") else "cypher"
+    found = ask(graph, QUESTION, SPLIT, ASIAN_PATTERN if via == "pattern" else ASIANS, query, via=via)
+    if isinstance(wanted, str):
+        assert found.status == "failed"
+        assert found.attempts[-1].error.startswith(wanted)
+    else:
+        assert sorted(found.parts[-1].texts) == wanted
+
+
 def test_entities_are_referred_to_by_their_ids() -> None:
     """Three cities have one name: the one of the first answer is meant."""
     graph = springfields()
