@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.ask.programs import VIA_OF, Runner
 from condgraph.ask.prompt import Excerpt, Mention, known_of, mentions_in, predicates_around
-from condgraph.ask.records import Asked, Choice, Option, Reference, Referent
+from condgraph.ask.records import Asked, Choice, Option, Reference, Referent, Standing
+from condgraph.engine.algebra import ById, ByName
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.facts import EntityKind
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 MOST_TURNS: Final = 6
 _MOST_OF_GROUP: Final = 10
 MOST_SHOWN: Final = 10
+#: Entities of an answer that a later part may refer to.
+MOST_ENTITIES: Final = 10_000
 
 
 def _words(text: str) -> frozenset[str]:
@@ -193,6 +196,26 @@ def answered_entities(turn: Asked, known: KnownNames) -> list[Referent]:
     return [Referent(text, "") for text in dict.fromkeys(texts) if text in named or text in rows]
 
 
+def entities_of(part: Asked, known: KnownNames) -> Standing | None:
+    """What a word for an answer is in a plan: its entities, by their ids where the answer has them; None for values."""
+    if part.answer is None or not answered_entities(part, known):
+        return None
+    entities = [one for one in part.answer.entities if one.kind is not EntityKind.CONCEPT]
+    texts = part.texts
+    if max(len(entities), len(texts)) > MOST_ENTITIES:
+        return None
+    if {one.name for one in entities} >= set(texts):
+        ids = dict.fromkeys(one.id for one in entities)
+        return Standing(ById(tuple(ids)), len(ids))
+    names = dict.fromkeys(texts)
+    return Standing(ByName(tuple(names)), len(names))
+
+
+def within_parts(limit: int | None) -> int | None:
+    """The limit of a part that others follow: of its answer, those need every entity."""
+    return None if limit is None else max(limit, MOST_ENTITIES + 1)
+
+
 def asked_entities(turn: Asked) -> list[Referent]:
     """The entities that a question names, or refers to."""
     named = [] if turn.excerpt is None else [item for item in turn.excerpt.mentions if len(item.names) == 1]
@@ -316,7 +339,8 @@ def followed(ask: Callable[..., Asked], options: dict[str, Any]) -> Iterator[Ask
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What was asked in a turn of a conversation, without what came of it: the question, the program that answered it
-    ("" where none did) with its language and source, and what names and words meant (`choose`).
+    ("" where none did) with its language and source, and what names and words meant (`choose`). A question that was
+    asked in `parts` has the programs of these, the last of which answered it.
     """
 
     question: str
@@ -324,6 +348,7 @@ class Turn:
     language: str = ""
     source: str | None = None
     choose: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[Turn] = ()
 
 
 def lasting(choose: Mapping[str, str]) -> dict[str, str]:
@@ -345,24 +370,49 @@ def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) ->
         check()
         choices |= lasting(turn.choose)
         choose = {**choices, **turn.choose}
-        mentions = mentions_in(turn.question, known)
-        references = refer(turn.question, result, mentions, known, store, choose)[0] if result else []
-        attempt = None
-        if turn.program:
-            refers = {one.name: one.id for item in references for one in item.entities if one.id}
-            sources = known.sources.names
-            runner = Runner(graph, turn.question, turn.source, sources, choose, limit=limit, refers=refers)
-            attempt = runner.attempt("", turn.program, turn.language)
-        ran = attempt is not None and attempt.answer is not None and attempt.stage is None
-        mentions = sorted([*mentions, *referred(references)], key=lambda item: item.start)
-        result.append(
-            Asked(
-                turn.question, "answered" if ran else "failed", attempt.answer if attempt is not None and ran else None,
-                VIA_OF.get(turn.language, ""), turn.source, excerpt=Excerpt("", 0, (), (), (), tuple(mentions), ()),
-                references=tuple(references),
-            )
-        )  # fmt: skip
+        parts: dict[str, Asked] = {}
+        several = turn.parts or (turn,)
+        for number, part in enumerate(several, start=1):
+            most = limit if number == len(several) else within_parts(limit)
+            parts[f"ANSWER{number}"] = _run_again(graph, part, result, parts, choose, most)
+        last = parts[f"ANSWER{len(parts)}"]
+        if turn.parts:
+            mentions = mentions_in(turn.question, known)
+            references = tuple(item for part in parts.values() for item in part.references)
+            last = replace(last, question=turn.question, excerpt=_with_mentions(mentions), references=references)
+        result.append(last)
     return tuple(result)
+
+
+def _run_again(
+    graph: Host, turn: Turn, before: Sequence[Asked], answers: Mapping[str, Asked], choose: Mapping[str, str], limit: int | None
+) -> Asked:
+    """The outcome of a turn, or of a part of one behind parts with `answers`."""
+    store = graph._store_of(None)
+    known = known_of(store, graph._survey())
+    references = answer_references(turn.question, answers, known)
+    mentions = mentions_in(turn.question, known)
+    mentions = [one for one in mentions if all(one.end <= item.start or item.end <= one.start for item in references)]
+    references += refer(turn.question, before, mentions, known, store, choose)[0] if before else []
+    attempt = None
+    if turn.program:
+        refers = {one.name: one.id for item in references for one in item.entities if one.id}
+        stands = {name: entities_of(part, known) for name, part in answers.items()}
+        runner = Runner(
+            graph, turn.question, turn.source, known.sources.names, choose, limit=limit, refers=refers,
+            stands={name: item.entities for name, item in stands.items() if item is not None},
+        )  # fmt: skip
+        attempt = runner.attempt("", turn.program, turn.language)
+    ran = attempt is not None and attempt.answer is not None and attempt.stage is None
+    return Asked(
+        turn.question, "answered" if ran else "failed", attempt.answer if attempt is not None and ran else None,
+        VIA_OF.get(turn.language, ""), turn.source,
+        excerpt=_with_mentions(sorted([*mentions, *referred(references)], key=lambda item: item.start)), references=tuple(references),
+    )  # fmt: skip
+
+
+def _with_mentions(mentions: Sequence[Mention]) -> Excerpt:
+    return Excerpt("", 0, (), (), (), tuple(mentions), ())
 
 
 class Chat:

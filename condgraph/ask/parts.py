@@ -13,16 +13,14 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from condgraph.ask.chat import ANSWER, answered_entities
+from condgraph.ask.chat import ANSWER, entities_of, within_parts
 from condgraph.ask.judge import DOUBTED, misfit
 from condgraph.ask.pipeline import Asking
 from condgraph.ask.programs import declines
 from condgraph.ask.prompt import KnownNames, Mention, known_of, mentions_in
-from condgraph.ask.records import Asked, AskOptions, AskStep, Standing, Status
+from condgraph.ask.records import Asked, AskOptions, AskStep, Status
 from condgraph.ask.sentences import plain, renumbered
-from condgraph.engine.algebra import ById, ByName
 from condgraph.engine.errors import BudgetError, ModelError
-from condgraph.engine.facts import EntityKind
 from condgraph.models.budget import Metered
 
 if TYPE_CHECKING:
@@ -34,8 +32,6 @@ MOST_PARTS: Final = 6
 _LONGEST: Final = 500
 _MOST_READ: Final = 10_000
 _TOKENS: Final = 400
-#: Entities of an answer that a later part may refer to.
-_MOST_ENTITIES: Final = 10_000
 _LINE: Final = re.compile(r"^[ \t]{0,8}(\d{1,2})[.):][ \t]{0,8}(\S[^\n]*)$", re.MULTILINE)
 
 
@@ -64,24 +60,6 @@ def split(reply: str) -> tuple[list[str], str]:
 def _refers(text: str) -> list[int]:
     """The numbers of the answers that a part refers to."""
     return [int(found[1]) for found in ANSWER.finditer(text)]
-
-
-# -- entities of answers ------------------------------------------------------------------------------
-
-
-def entities_of(part: Asked, known: KnownNames) -> Standing | None:
-    """What a word for an answer is in a plan: its entities, by their ids where the answer has them; None for values."""
-    if part.answer is None or not answered_entities(part, known):
-        return None
-    entities = [one for one in part.answer.entities if one.kind is not EntityKind.CONCEPT]
-    texts = part.texts
-    if max(len(entities), len(texts)) > _MOST_ENTITIES:
-        return None
-    if {one.name for one in entities} >= set(texts):
-        ids = dict.fromkeys(one.id for one in entities)
-        return Standing(ById(tuple(ids)), len(ids))
-    names = dict.fromkeys(texts)
-    return Standing(ByName(tuple(names)), len(names))
 
 
 # -- asking in parts ---------------------------------------------------------------------------------
@@ -130,7 +108,8 @@ class InParts:
         answers: dict[str, Asked] = {}
         stands: dict[str, Standing] = {}
         for number, text in enumerate(self.texts, start=1):
-            options = replace(self.options, verbalise=False, answers=dict(answers), stands=dict(stands))
+            limit = self.options.limit if number == len(self.texts) else within_parts(self.options.limit)
+            options = replace(self.options, verbalise=False, limit=limit, answers=dict(answers), stands=dict(stands))
             self.now = Asking(self.graph, text, self.model, options)
             part = self.now.run()
             self.done.append(part)

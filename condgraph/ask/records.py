@@ -302,6 +302,7 @@ class Asked:
             "parts": [
                 {
                     "question": part.question, "status": part.status, "program": part.program, "language": part.language,
+                    "source": part.source,
                     "answers": part.texts[:20], "doubts": list(part.doubts),
                 }
                 for part in self.parts

@@ -26,6 +26,7 @@ from condgraph.studio.completion import completed, label_ids, schema_of, vocabul
 from condgraph.studio.start import browse, start
 
 if TYPE_CHECKING:
+    from condgraph.ask.chat import Turn
     from condgraph.ask.records import AskStep, AskText
     from condgraph.engine.period import Period
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -472,21 +473,27 @@ def without_folders(text: str, names: dict[str, str]) -> str:
 # -- questions in words ------------------------------------------------------------------------------
 
 
+def _turn(item: dict[str, Any]) -> Turn:
+    """A turn of a conversation, or a part of one, that a client kept."""
+    from condgraph.ask.chat import Turn
+    from condgraph.ask.programs import METHODS
+
+    method = METHODS.get(item.get("language") or "")
+    if item.get("program") and method is None:
+        raise OptionError("a turn before has a program and no language of it", candidates=list(METHODS))
+    parts = [_turn(part) for part in item.get("parts") or ()]
+    return Turn(**{"choose": {}, **item, "language": "" if method is None else method.language, "parts": parts})
+
+
 def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[str, Any]], None], timeout: float) -> None:
     """Ask a question in words; calls `tell` with `{"step": ...}` after each step, `{"text": ...}`
     for pieces of what the model writes, if asked for, and `{"outcome": ...}` last.
     """
-    from condgraph.ask.chat import Turn, lasting, recalled
-    from condgraph.ask.programs import METHODS
+    from condgraph.ask.chat import lasting, recalled
     from condgraph.models.budget import Budget
 
     begin = time.perf_counter()
-    turns = []
-    for item in arguments.get("before") or ():
-        method = METHODS.get(item.get("language") or "")
-        if item.get("program") and method is None:
-            raise OptionError("a turn before has a program and no language of it", candidates=list(METHODS))
-        turns.append(Turn(**{"choose": {}, **item, "language": "" if method is None else method.language}))
+    turns = [_turn(item) for item in arguments.get("before") or ()]
     with within(timeout):
         before = recalled(graph, turns, limit=arguments["limit"])
     choose: dict[str, str] = {}

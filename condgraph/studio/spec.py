@@ -237,13 +237,21 @@ class GetTimeline(Call):
     limit: int = Field(1_000, ge=1, le=100_000, description="The most statements.")
 
 
-class Turn(Request):
-    """An earlier turn of a conversation: its program is run again for what words refer to."""
+class AskedPart(Request):
+    """A part of a question that was asked in parts."""
 
     question: str = Field(max_length=_NAME, description="The question.")
     program: str = Field("", max_length=_TEXT, description="The program of its outcome; none where it has no answer.")
     language: Literal["", "query", "kopl", "cypher", "pattern"] = Field("", description="The language of the program.")
     source: str | None = Field(None, max_length=_NAME, description="The source of its outcome.")
+
+
+class Turn(AskedPart):
+    """An earlier turn of a conversation: its program is run again for what words refer to."""
+
+    parts: list[AskedPart] = Field(
+        [], max_length=6, description="Those of its outcome, whose programs are run in place of its own."
+    )
     choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
         None, description="What was chosen."
     )

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import condgraph
+from condgraph.ask.chat import Turn, recalled
 from condgraph.ask.parts import InParts, split
 from condgraph.ask.pipeline import Asking
 from condgraph.ask.records import Asked, AskOptions, AskStep
@@ -118,6 +119,21 @@ def test_entities_are_referred_to_by_their_ids() -> None:
     assert (found.status, found.texts) == ("answered", ["Oregon"])
     by_name = programs[0], "Find(Springfield) Relate(state, forward) QueryName()"
     assert ask(graph, "In which state is the city that Ohio has?", parts, *by_name).texts == ["Oregon"]
+
+
+def test_a_limit_is_of_the_last_part(graph: Graph) -> None:
+    found = ask(graph, QUESTION, SPLIT, IN_ASIA, CAPITALS, limit=2)
+    assert [len(part.texts) for part in found.parts] == [3, 2]
+    assert found.warnings == ("1 more value is not shown (limit 2)",)
+
+
+def test_parts_of_a_turn_that_somebody_else_kept(graph: Graph) -> None:
+    """What the program of a later part refers to is run again before it."""
+    turn = graph.chat(Scripted(SPLIT, IN_ASIA, CAPITALS), via="kopl").ask(QUESTION, parts="always")
+    parts = [Turn(part.question, part.program, part.language, part.source) for part in turn.parts]
+    (again,) = recalled(graph, [Turn(QUESTION, turn.program, turn.language, parts=parts)], limit=3)
+    assert (again.texts, again.references, again.question) == (turn.texts, turn.references, QUESTION)
+    assert recalled(graph, [Turn(QUESTION, turn.program, turn.language)])[0].status == "failed"
 
 
 def test_only_what_fails_or_is_doubted_is_split(graph: Graph) -> None:

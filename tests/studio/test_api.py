@@ -351,7 +351,8 @@ def test_questions_in_words(samples_store: Path, monkeypatch: pytest.MonkeyPatch
             assert "sk-a-secret" not in reply.text
             # A conversation: the client sends the turns before, whose programs are run again.
             first = {"question": outcome["question"], "program": outcome["program"], "language": outcome["language"]}
-            reply = client.send("ask", json.dumps({"question": "And its continent?", "via": "query", "before": [first]}).encode())
+            before = [first | {"program": "ANSWER1", "parts": [first]}]
+            reply = client.send("ask", json.dumps({"question": "And its continent?", "via": "query", "before": before}).encode())
             lines = [json.loads(line) for line in reply.text.splitlines()]
             judge.check("Line", lines[-1])
             assert lines[-1]["outcome"]["references"] == [

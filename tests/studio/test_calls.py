@@ -160,6 +160,7 @@ def test_a_program_in_a_fence(graph: Graph) -> None:
         ("ask", {"question": "Who?", "choose": {f"p{i}": "a" for i in range(101)}}),
         ("ask", {"question": "Who?", "before": [{"question": "What?"}] * 7}),
         ("ask", {"question": "Who?", "before": [{"question": "What?", "language": "sparql"}]}),
+        ("ask", {"question": "Who?", "before": [{"question": "What?", "parts": [{"question": "Why?", "parts": []}]}]}),
         ("query", {"program": "FindAll()", "limit": 0}),
         ("query", {"program": "a" * ((1 << 20) + 1)}),
     ],

@@ -191,8 +191,9 @@ async function inWords(text, asked, words, signal) {
     clause.text = "";
     run();
   };
-  const turn = { question: text, program: outcome.answer ? outcome.program : "", language: outcome.answer ? outcome.language : "" };
-  talk = { graph: asked.graph, turns: [...before, { ...turn, ...(outcome.source ? { source: outcome.source } : {}), ...(words.choose ? { choose: words.choose } : {}) }] };
+  const kept = ({ question, program, language, source }) => ({ question, program, language, ...(source ? { source } : {}) });
+  const turn = { ...kept(outcome.answer ? outcome : { program: "", language: "", source: outcome.source }), question: text, parts: outcome.answer ? outcome.parts.map(kept) : [] };
+  talk = { graph: asked.graph, turns: [...before, { ...turn, ...(words.choose ? { choose: words.choose } : {}) }] };
   fill(result, conversation(before), el("h2", {}, { answered: "Answer", doubtful: "Doubtful answer" }[outcome.status] ?? `No answer: ${outcome.status}`),
     outcome.references.map((one) => el("p", { class: "reference" }, `“${one.text}” is ${one.names.join(", ")}, of ${one.of}`)), outcome.text ? el("p", { class: "said" }, outcome.text) : null,
     outcome.citations.length ? el("ol", { class: "citations" }, outcome.citations.map((one) => el("li", {}, one))) : null,
