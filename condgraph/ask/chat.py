@@ -404,10 +404,11 @@ def _run_again(
         )  # fmt: skip
         attempt = runner.attempt("", turn.program, turn.language)
     ran = attempt is not None and attempt.answer is not None and attempt.stage is None
+    mentions = sorted([*mentions, *referred(references)], key=lambda item: item.start)
     return Asked(
         turn.question, "answered" if ran else "failed", attempt.answer if attempt is not None and ran else None,
         VIA_OF.get(turn.language, ""), turn.source,
-        excerpt=_with_mentions(sorted([*mentions, *referred(references)], key=lambda item: item.start)), references=tuple(references),
+        excerpt=_with_mentions(mentions), references=tuple(references),
     )  # fmt: skip
 
 

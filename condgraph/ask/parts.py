@@ -24,7 +24,7 @@ from condgraph.engine.errors import BudgetError, ModelError
 from condgraph.models.budget import Metered
 
 if TYPE_CHECKING:
-    from condgraph.ask.records import Host
+    from condgraph.ask.records import Host, Standing
     from condgraph.models.chat import ChatModel
 
 #: Parts of a question, characters of each and of the reply that has them, and tokens of this.

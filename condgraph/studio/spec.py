@@ -249,9 +249,7 @@ class AskedPart(Request):
 class Turn(AskedPart):
     """An earlier turn of a conversation: its program is run again for what words refer to."""
 
-    parts: list[AskedPart] = Field(
-        [], max_length=6, description="Those of its outcome, whose programs are run in place of its own."
-    )
+    parts: list[AskedPart] = Field([], max_length=6, description="Those of its outcome, which are run in place of its program.")
     choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
         None, description="What was chosen."
     )
