@@ -891,9 +891,9 @@ def _of_meant(node: Any, meant: Mapping[str, alg.Entities]) -> Any:
                 if isinstance(other, expressions.Constant) and (made := of_names(one, [other.value])) is not None:
                     return made if expression.operator == "=" else expressions.Not(made)
         if isinstance(expression, expressions.In) and isinstance(expression.items, expressions.ListOf):
-            items = expression.items.items
-            if all(isinstance(one, expressions.Constant) for one in items):
-                return of_names(expression.item, [one.value for one in items])
+            values = [one.value for one in expression.items.items if isinstance(one, expressions.Constant)]
+            if len(values) == len(expression.items.items):
+                return of_names(expression.item, values)
         return None
 
     values = [getattr(node, name) for name in fields_of(node)]
