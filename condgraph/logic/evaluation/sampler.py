@@ -295,10 +295,10 @@ def sample(
 
     `by` is "pair" for queries as BetaE draws them (Ren 2020, appendix): one-hop queries are distinct
     pairs of an entity and a relation with a held-out edge; the others begin at an entity that any edge
-    reaches, each as likely, and go back along a relation, then an edge, each as likely; a query with a
-    negation has 1 to `most` answers that hold only as long as the edges are missing. With "edge" half
-    of the queries, one-hop ones too, end at a held-out edge, so that entities with many of them are
-    asked for more often, and have more answers.
+    reaches, each as likely, and go back along a relation, then an edge, each as likely, in every part,
+    also of a union and of what is negated; a query with a negation has 1 to `most` answers that hold
+    only as long as the edges are missing. With "edge" half of the queries, one-hop ones too, end at a
+    held-out edge, so that entities with many of them are asked for more often, and have more answers.
 
     With `needed="all"` (the +H sets of Gregucci 2025) the answers that count as hard need every edge of
     the query that a path to them has to be a missing one: walks follow held-out edges alone, and all other
@@ -396,10 +396,9 @@ class _Sampler:
             return None if below is None else [below, [self.names[step[1]]]]
         parts: list[Any] = []
         for part in shape[1:]:
-            # What is negated, or joined by `or`, need not hold of this answer.
-            away = isinstance(part, tuple) and part[0] == "n"
-            if shape[0] == "u":
-                away = len(parts) > 0
+            # BetaE draws every part from the same answer; by edges, what is negated, or joined by `or`,
+            # need not hold of it.
+            away = not self.pairs and (bool(parts) if shape[0] == "u" else isinstance(part, tuple) and part[0] == "n")
             found = self._query(part, lengths, self._beside(root, rng) if away else root, rng)
             if found is None:
                 return None
