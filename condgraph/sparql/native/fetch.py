@@ -939,8 +939,10 @@ class Fetcher:
         if isinstance(node, alg.Where):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
             tests = self._test(node.condition, fact.object, node.facts)
-            # Terms that are given come first: stores join in the order that is written.
-            given = [test for test in tests if test.startswith("VALUES")]
+            # Terms that are given come first: stores join in the order that is written. After an entity by its name they come
+            # behind its statements, which are few: before them, they are combined with it.
+            few = (scan := _scanned(node)) is not None and scan.anchor == "subject" and isinstance(scan.of, alg.ById | alg.ByName)
+            given = [test for test in tests if test.startswith("VALUES") and not few]
             return [*given, *patterns, *(test for test in tests if test not in given)], fact
         if isinstance(node, alg.WhereQualifier):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
