@@ -635,7 +635,8 @@ ONTOLOGY = """
 :Drink a owl:Class ; rdfs:label "drink" .
 :Wine a owl:Class ; rdfs:label "wine" ; owl:equivalentClass [ a owl:Class ; owl:unionOf ( :Drink ) ] ;
     rdfs:subClassOf :Drink, [ a owl:Restriction ; owl:onProperty :from ; owl:someValuesFrom :Drink ], owl:Thing .
-:from a owl:ObjectProperty ; rdfs:label "made from" ; owl:inverseOf :makes ; rdfs:range :Drink .
+:from a owl:ObjectProperty, owl:AsymmetricProperty ; rdfs:label "made from" ; owl:inverseOf :makes ; rdfs:range :Drink .
+[] a owl:NegativePropertyAssertion ; owl:sourceIndividual :asti ; owl:assertionProperty :from ; owl:targetIndividual :nebbiolo .
 :barolo a owl:NamedIndividual, owl:Thing, :Wine ; rdfs:label "Barolo" ; :from :nebbiolo ; skos:related :asti .
 :nebbiolo a owl:NamedIndividual ; rdfs:label "Nebbiolo" .
 :asti rdfs:label "Asti" ; owl:sameAs :moscato . :moscato rdfs:label "Moscato" .
@@ -650,7 +651,8 @@ def test_presets_are_parts_of_a_mapping_file(serve: Any, tmp_path: Path) -> None
         said = "\n".join(graph.status().notes)
         assert all(f"preset = [{name!r}]" in said for name in ("owl", "prov", "skos"))
         assert "preset = ['dcat']" not in said
-        # Annotated axioms are qualifiers without a preset; all else is as it was.
+        # Annotated axioms are qualifiers without a preset; all else is as it was, what is denied as well.
+        assert graph.kopl("Find(Asti) Relate(sourceIndividual, backward) Count()").texts == ["1"]
         assert graph.kopl("Find(Barolo) Find(Nebbiolo) QueryRelationQualifier(made from, since)").texts == ["1303"]
         assert int(graph.kopl("FindAll() Count()").texts[0]) > 10
     file, again = tmp_path / "map.toml", tmp_path / "again.toml"
@@ -666,6 +668,7 @@ def test_presets_are_parts_of_a_mapping_file(serve: Any, tmp_path: Path) -> None
     with condgraph.open(place, layout="native", mapping=file) as graph:
         assert isinstance(graph, TriplesGraph)
         found = [outcome(graph, program) for program in asked]
+        assert "sourceIndividual" not in {one.name for one in graph.mapping.predicates}
         assert [one[0] for one in found] == [
             ["Asti", "Barolo", "Moscato", "Nebbiolo", "bottling"], *([["Barolo"]] * 5)
         ]  # fmt: skip
@@ -683,6 +686,17 @@ def test_presets_are_parts_of_a_mapping_file(serve: Any, tmp_path: Path) -> None
         assert isinstance(graph, TriplesGraph)
         assert (graph.mapping.infer, graph.mapping.axioms) == ((), ())
         assert "sameAs" not in {one.name for one in graph.mapping.predicates}
+
+
+def test_presets_have_terms_that_are_published() -> None:
+    """Of the vocabularies that rdflib has, as their publishers define them."""
+    spaces = ("SKOS", "DCAT", "PROV", "OWL", "RDFS", "RDF", "DCTERMS", "FOAF")
+    published = {str(term) for space in spaces for term in dir(getattr(rdflib, space))}
+    text = (Path(look.__file__).parent / "presets.toml").read_text()
+    others = ("http://www.w3.org/2008/05/skos-xl#", "http://spdx.org/", "http://schema.org/", "http://www.w3.org/2006/vcard/")
+    iris = {iri for iri in re.findall(r'http[^\s"]+', text) if not iri.startswith(others)}
+    assert len(iris) > 100
+    assert iris <= published
 
 
 @pytest.mark.parametrize(
