@@ -31,7 +31,7 @@ from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.values import text_of
+from condgraph.engine.values import collapse, text_of
 
 #: The most lines of a kind that a result shows.
 _SHOWN: Final = 10
@@ -229,7 +229,8 @@ def shown(answer: Answered) -> tuple[list[Any], list[str], list[Any]]:
     """What a user gets: values with their types, texts, entities."""
     return (
         [(type(value).__name__, _plain(value)) for value in answer.values],
-        list(answer.plain_texts),
+        # Which of several texts of one value is shown depends on the order of the statements.
+        list(map(collapse, answer.plain_texts)),
         [_plain(entity) for entity in answer.entities],
     )
 

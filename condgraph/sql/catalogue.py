@@ -16,7 +16,7 @@ from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
 from condgraph.engine.row_times import LAST, RowTimes
 from condgraph.engine.values import DAY_SECONDS, Kind, Precision, civil
 from condgraph.sql.connections import DuckDb, Engine, Postgres
-from condgraph.sql.terms import NULL, both, case, cast, either, known, literal, name
+from condgraph.sql.terms import NULL, both, case, cast, double, either, known, literal, name
 
 #: What a column holds: whole numbers that floats hold, and that they may not hold; floats of both sizes; dates and
 #: timestamps; bytes; lists and structures; texts; anything else, which is read as the database prints it.
@@ -60,6 +60,11 @@ class Column:
     def whole(self) -> bool:
         """Whether it holds whole numbers."""
         return self.sort in ("integer", "long")
+
+    @property
+    def inexact(self) -> bool:
+        """Whether it may hold numbers that no float is."""
+        return self.sort == "long" or (self.sort == "decimal" and (self.digits is None or self.digits[0] > DIGITS))
 
 
 @dataclass(slots=True)
@@ -146,7 +151,10 @@ def ends_of(table: Table) -> list[Reference]:
 # -- DuckDB ------------------------------------------------------------------------------------------
 
 _COLUMNS: Final = """
-    SELECT c.schema_name, c.table_name, c.column_name, c.data_type, t.estimated_size
+    SELECT c.schema_name, c.table_name, c.column_name, c.data_type, t.estimated_size, EXISTS (
+      FROM (SELECT database_name, sql FROM duckdb_tables() UNION ALL SELECT database_name, sql FROM duckdb_views()) AS made
+      WHERE made.database_name = current_database() AND made.sql ILIKE '%collate%'
+    )
     FROM duckdb_columns() AS c LEFT JOIN duckdb_tables() AS t ON t.table_oid = c.table_oid AND t.database_oid = c.database_oid
     WHERE NOT c.internal AND c.database_name = current_database() ORDER BY c.schema_name, c.table_name, c.column_index"""
 _KEYS: Final = """
@@ -157,9 +165,12 @@ _KEYS: Final = """
 
 def _of_duckdb(engine: DuckDb) -> list[Table]:
     tables: dict[tuple[str, str], Table] = {}
-    for schema, real, column_name, kind, rows in engine.read(sqlglot.parse_one(_COLUMNS, dialect="duckdb")):
+    for schema, real, column_name, kind, rows, collated in engine.read(sqlglot.parse_one(_COLUMNS, dialect="duckdb")):
         table = tables.setdefault((schema, real), Table(real, schema, real, 1 if rows is None else rows, is_view=rows is None))
-        table.columns.append(_duckdb_column(column_name, kind))
+        item = _duckdb_column(column_name, kind)
+        # Which columns have a collation is in no view of the catalogue.
+        item.ordered = collated and item.sort == "text"
+        table.columns.append(item)
     _tell_apart(list(tables.values()))
     for schema, real, sort, columns, other, others in engine.read(sqlglot.parse_one(_KEYS, dialect="duckdb")):
         table = tables[schema, real]
@@ -306,18 +317,38 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
 class Cells(ABC):
     """How the cells of a database are read; a cell is an expression, of a column."""
 
-    def value(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A cell whose texts are compared as they are everywhere."""
+    def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr) -> exp.Expr | None:
+        """A constant that numbers of a column are compared with as they are: a whole number of 63 bits, or any as a text; None
+        where they cannot be.
+        """
+        places = 0 if item.whole else item.digits[1] if item.sort == "decimal" and item.digits is not None else 38
+        # Decimal numbers have 38 digits.
+        return whole if places < 20 else None
+
+    def plain(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """A number as the database compares it."""
         return cell
 
+    def ordered(self, items: Sequence[Column]) -> bool:
+        """Whether the database has the numbers of some columns in one order, with all of their digits."""
+        return all(item.whole for item in items) or len({item.type for item in items}) == 1
+
+    def value(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """A cell whose texts are compared as they are everywhere: by their bytes where a column has an order of its own."""
+        return self.bytewise(cell) if item.ordered and item.sort == "text" else cell
+
+    def bytewise(self, text: exp.Expr) -> exp.Expr:
+        """A text that is compared by its bytes, whatever the order of its column."""
+        return exp.Collate(this=exp.Paren(this=text), expression=name("C"))
+
     def by_bytes(self, text: exp.Expr) -> exp.Expr:
-        """A text that is ordered by its bytes."""
+        """A text that is ordered by its bytes, which may be that of a column without an order of its own."""
         return text
 
     def is_given(self, item: Column, cell: exp.Expr) -> exp.Expr:
         """Whether a cell has a value: NULL, the empty text and NaN are none."""
         if item.kind is Kind.TEXT:
-            return exp.NEQ(this=exp.Trim(this=self.text(item, cell)), expression=literal(""))
+            return is_filled(self.text(item, cell))
         if isinstance(item, Bound):
             if item.whole:
                 low, high = (exp.Literal.number(year) for year in (_FIRST_YEAR, _LAST_YEAR - 1))
@@ -355,13 +386,13 @@ class Cells(ABC):
 
     @abstractmethod
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A number as the nearest float; a query that meets a decimal number of more digits ends with an error that names the
-        column.
-        """
+        """A number as the nearest float."""
 
     @abstractmethod
-    def nearest(self, cell: exp.Expr) -> exp.Expr:
-        """The whole number that is the nearest float of a whole number."""
+    def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """The nearest float of a number that may have more digits, as the number that it is written as (`format_number`); NULL
+        where it is larger than any cell of the column.
+        """
 
     def bound(self, item: Bound, cell: exp.Expr) -> tuple[exp.Expr, exp.Expr, Precision]:
         """The first second of the time that a given bound is, the first one after it, and its precision."""
@@ -378,11 +409,21 @@ class Cells(ABC):
         years = item.whole and not item.excluded
         return start, stop, Precision.YEAR if years else Precision.DAY if item.sort == "date" else Precision.SECOND
 
-    def exactly(self, cell: exp.Expr) -> dict[str, exp.Expr]:
-        """A whole number that no float is: its text, and what orders it among those of one float (`values.tie_break`)."""
-        text, nearest = cast(cell.copy(), "text"), self.nearest(cell.copy())
-        digits = call("LTRIM", text, literal("-"))
-        exponent = exp.Add(this=call("LENGTH", digits.copy()), expression=literal(49_999))
+    def exactly(self, item: Column, cell: exp.Expr) -> dict[str, exp.Expr]:
+        """A number that no float is: its text, and what orders it among those of one float (`values.tie_break`)."""
+        text, nearest = cast(cell.copy(), "text"), self.nearest(item, cell.copy())
+        digits = places = call("LTRIM", text, literal("-"))
+        short: exp.Expr = text
+        leading: exp.Expr = literal(0)
+        if not item.whole:
+            filled = exp.Like(this=text.copy(), expression=literal("%.%"))
+            short = case([(filled, call("RTRIM", call("RTRIM", text.copy(), literal("0")), literal(".")))], text.copy())
+            before, after = (call("SPLIT_PART", digits.copy(), literal("."), literal(part)) for part in (1, 2))
+            places = call("LTRIM", before, literal("0"))
+            zeros = exp.Sub(this=call("LENGTH", after), expression=call("LENGTH", call("LTRIM", after.copy(), literal("0"))))
+            leading = case([(exp.EQ(this=places.copy(), expression=literal("")), zeros)], literal(0))
+            digits = call("LTRIM", call("REPLACE", digits, literal("."), literal("")), literal("0"))
+        exponent = exp.Add(this=call("LENGTH", places.copy()), expression=exp.Sub(this=literal(49_999), expression=leading))
         figures = call("RTRIM", digits, literal("0"))
 
         def ordered(sign: str, size: exp.Expr, shown: exp.Expr) -> exp.Expr:
@@ -391,13 +432,20 @@ class Cells(ABC):
 
         reverse = call("TRANSLATE", figures.copy(), literal("0123456789"), literal("9876543210"))
         below = exp.Sub(this=literal(999_999), expression=exp.Paren(this=exponent.copy()))
+        positive = exp.GT(this=cell.copy(), expression=literal(0))
         order = case(
-            [(exp.GT(this=cell.copy(), expression=literal(0)), ordered("2", exponent, figures))],
+            [(positive, ordered("2", exponent, figures))],
             ordered("0", below, exp.DPipe(this=reverse, expression=literal("~"))),
         )
-        side = case([(exp.GT(this=cell.copy(), expression=nearest.copy()), literal("2"))], literal("0"))
-        same = either([_fitting(cell, 2**53), exp.EQ(this=nearest, expression=cell.copy())])
-        parts = {"exact": text.copy(), "tie": exp.DPipe(this=side, expression=order)}
+        less = exp.LT(this=cell.copy(), expression=nearest.copy())
+        # A float that is larger than any cell is above or below all of them.
+        unknown = both([exp.Is(this=nearest.copy(), expression=NULL.copy()), positive.copy()])
+        side = case([(either([less, unknown]), literal("0"))], literal("2"))
+        same: exp.Expr = exp.EQ(this=nearest, expression=cell.copy())
+        most = _most(item)
+        if most is not None:
+            same = either([_fitting(cell, most), same])
+        parts = {"exact": short.copy(), "tie": exp.DPipe(this=side, expression=order)}
         return {part: case([(same.copy(), NULL.copy())], value) for part, value in parts.items()}
 
 
@@ -420,23 +468,35 @@ def _new_year(year: exp.Expr, before: int) -> exp.Expr:
 
 
 #: Digits that a float holds of every decimal number.
-_DIGITS: Final = 15
-#: What an error of a query says that meets a number which no float is.
-TOO_LONG: Final = "a number has more digits than can be compared here"
+DIGITS: Final = 15
+#: From here on floats are whole numbers.
+_WHOLE: Final = 2**53
+#: What an error of a query says that meets a number beyond all floats.
+TOO_LONG: Final = "a number is too large or too small to be compared here"
+#: White space, as `str.split` has it.
+_BLANK: Final = "".join(filter(str.isspace, map(chr, range(0x3001))))
+
+
+def is_filled(text: exp.Expr) -> exp.Expr:
+    """Whether a text is more than white space."""
+    return exp.NEQ(this=exp.Trim(this=text, expression=literal(_BLANK)), expression=literal(""))
 
 
 def _most(item: Column) -> int | None:
-    """The greatest decimal number of a column that a float certainly holds; None where it holds all of them."""
-    if item.digits is not None and item.digits[0] > _DIGITS:
-        return int(10 ** max(0, _DIGITS - item.digits[1]))
-    return None
+    """A number up to which all numbers of a column are floats; None where there is none."""
+    if item.whole:
+        return _WHOLE
+    if item.digits is None or item.digits[1] > DIGITS:
+        return None
+    return int(10 ** (DIGITS - item.digits[1]))
 
 
 def _fitting(cell: exp.Expr, most: int) -> exp.Expr:
     return exp.Between(this=cell.copy(), low=literal(-most), high=literal(most))
 
 
-def _decimal(cell: exp.Expr) -> exp.Cast:
+def decimal(cell: exp.Expr) -> exp.Cast:
+    """A decimal number of any digits, on PostgreSQL."""
     return exp.Cast(this=cell, to=exp.DataType.build("decimal"))
 
 
@@ -460,30 +520,51 @@ class DuckDbCells(Cells):
         return call("HEX", cell)
 
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A single float is the number that its shortest text is; the nearest double has more digits."""
-        most = _most(item)
+        """A single float is the number that its shortest text is; the nearest double has more digits. Of long decimal numbers the
+        nearest float is not that of a cast, but that of their text.
+        """
+        by_text = cast(cast(cell.copy(), "text"), "double")
         if item.sort == "single":
-            return cast(cast(cell, "text"), "double")
-        if most is None:
-            return cast(cell, "double")
-        raised = cast(call("ERROR", literal(f"{item.predicate}: {TOO_LONG}")), "double")
-        return exp.Case(ifs=[exp.If(this=_fitting(cell, most), true=cast(cell, "double"))], default=raised)
+            return by_text
+        if item.sort == "decimal" and item.inexact:
+            most = _most(item)
+            return by_text if most is None else case([(_fitting(cell, most), cast(cell, "double"))], by_text)
+        return cast(cell, "double")
 
-    def nearest(self, cell: exp.Expr) -> exp.Expr:
-        """An integer of 128 bits; NULL where the float is the power of two beyond them, which no cell is."""
-        return exp.TryCast(this=cast(cell, "double"), to=exp.DataType.build("int128"))
+    def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """An integer of 128 bits, or a decimal number of as many places."""
+        number = self.number(item, cell)
+        whole = exp.TryCast(this=number, to=exp.DataType.build("int128"))
+        if item.whole:
+            return whole
+        assert item.digits is not None
+        kind = exp.DataType.build(f"decimal(38, {item.digits[1]})")
+        printed = exp.TryCast(this=cast(number.copy(), "text"), to=kind)
+        return case([(_fitting(number, _WHOLE), printed)], exp.TryCast(this=whole, to=kind.copy()))
 
 
 class PostgresCells(Cells):
     """Cells of PostgreSQL."""
 
-    def value(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """Texts of a column that has an order of its own are compared by their bytes."""
-        return self.by_bytes(cell) if item.ordered and item.sort == "text" else cell
+    def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr) -> exp.Expr | None:
+        """Decimal numbers may have any number of digits."""
+        return decimal(text) if item.sort == "decimal" else super().constant(item, whole, text)
+
+    def plain(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """Money is a decimal number."""
+        return decimal(cell) if item.type == "money" else cell
+
+    def ordered(self, items: Sequence[Column]) -> bool:
+        """Whole and decimal numbers are compared as they are."""
+        return all(item.whole or item.sort == "decimal" for item in items)
+
+    def exactly(self, item: Column, cell: exp.Expr) -> dict[str, exp.Expr]:
+        """Money is a decimal number."""
+        return super().exactly(item, self.plain(item, cell))
 
     def by_bytes(self, text: exp.Expr) -> exp.Expr:
         """Whatever the language of the database."""
-        return exp.Collate(this=exp.Paren(this=text), expression=name("C"))
+        return self.bytewise(text)
 
     def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
         """Floats and decimal numbers may be none."""
@@ -509,31 +590,44 @@ class PostgresCells(Cells):
         return exp.Upper(this=call("ENCODE", cell, literal("hex")))
 
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """PostgreSQL has no function that raises an error; the cast of a text that is no number does."""
-        most = _most(item)
+        """A decimal number of any size may be beyond all floats. PostgreSQL has no function that raises an error; the cast of a
+        text that is no number does.
+        """
         if item.sort == "single":
             return cast(cast(cell, "text"), "double")
-        if item.type == "money":
-            cell = _decimal(cell)
-        if item.sort == "decimal" and item.digits is None:
-            # A decimal number of so many digits comes back from a float as it was.
-            again = exp.EQ(this=_decimal(cast(cell.copy(), "double")), expression=cell.copy())
-            largest = _decimal(literal("1e300"))
-            in_range = exp.Between(this=cell.copy(), low=exp.Neg(this=largest), high=largest.copy())
-            fits: exp.Expr = exp.Case(ifs=[exp.If(this=in_range, true=again)], default=exp.false())
-        elif most is None:
+        cell = self.plain(item, cell)
+        if item.sort != "decimal" or item.digits is not None:
             return cast(cell, "double")
-        else:
-            fits = _fitting(cell, most)
+        size = exp.Abs(this=cell.copy())
+        low, high = (decimal(literal(text)) for text in ("1e-300", "1e300"))
+        zero = exp.EQ(this=cell.copy(), expression=literal(0))
+        fits = either([exp.Between(this=size, low=low, high=high), zero])
         message = exp.DPipe(this=literal(f"{item.predicate}: {TOO_LONG}: "), expression=cast(cell.copy(), "text"))
         return exp.Case(ifs=[exp.If(this=fits, true=cast(cell, "double"))], default=cast(message, "double"))
 
-    def nearest(self, cell: exp.Expr) -> exp.Expr:
-        """A float becomes a decimal number of fifteen digits, but an integer with all of them; the last floats of 64 bits are
-        one more than any integer is.
+    def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
+        """A float becomes a decimal number of fifteen digits, but its text has those that it is written with, and an integer all
+        of them; floats of more than 64 bits are a power of two times such an integer.
         """
-        last = exp.GTE(this=cell.copy(), expression=literal(2**63 - 512))
-        return case([(last, _decimal(literal(str(2**63))))], _decimal(cast(cast(cell, "double"), "bigint")))
+        number = self.number(item, cell)
+        last = exp.GTE(this=exp.Abs(this=number.copy()), expression=double(2.0**63))
+        zeros = exp.Sub(this=exp.Floor(this=call("LOG", literal(2), decimal(exp.Abs(this=number.copy())))), expression=literal(57))
+        large = exp.Mul(
+            this=decimal(
+                cast(exp.Div(this=number.copy(), expression=call("POWER", _two("double"), cast(zeros, "double"))), "bigint")
+            ),
+            expression=call("POWER", _two("decimal"), zeros.copy()),
+        )
+        whole = decimal(cast(number.copy(), "bigint"))
+        if item.whole:
+            return case([(last, large)], whole)
+        none = exp.GT(this=exp.Abs(this=cell.copy()), expression=decimal(literal("1e300")))
+        printed = decimal(cast(number.copy(), "text"))
+        return case([(none, NULL.copy()), (_fitting(number, _WHOLE), printed), (last, large)], whole)
+
+
+def _two(kind: str) -> exp.Expr:
+    return exp.Cast(this=literal(2), to=exp.DataType.build(kind))
 
 
 def _pg_type(item: Column) -> exp.DataType:

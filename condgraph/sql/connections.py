@@ -387,7 +387,13 @@ class _DuckWriter:
 
 
 #: What a connection says of texts and times, whatever the server, the database and the user are set to.
-_SETTINGS: Final = {"standard_conforming_strings": "on", "DateStyle": "ISO", "IntervalStyle": "postgres", "TimeZone": "UTC"}
+_SETTINGS: Final = {
+    "standard_conforming_strings": "on",
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "extra_float_digits": "1",
+}
 
 
 class Postgres(Engine):

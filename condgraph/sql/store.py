@@ -33,7 +33,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import held, holding
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.engine.values import NO_UNIT, Kind, Value, text_of
+from condgraph.engine.values import NO_UNIT, Kind, Value, collapse, text_of
 from condgraph.names.linking import LinkingSchema
 from condgraph.overview.adjusted import GraphSummary
 from condgraph.overview.survey import Survey, packed, stored_survey, unpacked
@@ -352,6 +352,7 @@ class SqlAnswer(StoredAnswer):
 
     def _pairs(self) -> list[tuple[Any, str]]:
         pairs: list[tuple[Any, str]] = []
+        spaced: dict[str, list[str]] = {}
         for row in self._rows:
             there: dict[str, Any] = dict(zip(self._compiled.columns, row, strict=True))
             ident = there.get("id")
@@ -361,7 +362,14 @@ class SqlAnswer(StoredAnswer):
                 pairs.append((Entity(ident, name, EntityKind(there["at"]), there.get("row") or 0), name))
                 continue
             value = layout.value_of(cell)
-            pairs.append((value, text_of(value)))
+            if type(value) is str and (plain := collapse(value)) != value:
+                # Tables that others made have texts as they were typed: each value once, with the first of its texts.
+                spaced.setdefault(plain, []).append(value)
+            else:
+                pairs.append((value, text_of(value)))
+        if spaced:
+            as_they_are = {value for value, _ in pairs if type(value) is str}
+            pairs += [(plain, min(texts)) for plain, texts in spaced.items() if plain not in as_they_are]
         return pairs
 
     def _entities(self) -> list[Entity]:

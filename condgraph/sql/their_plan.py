@@ -20,8 +20,8 @@ from condgraph.engine.algebra import Condition, Node
 from condgraph.engine.errors import PlanError
 from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Kind, Quantity, Time, as_float, civil, tie_break
-from condgraph.sql.catalogue import Bound, Column, Reference, Table, ends_of
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Kind, Quantity, Time, as_float, civil, format_number, tie_break
+from condgraph.sql.catalogue import Bound, Column, Reference, Table, ends_of, is_filled
 from condgraph.sql.compiler import SAYING, reach_of
 from condgraph.sql.conditions import compared, exactly, span_test
 from condgraph.sql.plan import VALUE, Bag, Numbered, Records
@@ -114,7 +114,7 @@ class Shape:
         if isinstance(value, Quantity):
             number, exact = as_float(value)
             whole = value.number == int(value.number) if math.isfinite(number) else False
-            self._add(test, [int(value.number) if whole else number, number, tie_break(value.number)])
+            self._add(test, [int(value.number) if whole else value.number, number, tie_break(value.number)])
             return "number", value.unit == NO_UNIT, whole and abs(number) < _LONGEST, exact, abs(number) < _LARGEST
         assert isinstance(value, Time)
         self._add(test, [value.start, value.end])
@@ -168,6 +168,7 @@ _FORMS: Final[dict[str, Callable[[Any, int], str]]] = {
     "text": lambda text, cut: text[cut:].replace("'", "''"),
     "whole": lambda number, cut: str(int(number[cut:] if isinstance(number, str) else number)),
     "number": lambda number, cut: repr(float(number)),
+    "decimal": lambda number, cut: format_number(number),
     "second": lambda second, cut: str(second),
     "moment": _moment,
     "day": _day,
@@ -377,6 +378,9 @@ class TheirCompiler:
             others = groups[Kind.TIME if kind is Kind.QUANTITY else Kind.QUANTITY]
             more = [self._outnumber(every, others, exp.GT if kind is Kind.QUANTITY else exp.GTE)] if others and every else []
             part = "number" if kind is Kind.QUANTITY else "stop" if down else "start"
+            items = [facts.part.item for facts in every if facts.part.item is not None]
+            if any(item.inexact for item in items) and self.tables.cells.ordered(items):
+                part = ""
             for facts in every:
                 own = self._is_best(facts, part, every, exp.Max if down else exp.Min)
                 alternatives.setdefault(facts.part.table.name, []).append([*facts.tests, own, *more])
@@ -405,8 +409,10 @@ class TheirCompiler:
         return test
 
     def _part(self, facts: Facts, part: str, alias: str) -> exp.Expr:
-        assert facts.part.item is not None
-        return self.tables.cells_at(facts.part.item, alias)[part]
+        """A part of a value, or the value as the database has it."""
+        item = facts.part.item
+        assert item is not None
+        return self.tables.cells_at(item, alias)[part] if part else self.tables.cells.plain(item, column(item.real, alias))
 
     def size(self, every: Sequence[Facts]) -> exp.Expr:
         """How many statements there are."""
@@ -458,15 +464,14 @@ class TheirCompiler:
             own = self.tables.own(table.column(label), alias)
             text = self._text(at)
             # A text of blanks alone is no name.
-            given = exp.NEQ(this=exp.Trim(this=text.copy()), expression=literal(""))
-            return both([exp.EQ(this=own, expression=text), given])
+            return both([exp.EQ(this=own, expression=text), is_filled(text.copy())])
 
         return test
 
     def _without_label(self, table: Table, label: str) -> Test:
         def test(alias: str) -> exp.Expr:
             own = self.tables.own(table.column(label), alias)
-            return exp.EQ(this=exp.Trim(this=coalesce(own, literal(""))), expression=literal(""))
+            return exp.not_(is_filled(coalesce(own, literal(""))))
 
         return test
 
@@ -706,11 +711,12 @@ class TheirCompiler:
 
     def _of_number(self, item: Column, operator: str, value: Quantity, at: int, alias: str) -> exp.Expr:
         (number, exact), own = as_float(value), column(item.real, alias)
-        short = item.sort == "decimal" and item.digits is not None and item.digits[0] <= 15 and abs(number) < _LARGEST
-        if (item.whole or short) and abs(number) < _LONGEST and value.number == int(value.number):
-            return compared(operator, own, self._number(at, "whole"))
+        whole = self._number(at, "whole") if abs(number) < _LONGEST and value.number == int(value.number) else None
+        constant = self.tables.cells.constant(item, whole, exp.Literal.string(self._hole(at, "decimal")))
+        if constant is not None:
+            return compared(operator, self.tables.cells.plain(item, own), constant)
         double = cast(exp.Literal.string(self._hole(at + 1, "number")), "double")
-        if exact and (item.sort != "long" or abs(number) < _LARGEST):
+        if exact and not (item.inexact and (item.sort == "decimal" or abs(number) >= _LARGEST)):
             return compared(operator, self.tables.cells.number(item, own), double)
         cells = self.tables.cells_at(item, alias)
         tie = coalesce(cells.get("tie", NULL.copy()), literal("1"))

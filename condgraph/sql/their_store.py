@@ -19,7 +19,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import LookForShown, StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 from condgraph.overview.survey import EXAMPLES, Ends, Survey, cut
-from condgraph.sql.catalogue import TOO_LONG, Bound, Column, Reference, Table, ends_of
+from condgraph.sql.catalogue import TOO_LONG, Bound, Column, Reference, Table, call, ends_of
 from condgraph.sql.connections import Engine
 from condgraph.sql.names import SqlNames
 from condgraph.sql.plan import Plans
@@ -97,18 +97,19 @@ def _within(query: Query) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("part", quoted=True)))
 
 
-def _spans(read: Read, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, int, list[Value]]]:
+def _spans(read: Read, tables: TheirTables, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, int, list[Value]]]:
     """The number of cells of each part and type, with the least and the greatest value."""
     queries: list[Query] = []
     for at, part in enumerate(parts):
-        exact = exp.Cast(this=column("exact"), to=exp.DataType.build("decimal(38, 0)"))
+        # What breaks ties orders all numbers after its first letter.
+        order = exp.DPipe(this=call("SUBSTR", column("tie"), literal(2)), expression=literal(" "))
+        exact = tables.cells.by_bytes(exp.DPipe(this=order, expression=column("exact")))
         floats = exp.Case(ifs=[exp.If(this=exp.Is(this=column("exact"), expression=NULL.copy()), true=column("number"))])
         spans = {"number": floats, "exact": exact, "start": column("start"), "stop": column("stop")}
         cells = []
         for name, value in spans.items():
             for least in _LEAST:
-                span: exp.Expr = least(this=value.copy())
-                cells.append(named(cast(span, "text") if name == "exact" else span, f"{name} {least.key}"))
+                cells.append(named(least(this=value.copy()), f"{name} {least.key}"))
         # Rows of a relation without qualifiers that have the same ends are one statement.
         bare = part.table.relation is not None and part.key is None and len(part.table.columns) == 2
         ends = exp.Distinct(expressions=[exp.Tuple(expressions=[column("s"), column("o")])])
@@ -116,13 +117,15 @@ def _spans(read: Read, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, in
         columns = (named(literal(at), "at"), column("kind"), column("precision"), counted, *cells)
         query = select(*columns).from_(_within(part.query), copy=False)
         queries.append(query.group_by(column("kind"), column("precision"), copy=False))
-    for at, number, precision, count, *cells in read(together(queries)) if queries else ():
+    for at, number, precision, count, *found in read(together(queries)) if queries else ():
         kind = Kind(number)
-        both = [cells[low::2] for low in (0, 1)] if kind in (Kind.QUANTITY, Kind.TIME) else []
+        both = [found[low::2] for low in (0, 1)] if kind in (Kind.QUANTITY, Kind.TIME) else []
         values = [
             value_of((kind, None, number, None, exact, NO_UNIT, start, stop, precision))
             for amount, digits, start, stop in both
-            for number, exact in (((amount, None), (None, digits)) if kind == Kind.QUANTITY else ((None, None),))
+            for number, exact in (
+                ((amount, None), (None, digits and digits.partition(" ")[2])) if kind == Kind.QUANTITY else ((None, None),)
+            )
             if kind == Kind.TIME or number is not None or exact is not None
         ]
         yield parts[at], kind, count, values
@@ -176,7 +179,7 @@ def survey_of(read: Read, tables: TheirTables, form: str) -> Survey:
     of_sources: dict[str, Counter[str]] = {}
     ends: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = ({}, {})
     sources = dict(zip(tables.tables, tables.sources, strict=True))
-    for part, kind, count, some in _spans(read, parts):
+    for part, kind, count, some in _spans(read, tables, parts):
         if part.objects is None:
             span = values.setdefault((part.predicate, part.key, kind), _Span())
             span.count += count
@@ -350,7 +353,7 @@ def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
             ],
             "keyed": [source[table.name] for table in rows if table.key],
             "temporal": any(table.times is not None for table in tables.tables.values()),
-            "inexact": any(item.sort == "long" for table in tables.tables.values() for item in table.columns),
+            "inexact": any(item.inexact for table in tables.tables.values() for item in table.columns),
             "raw": False,
             "concept_subjects": False,
             "concept_attributes": False,

@@ -16,7 +16,7 @@ from sqlglot import exp
 from condgraph.engine.errors import LoadError, OptionError, numbered
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, Kind, Precision
 from condgraph.sql import terms
-from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call, ends_of
+from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call, ends_of, is_filled
 from condgraph.sql.compiler import SAYING
 from condgraph.sql.connections import Engine
 
@@ -112,8 +112,7 @@ class TheirTables:
         if table.label is None:
             return self.id(table, alias)
         text = terms.cast(self.own(table.column(table.label), alias), "text")
-        given = exp.NEQ(this=exp.Trim(this=text), expression=terms.literal(""))
-        return terms.case([(given, text.copy())], self.id(table, alias))
+        return terms.case([(is_filled(text), text.copy())], self.id(table, alias))
 
     @property
     def of_rows(self) -> list[Table]:
@@ -269,8 +268,8 @@ class TheirTables:
         if item.kind is Kind.QUANTITY:
             result["number"] = where_finite(self.cells.number(item, cell.copy()))
             result["unit"] = where_finite(terms.literal(NO_UNIT))
-            if item.sort == "long":
-                result |= self.cells.exactly(cell)
+            if item.inexact:
+                result |= {part: where_finite(value) for part, value in self.cells.exactly(item, cell.copy()).items()}
             return result
         day = item.sort == "date"
         start = where_finite(terms.cast(call("FLOOR", self.cells.seconds(cell.copy())), "bigint"))
