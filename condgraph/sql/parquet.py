@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ from condgraph.engine.errors import LoadError, OptionError, pyarrow_or_error
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.identity import content_digest
 from condgraph.engine.pieces import slices
+from condgraph.engine.snapshot.directory import try_lock
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.loaders.base import Reading
 from condgraph.loaders.export import MARK
@@ -29,6 +32,8 @@ from condgraph.sql.terms import name, select, table_of
 
 #: Rows of a group, which are in memory together, and of a file.
 _GROUP, _FILE = 100_000, 1_000_000
+#: What the name of a folder ends with that an export has not finished.
+_UNFINISHED: Final = ".condgraph-export"
 
 
 # -- Writing -----------------------------------------------------------------------------------------
@@ -42,22 +47,53 @@ def write_parquet(snapshot: Snapshot, graph: str, folder: Path) -> int:
     try:
         if folder.exists() and not (folder / MARK).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
             raise OptionError(f"{folder} is there, and is no export of a graph", hint="give a new folder, or remove it")
-        fresh = folder.with_name(f".{folder.name}.{os.getpid()}")
+        _clear(folder)
+        fresh = folder.with_name(f".{folder.name}.{os.getpid()}{_UNFINISHED}")
         try:
             fresh.mkdir(parents=True)
-            _write(snapshot, graph, fresh, folder.absolute())
-            if folder.exists():
-                former = folder.with_name(f"{fresh.name}.former")
-                os.replace(folder, former)
-                os.replace(fresh, folder)
-                shutil.rmtree(former)
-            else:
-                os.replace(fresh, folder)
+            with _locked(fresh):
+                _write(snapshot, graph, fresh, folder.absolute())
+                if folder.exists():
+                    former = folder.with_name(f".{folder.name}.{os.getpid()}.former{_UNFINISHED}")
+                    os.replace(folder, former)
+                    os.replace(fresh, folder)
+                    shutil.rmtree(former, ignore_errors=True)
+                else:
+                    os.replace(fresh, folder)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     except OSError as error:
         raise OptionError(f"{folder} cannot be written: {error.strerror or error}") from None
     return snapshot.statements
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Whether nobody else has the lock of a folder, which is held meanwhile; folders of Windows have none."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        yield False
+        return
+    try:
+        yield try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what exports to this folder left that were killed. An export that was complete comes back where the kill left
+    none in its place.
+    """
+    left = re.compile(rf"\.{re.escape(folder.name)}\.[0-9]+(\.former)?{re.escape(_UNFINISHED)}")
+    for path in list(folder.parent.iterdir()) if folder.parent.is_dir() else []:
+        if not (match := left.fullmatch(path.name)):
+            continue
+        with _locked(path) as dead:
+            if dead and match[1] and not folder.exists():
+                os.replace(path, folder)
+            elif dead:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _write(snapshot: Snapshot, graph: str, folder: Path, place: Path) -> None:

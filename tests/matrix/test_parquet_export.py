@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet
@@ -13,6 +17,7 @@ from condgraph import Graph
 from condgraph.engine.errors import LoadError, OptionError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import content_digest
+from condgraph.engine.snapshot.directory import try_lock
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.sql import parquet
 from tests.support.differential import outcome
@@ -111,6 +116,40 @@ def test_a_folder_is_replaced_whole_or_not_at_all(ugly: Graph, tmp_path: Path, m
     monkeypatch.undo()
     ugly.export(folder, to="parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["files", "other", "x"]
+
+
+_KILLED = """
+import os, signal, condgraph
+from condgraph.sql import parquet
+graph = condgraph.open()
+graph.add([condgraph.Statement("a", "b", "c")])
+kill, replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL), os.replace
+if {late}:
+    parquet.os.replace = lambda one, two: replace(one, two) if str(two).endswith("export") else kill()
+else:
+    parquet._views = kill
+graph.export({folder!r}, to="parquet")
+"""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_a_killed_export_left_is_cleared(ugly: Graph, tmp_path: Path, late: bool) -> None:
+    folder, mine = tmp_path / "files [1]", tmp_path / ".files [1].7.condgraph"
+    ugly.export(folder, to="parquet")
+    mine.mkdir()
+    killed = subprocess.run([sys.executable, "-c", _KILLED.format(late=late, folder=str(folder))], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    left = sorted(path.name for path in tmp_path.iterdir() if path.name.endswith(".condgraph-export"))
+    assert len(left) == 1 + late
+    assert folder.exists() is not late
+    # One that is still running is left alone.
+    handle = os.open(tmp_path / left[0], os.O_RDONLY)
+    assert try_lock(handle)
+    ugly.export(folder, to="parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([left[0], mine.name, folder.name])
+    os.close(handle)
+    ugly.export(folder, to="parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, folder.name])
 
 
 def test_files_that_do_not_fit_together_are_an_error(ugly: Graph, tmp_path: Path) -> None:

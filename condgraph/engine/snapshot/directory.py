@@ -323,7 +323,7 @@ def _locked(directory: Path, until: float) -> int:
             # Whoever deleted the graph took the directory away in between.
             continue
         try:
-            while not _try_lock(handle):
+            while not try_lock(handle):
                 if time.monotonic() >= until:
                     raise errors.StoreBusyError(f"{directory} is being written by another process", hint="wait for it, or stop it")
                 time.sleep(0.05)
@@ -339,7 +339,8 @@ def _locked(directory: Path, until: float) -> int:
         os.close(handle)
 
 
-def _try_lock(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
+    """Lock an open file for as long as it is open; whether nobody else has."""
     try:
         import fcntl
     except ImportError:  # pragma: no cover - Windows
