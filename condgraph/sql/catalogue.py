@@ -317,13 +317,11 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
 class Cells(ABC):
     """How the cells of a database are read; a cell is an expression, of a column."""
 
-    def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr) -> exp.Expr | None:
-        """A constant that numbers of a column are compared with as they are: a whole number of 63 bits, or any as a text; None
-        where they cannot be.
+    @abstractmethod
+    def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr, size: tuple[int, int]) -> exp.Expr | None:
+        """A constant that numbers of a column are compared with as they are: a whole number of 63 bits, or any as a text, with the
+        digits before and after its point; None where they cannot be.
         """
-        places = 0 if item.whole else item.digits[1] if item.sort == "decimal" and item.digits is not None else 38
-        # Decimal numbers have 38 digits.
-        return whole if places < 20 else None
 
     def plain(self, item: Column, cell: exp.Expr) -> exp.Expr:
         """A number as the database compares it."""
@@ -503,6 +501,18 @@ def decimal(cell: exp.Expr) -> exp.Cast:
 class DuckDbCells(Cells):
     """Cells of DuckDB."""
 
+    def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr, size: tuple[int, int]) -> exp.Expr | None:
+        """Decimal numbers have at most 38 digits, also those that two types have in common."""
+        if item.sort != "decimal":
+            return whole if item.whole else None
+        assert item.digits is not None
+        (width, places), (before, after) = item.digits, size
+        if whole is not None and places < 20:
+            return whole
+        if after > places or before > width - places:
+            width, places = max(before, width - places) + max(after, places), max(after, places)
+        return exp.Cast(this=text, to=exp.DataType.build(f"decimal({width}, {places})")) if width <= 38 else None
+
     def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
         """Floats may be none."""
         return call("ISNAN", cell.copy()) if item.sort in ("single", "double") else None
@@ -546,9 +556,9 @@ class DuckDbCells(Cells):
 class PostgresCells(Cells):
     """Cells of PostgreSQL."""
 
-    def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr) -> exp.Expr | None:
+    def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr, size: tuple[int, int]) -> exp.Expr | None:
         """Decimal numbers may have any number of digits."""
-        return decimal(text) if item.sort == "decimal" else super().constant(item, whole, text)
+        return decimal(text) if item.sort == "decimal" else whole if item.whole else None
 
     def plain(self, item: Column, cell: exp.Expr) -> exp.Expr:
         """Money is a decimal number."""

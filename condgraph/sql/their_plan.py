@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
@@ -115,7 +116,8 @@ class Shape:
             number, exact = as_float(value)
             whole = value.number == int(value.number) if math.isfinite(number) else False
             self._add(test, [int(value.number) if whole else value.number, number, tie_break(value.number)])
-            return "number", value.unit == NO_UNIT, whole and abs(number) < _LONGEST, exact, abs(number) < _LARGEST
+            short = whole and abs(number) < _LONGEST
+            return "number", value.unit == NO_UNIT, short, exact, abs(number) < _LARGEST, None if short else _size(value)
         assert isinstance(value, Time)
         self._add(test, [value.start, value.end])
         return "time", *(_FIRST <= second < _LAST for second in (value.start, value.end))
@@ -123,6 +125,12 @@ class Shape:
     def _add(self, node: Any, constants: Iterable[Any]) -> None:
         self._first[id(node)] = len(self.constants)
         self.constants += constants
+
+
+def _size(value: Quantity) -> tuple[int, int]:
+    """The digits of a number before and after its point."""
+    before, _, after = f"{Decimal(format_number(value.number)):f}".lstrip("-").partition(".")
+    return len(before.lstrip("0")), len(after.rstrip("0"))
 
 
 def meets(table: Table, text: str) -> str | None:
@@ -378,8 +386,7 @@ class TheirCompiler:
             others = groups[Kind.TIME if kind is Kind.QUANTITY else Kind.QUANTITY]
             more = [self._outnumber(every, others, exp.GT if kind is Kind.QUANTITY else exp.GTE)] if others and every else []
             part = "number" if kind is Kind.QUANTITY else "stop" if down else "start"
-            items = [facts.part.item for facts in every if facts.part.item is not None]
-            if any(item.inexact for item in items) and self.tables.cells.ordered(items):
+            if kind is Kind.QUANTITY and self.tables.cells.ordered([facts.part.item for facts in every if facts.part.item]):
                 part = ""
             for facts in every:
                 own = self._is_best(facts, part, every, exp.Max if down else exp.Min)
@@ -712,7 +719,7 @@ class TheirCompiler:
     def _of_number(self, item: Column, operator: str, value: Quantity, at: int, alias: str) -> exp.Expr:
         (number, exact), own = as_float(value), column(item.real, alias)
         whole = self._number(at, "whole") if abs(number) < _LONGEST and value.number == int(value.number) else None
-        constant = self.tables.cells.constant(item, whole, exp.Literal.string(self._hole(at, "decimal")))
+        constant = self.tables.cells.constant(item, whole, exp.Literal.string(self._hole(at, "decimal")), _size(value))
         if constant is not None:
             return compared(operator, self.tables.cells.plain(item, own), constant)
         double = cast(exp.Literal.string(self._hole(at + 1, "number")), "double")
@@ -824,7 +831,7 @@ class TheirCompiler:
             label, kind = self.tables.label(other, alias), literal(int(EntityKind.ROW))
             cells = {"id": self.tables.id(other, alias), "name": label, "at": kind}
             rows.append((other, alias, [own(alias)], cells))
-        columns = tuple(key for key in VALUE if any(key in cells for *_, cells in rows)) or ("kind",)
+        columns = tuple(key for key in VALUE if key != "tie" and any(key in cells for *_, cells in rows)) or ("kind",)
         queries: list[Query] = []
         for table, alias, tests, cells in rows:
             made = [named(cast(cells.get(key, NULL).copy(), _VALUE[key]), key) for key in columns]
@@ -963,7 +970,12 @@ def _entity(ident: exp.Expr, label: exp.Expr, kind: EntityKind) -> exp.Select:
 
 
 def _cell(cells: dict[str, exp.Expr]) -> list[exp.Expr]:
-    return [named(cast(cells.get(key, NULL).copy(), kind), key) for key, kind in CELL.items()]
+    return [named(cast(_read(cells, key), kind), key) for key, kind in CELL.items()]
+
+
+def _read(cells: dict[str, exp.Expr], key: str) -> exp.Expr:
+    """What is read of a cell; what breaks ties is for the database."""
+    return NULL.copy() if key == "tie" or key not in cells else cells[key].copy()
 
 
 def _subquery(query: Query) -> exp.Subquery:
@@ -978,7 +990,7 @@ _RECORD: Final[dict[str, str]] = {"mark": "text", "of": "int", **dict.fromkeys((
 
 def _record(mark: str, number: int | None, cells: dict[str, exp.Expr]) -> exp.Select:
     every = {"mark": literal(mark), "of": literal(number), **cells}
-    return select(*(named(cast(every.get(key, NULL).copy(), kind), key) for key, kind in _RECORD.items()))
+    return select(*(named(cast(_read(every, key), kind), key) for key, kind in _RECORD.items()))
 
 
 def _first(records: Sequence[Query], most: int) -> exp.Select:

@@ -32,6 +32,7 @@ from tests.support.lanes import by_lane
 from tests.support.long_numbers import check_long_numbers, long_numbers
 from tests.support.programs import Words, as_text, program
 from tests.support.row_plans import Maker
+from tests.support.sql_by_hand import different, shop, statements
 from tests.support.ugly_shop import ROW_WORDS, STATEMENTS
 
 
@@ -105,6 +106,18 @@ def random_rows(there: TheirGraph, seeds: range) -> list[Any]:
         if answers[0] != answers[1]:
             different.append((seed, plan, *answers))
     return different
+
+
+def test_random_programs_as_sql_by_hand(tmp_path: Path) -> None:
+    tables, place = shop(postgres=False), tmp_path / "shop.duckdb"
+    with duckdb.connect(str(place)) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for statement in statements(tables, postgres=False):
+            connection.execute(statement)
+    with duckdb.connect(str(place), read_only=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        programs, ask = by_lane(80, 2_000, 20_000), lambda query: connection.execute(query).fetchall()
+        assert different(f"duckdb:///{place}", tables, False, ask, tmp_path, programs) == []
 
 
 @pytest.mark.parametrize(

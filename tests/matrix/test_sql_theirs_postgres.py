@@ -21,7 +21,7 @@ from condgraph.engine.values import Quantity, Time
 from condgraph.overview.survey import survey
 from condgraph.remote_sql import TheirGraph
 from tests.matrix.test_sql_theirs import MIXED, MIXED_MAP, _result, check_readings, random_rows
-from tests.support import northwind
+from tests.support import northwind, sql_by_hand
 from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
 from tests.support.long_numbers import check_long_numbers, long_numbers
@@ -123,6 +123,17 @@ def test_random_programs_on_northwind(server: str, shared: Path, tmp_path: Path)
         quantities = [Quantity(10), Quantity(18), Quantity(0.05), Quantity(32.38)]
         words = _words(here, ["London", "Sales Manager", "USA", "1"], quantities, [Time.year(1997), Time.day(1996, 7, 4)])
         assert _random((here, there), words, by_lane(30, 2_000, 2_000)) == []
+
+
+def test_random_programs_as_sql_by_hand(server: str, tmp_path: Path) -> None:
+    tables = sql_by_hand.shop(postgres=True)
+    url = _database(server, "by_hand", ("SET TimeZone = 'UTC'", *sql_by_hand.statements(tables, postgres=True)))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        # What a database is set to is not how its numbers are read.
+        connection.execute("ALTER DATABASE by_hand SET extra_float_digits = 0")
+        programs, ask = by_lane(80, 2_000, 20_000), lambda query: connection.execute(query.encode()).fetchall()
+        assert sql_by_hand.different(url, tables, True, ask, tmp_path, programs) == []
 
 
 _TYPES = (

@@ -14,10 +14,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 from uuid import UUID
 
+import condgraph
+from condgraph.engine.errors import CondgraphError
 from condgraph.engine.values import Quantity, Time
 
 Row = dict[str, str | None]
@@ -472,3 +475,26 @@ def answered(answer: Any, sort: str) -> Any:
         else:
             every.add(str(value.start) if isinstance(value, Time) else value)
     return every
+
+
+def different(
+    address: str, tables: list[Table], postgres: bool, ask: Callable[[str], list[Any]], folder: Path, programs: int
+) -> list[Any]:
+    """The programs that answer otherwise than their SQL, and of one in ten those whose evidence does not give the answer."""
+    (folder / "condgraph.toml").write_text('[tables."likes;--"]\nrelation = "likes;--"\n')
+    texts, found = texts_of(tables, postgres, ask), list[Any]()
+    with condgraph.open(address, mapping=folder / "condgraph.toml") as graph:
+        for seed in range(programs):
+            program = Maker(tables, postgres, seed, texts).program()
+            want = expected(ask(program.sql), program.sort)
+            try:
+                answer = graph.kopl(program.text)
+                if answered(answer, program.sort) != want:
+                    found.append((program, answer.texts, want))
+                elif seed % 10 == 0 and not answer.check():
+                    found.append((program, str(answer.check())))
+            except CondgraphError as error:
+                found.append((program, str(error)))
+        assert "types" in str(graph.schema())
+        assert graph.snapshot().current.counts["entities"] > 0
+    return found
