@@ -682,7 +682,7 @@ class Fetcher:
         stated = [] if kinds == {Kind.ENTITY} else self._known(node)
         full = stated is None or any(map(_has_nodes, stated)) or any(not self.mapping.whole or _has_nodes(key) for key in known)
         for branch in self.layout.bare(fact, [key.iri for key in known], full=full):
-            yield _select([*patterns, branch.patterns], branch.columns)
+            yield self._branch(patterns, fact, branch)
         of = fact.predicate
         if self.mapping.shape == "plain" and not isinstance(node, alg.Scan) and (of[0] == "?" or of[1:-1] in self.labels):
             # Without its name, the label that a test finds would be taken for it, and for no fact.
@@ -698,7 +698,7 @@ class Fetcher:
     def _bare_members(self, unit: Unit, concepts: Node) -> Iterable[Part]:
         for patterns, fact in (self._members(unit, self.fresh("e"), concepts), self._subclasses(concepts)):
             for branch in self.layout.bare(fact, (), full=False):
-                yield _select([*patterns, branch.patterns], branch.columns)
+                yield self._branch(patterns, fact, branch)
 
     def _names_of(self, node: alg.Entities) -> Iterable[Part]:
         e = self.fresh("e")
@@ -783,7 +783,17 @@ class Fetcher:
 
     def _of_fact(self, patterns: list[str], fact: Fact) -> Iterable[Part]:
         for branch in self.layout.branches(fact, self._labels):
-            yield _select([*patterns, branch.patterns], branch.columns)
+            yield self._branch(patterns, fact, branch)
+
+    def _branch(self, patterns: list[str], fact: Fact, branch: Branch) -> Part:
+        """The query of a branch of some statements. Virtuoso loses rows where more than their patterns is joined with a query
+        within the same group: the statements are a group of their own then.
+        """
+        if branch.patterns and not self._dialect.joins_paths and any("SELECT" in one for one in patterns):
+            terms = (fact.subject, fact.predicate, fact.object, fact.statement, fact.value, fact.graph, *(fact.stated or ()))
+            within = " ".join(dict.fromkeys(term for term in terms if term.startswith("?")))
+            patterns = [f"{{ SELECT DISTINCT {within} WHERE {{ {' '.join(filter(None, patterns))} }} }}"]
+        return _select([*patterns, branch.patterns], branch.columns)
 
     def _of_node(self, patterns: list[str], e: str) -> Iterable[Part]:
         yield self._there(patterns, e)
