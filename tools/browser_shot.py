@@ -59,8 +59,9 @@ def write_files(uri: str, folder: Path, graph: str = "default") -> None:
 
 
 def chromium() -> str | None:
-    """Where Chromium is installed."""
-    return os.environ.get("CONDGRAPH_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    """Where Chromium is installed; the one without windows first, which takes a quarter less CPU."""
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("CONDGRAPH_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
 class _Quiet(SimpleHTTPRequestHandler):

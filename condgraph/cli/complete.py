@@ -28,8 +28,6 @@ MOST: Final = 200
 _PLAIN: Final = re.compile(r"[\w .,/+@%-]+").fullmatch
 _QUOTES: Final = ("'", '"')
 
-Completer = Callable[[typer.Context, str], list[str]]
-
 
 def graphs(context: typer.Context, incomplete: str) -> list[str]:
     """The graphs of the store."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -167,8 +167,6 @@ class CypherText:
 
 #: Nodes whose rows are worked out together, and edges that a request writes.
 NODES_AT_ONCE, EDGES_AT_ONCE = 1_024, 2_000
-#: Hears how many edges there will be, before any is written; gives whether they are to be.
-OnCount = Callable[[int], bool]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from tests.support.servers import TOOLS  # noqa: F401 - puts the tools on the path
+
+import browser_shot  # isort: skip
+
+CHROMIUM = browser_shot.chromium()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 from condgraph.engine.algebra.facets import ALWAYS, EACH, NEVER, Facets, Needs, Warns, declared
 from condgraph.engine.external import CallContext
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.values import Kind, Time, Value
+from condgraph.engine.values import Time, Value
 
 # -- Sorts -------------------------------------------------------------------------------------------
 
@@ -27,8 +27,6 @@ Direction: TypeAlias = Literal["largest", "smallest"]
 #: How a validity stands to an interval (`During`).
 Span: TypeAlias = Literal["overlaps", "disjoint", "before", "after", "within", "contains", "until", "from", "may", "must"]
 ENTITY_KINDS: Final = (EntityKind.ENTITY, EntityKind.ROW)
-#: The types a value can have in a literal's readings, in the order they are tried.
-LITERAL_KINDS: Final = (Kind.TIME, Kind.QUANTITY, Kind.TEXT)
 
 
 class Referring:
