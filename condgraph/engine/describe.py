@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.bounds import check
+from condgraph.engine.passes import names
 from condgraph.engine.values import Quantity, Time, text_of
 
 
@@ -36,12 +36,12 @@ def describe(node: Node) -> str:
         arrow = {("subject", "object"): "forward", ("object", "subject"): "backward"}.get((node.anchor, node.reach))
         words = [predicates, arrow or f"of the {node.reach}", *([] if node.family == "any" else [f"{node.family}s"])]
     elif isinstance(node, alg.Solutions):
-        words = [word for part in fields(node) for word in _of_rows(getattr(node, part.name), part.name)]  # type: ignore[arg-type]
+        words = [word for name in names(node) for word in _of_rows(getattr(node, name), name)]
     elif isinstance(node, alg.Table):
-        words = [word for part in fields(node) for word in _of_table(getattr(node, part.name), part.name)]  # type: ignore[arg-type]
+        words = [word for name in names(node) for word in _of_table(getattr(node, name), name)]
     else:
-        for part in fields(node):  # type: ignore[arg-type]
-            words.extend(_words(getattr(node, part.name)) if part.name != "own" else ["own rows"] * node.own)  # type: ignore[attr-defined]
+        for name in names(node):
+            words.extend(_words(getattr(node, name)) if name != "own" else ["own rows"] * node.own)  # type: ignore[attr-defined]
     source = getattr(node, "source", None)
     if source is not None and isinstance(node, alg.Scan):
         words.append(f"source {source!r}")

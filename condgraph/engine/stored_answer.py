@@ -178,6 +178,7 @@ class _StoreLookup:
     """
 
     batch = 12
+    order: Sequence[Node] = ()
 
     def __init__(self, store: QueryStore) -> None:
         self._store = store

@@ -44,6 +44,7 @@ class _LocalLookup:
 
     def __init__(self, run: Run, texts_of: TextsOf) -> None:
         self._texts_of, self.schema = texts_of, run.snapshot.schema
+        self.order: Sequence[Node] = run.order
         # Terms that rows give are known by their numbers in the scope.
         self._run, self._other = Run(run.snapshot, run.scope), Run(run.snapshot, run.scope)
         self._run.results = dict(run.results)

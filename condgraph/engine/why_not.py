@@ -44,10 +44,11 @@ _MOST_SAMPLED: Final = 1_000
 
 class Lookup(Protocol):
     """What an explanation asks of the store that answered. `batch` is how many changes it tries at once: on a server one
-    query tries them all.
+    query tries them all. `order` has the operators of the answer's plan, inputs first, where they are known.
     """
 
     batch: int
+    order: Sequence[Node]
 
     @property
     def schema(self) -> GraphKnowledge:
@@ -207,6 +208,7 @@ class _Search:
 
     def __init__(self, plan: Node, steps: Sequence[tuple[str, Node]], lookup: Lookup, changes: bool) -> None:
         self.plan, self.steps, self.lookup, self.try_changes = plan, steps, lookup, changes
+        self.program: Program | None = None
         self.failing: Node | None = None
         self.reason = ""
         #: By what they say.
@@ -214,7 +216,7 @@ class _Search:
         self.complete, self.tried = True, 0
 
     def run(self) -> None:
-        program = Program(result_of(self.plan), self.lookup)
+        program = self.program = Program(result_of(self.plan), self.lookup)
         if program.size(program.root) != 0:
             return
         self.failing = program.failing()
@@ -258,7 +260,7 @@ class _Search:
         node = self.failing
         if node is None:
             return None if self.complete else WhyNot("", "", "what left nothing is not known", complete=False)
-        step, reason = step_of(node, self.steps), self.reason or f"{describe(node)} gave nothing"
+        step, reason = step_of(node, self.steps, self.program), self.reason or f"{describe(node)} gave nothing"
         return WhyNot(
             step,
             operator_of(node, self.plan, step),
@@ -291,7 +293,7 @@ class Program:
     def __init__(self, root: Node, lookup: Lookup) -> None:
         self.root, self.lookup = root, lookup
         #: Its operators, inputs first, and the inputs of each by its identity.
-        self.order = postorder(root)
+        self.order = _until(root, lookup.order) or postorder(root)
         self.inputs = {id(node): node.inputs() for node in self.order}
         self._sizes: dict[int, int | None] = {}
         if lookup.batch > 1:
@@ -345,6 +347,16 @@ class Program:
                         found.append(child)
             self._below[id(node)] = found
         return found
+
+    def owner(self, node: Node, steps: Sequence[tuple[str, Node]]) -> int | None:
+        """The place of the first step that an operator is part of; None where a step before it is no part of the plan."""
+        containing = {id(node), *map(id, self.above(node))}
+        for at, (_, root) in enumerate(steps):
+            if id(root) in containing:
+                return at
+            if id(root) not in self.inputs:
+                break
+        return None
 
     def needed(self, node: Node) -> Sequence[Node]:
         """The inputs without which an operator gives nothing, where any of them is empty: not what is taken away, and not
@@ -404,9 +416,21 @@ def replaced(plan: Node, node: Node, fresh: Node) -> Node:
     return rewrite(plan, lambda part: fresh if part is node else part)
 
 
-def step_of(node: Node, steps: Sequence[tuple[str, Node]]) -> str:
+def _until(root: Node, order: Sequence[Node]) -> Sequence[Node]:
+    """The operators of a plan as far as one of them, where all others take that one alone; else none."""
+    for at in range(len(order), 0, -1):
+        if order[at - 1] is root:
+            return order[:at]
+        if len(order[at - 1].inputs()) != 1:
+            break
+    return ()
+
+
+def step_of(node: Node, steps: Sequence[tuple[str, Node]], program: Program | None = None) -> str:
     """The step of the program that an operator is part of: the first that contains it."""
-    at = owners(steps, node).get(id(node), -1)  # a pass made others out of several steps
+    at = None if program is None else program.owner(node, steps)
+    if at is None:
+        at = owners(steps, node).get(id(node), -1)  # a pass made others out of several steps
     step = steps[at][0] if steps else "the query" if isinstance(node, alg.Solutions) else type(node).__name__
     if step == "RETURN" and isinstance(node, alg.Pattern | alg.Path) and any(name == "MATCH" for name, _ in steps):
         # Several patterns of its clause, or more of the query, in one.
@@ -707,6 +731,9 @@ def _misspelled(scan: Scan, program: Program) -> Iterator[Candidate]:
         if _known(name, scan, schema):
             continue
         other: alg.Family | None = "relation" if schema.has_relation(name) else "attribute" if schema.has_attribute(name) else None
+        if other == "attribute" and any(isinstance(part, alg.Reached) and part.facts is scan for part in program.above(scan)[:1]):
+            # It leads nowhere: what it is an attribute of would be left.
+            continue
         if other is not None and scan.family != "any":
             reach: alg.End = "object" if other == "relation" and scan.anchor == "subject" else "subject"
             yield "predicate", f"with {name!r} as {_AS[other]}", scan, replace(scan, family=other, reach=reach, anchor="subject")
@@ -983,6 +1010,62 @@ def _joins(failed: Node, program: Program) -> Iterator[Candidate]:
         else:
             naming = alg.Referents(alg.Objects(replace(scan, reach="subject", family="attribute")))
         yield "join", text, scan, Scan(naming, None, "subject", "subject", "any")
+        yield from _joined_by_keys(scan, lookup)
+
+
+def _joined_by_keys(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
+    """Rows of tables whose keys are spelled in another way than the column that refers to them, for a relation that is such
+    a column: its values are texts, as no row was found by them.
+    """
+    column = Scan(None, scan.predicates, "subject", "subject", "attribute")
+    forward = scan.anchor == "subject"
+    of = scan.of if scan.of is not None else alg.AllEntities()
+    given = lookup.values(alg.Distinct(alg.Objects(replace(column, of=of, predicates=scan.predicates if forward else None))), 20)
+    own = [one for one in given if isinstance(one, str) and len(one) <= _LONGEST_KEY]
+    forms = {form: one for one in reversed(own) for form in _spellings(one, getattr(lookup.schema, "concepts", ()))}
+    if not forms:
+        return
+    there: Facts = column if not forward else replace(column, predicates=None)
+    spelled = alg.FilterValues(alg.Objects(there), alg.AnyOf(tuple(Compare("=", form) for form in forms)))
+    keys = [one for one in lookup.values(alg.Distinct(spelled), 100) if isinstance(one, str) and one in forms and one not in own]
+    if not keys:
+        return
+    any_key = alg.AnyOf(tuple(Compare("=", one) for one in keys))
+    rows: Entities = alg.SubjectsOf(alg.FilterValues(alg.Objects(there), any_key))
+    if forward:
+        rows = alg.Minus(rows, alg.SubjectsOf(alg.FilterValues(alg.Objects(column), any_key)))
+    pairs = ", ".join(f"{one!r} for {forms[one]!r}" for one in keys[:3]) + (", ..." if len(keys) > 3 else "")
+    text = f"with {words(scan)} joined by keys that are spelled otherwise, {pairs}"
+    yield "join", text, scan, Scan(rows, None, "subject", "subject", "any")
+
+
+#: Characters of a key.
+_LONGEST_KEY: Final = 100
+#: Concepts that a key may have before a slash.
+_MOST_BEFORE: Final = 20
+
+
+def _spellings(key: str, concepts: Sequence[str]) -> list[str]:
+    """How other tables may spell a key: without what is before a slash or with a table's name there, in another case, with
+    other marks between words and before a number.
+
+    >>> _spellings("a/S-9", ["stations"])
+    ['a/S-9', 'S-9', 's-9', 'S9', 's9', 'S_9', 's_9', 'S 9', 's 9']
+    >>> _spellings("S9", ["stations"])
+    ['S9', 's9', 'S-9', 's-9', 'S_9', 's_9', 'S 9', 's 9', 'stations/S9', 'stations/s9']
+    """
+    bare = key.rpartition("/")[2]
+    marked = _BEFORE_DIGITS.sub(r"\1-\2", bare)
+    forms = [key]
+    for form in (bare, *(re.sub("[-_ ]+", mark, marked) for mark in ("", "-", "_", " "))):
+        forms += [form, form.upper(), form.lower(), form.title()]
+    before = concepts[:_MOST_BEFORE] if bare == key else ()
+    forms += [f"{one}/{form}" for one in before for form in (bare, bare.upper(), bare.lower(), re.sub("[-_ ]+", "", bare))]
+    return list(dict.fromkeys(forms))
+
+
+#: Letters before a number, with or without a mark between them.
+_BEFORE_DIGITS: Final = re.compile(r"([^\W\d_])[-_ ]?(\d)")
 
 
 def _before(node: Node) -> str:

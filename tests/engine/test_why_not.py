@@ -33,12 +33,19 @@ def graph() -> Graph:
             Statement("k", "station", Ref("S09")), Statement("stations/S09", "platforms", Quantity(36)),
             Statement("d", "sister city", "Kathmandu"), Entity("s-11", "S-11"),
             Entity("T11", "s11"), Statement("T11", "operator", "NR Nepal Railways"),
+            # A key that a column spells otherwise, so that loading found no row by it.
+            Statement("k", "terminal", "city/K-11"), Statement("T11", "key", "K11"), Statement("i", "terminal", "city/K12"),
+            Statement("d", "key", "k12"),
         ]
     )  # fmt: skip
     return graph
 
 
 CASES = [
+    ("Find(Kathmandu) Relate(terminal, forward) QueryAttr(operator)", "Relate", "'Kathmandu' has no 'terminal' forward", "join",
+     "with 'terminal' forward joined by keys that are spelled otherwise, 'K11' for 'city/K-11': 1 result (NR Nepal Railways)"),
+    ("Find(New Delhi) Relate(terminal, backward) QueryName()", "Relate", "'New Delhi' has no 'terminal' backward", "join",
+     "with 'terminal' backward joined by keys that are spelled otherwise, 'city/K12' for 'k12': 1 result (India)"),
     ("Find(Nepal) Relate(capital, backward) QueryName()", "Relate", "'Nepal' has no 'capital' backward", "direction",
      "with 'capital' forward: 1 result (Kathmandu)"),
     ("Find(Nepla) Relate(capital, forward) QueryName()", "Find", "nothing is called 'Nepla'", "name",
@@ -117,6 +124,16 @@ def test_a_cell_with_spaces_around_it(tmp_path: Path) -> None:
         assert str(why.changes[0]) == "with 'name' = 'Köln Hbf': 1 result (1)"
 
 
+def test_keys_of_a_folder_that_are_spelled_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "stations.csv").write_text("id,label,country\nS09,Old Town,Peru\nS10,Harbour,Chile\n")
+    (tmp_path / "measurements.csv").write_text("id,station,value\nm1,stations/S09,3.5\nm2,stations/S10,4.5\n")
+    graph = condgraph.open()
+    graph.load(tmp_path)
+    (change,) = graph.query("Find(m1) Relate(station, forward) QueryName()", on_unknown="empty").why_not().changes
+    assert (change.kind, change.sample) == ("join", ("Old Town",))
+    assert change.text == "with 'station' forward joined by keys that are spelled otherwise, 'S09' for 'stations/S09'"
+
+
 def test_a_row_is_expected_by_the_column_that_shows_it(tmp_path: Path) -> None:
     path = tmp_path / "plants.csv"
     path.write_text("name,height\nAlba,120\nAlba,85\nBruma,30\n", encoding="utf-8")
@@ -192,7 +209,7 @@ def test_a_deadline_says_how_far_it_came(graph: Graph) -> None:
     left = 0
 
     class Late:
-        batch, schema, behind = 1, lookup.schema, lookup.behind
+        batch, order, schema, behind = 1, lookup.order, lookup.schema, lookup.behind
         values, texts, near, predicates, alike = lookup.values, lookup.texts, lookup.near, lookup.predicates, lookup.alike
         sample = lookup.sample
 

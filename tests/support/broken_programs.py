@@ -236,7 +236,7 @@ def judged(cases: list[Broken], whole: Graph, graph: Graph, cut: Graph, sent: Ca
     """How well `graph` explains broken programs, and `cut` those of joins. `whole` is the graph in process. Of several rounds
     the least of each time counts.
     """
-    result = Judged(clock=process_time if graph is whole and rounds == 1 else perf_counter, sent=sent)
+    result = Judged(clock=process_time if graph is whole else perf_counter, sent=sent)
     for _ in range(rounds):
         before, result.times = result.times, []
         # One after the other, so that nothing else is timed.

@@ -37,13 +37,15 @@ class Referring:
     def inputs(self) -> tuple[Node, ...]:
         """The operators this one refers to, in the order of its fields."""
         result: list[Node] = []
-        kind: Any = self.__class__
-        for name in _referring(kind):
+        for name in _REFERRING[self.__class__]:
             value = getattr(self, name)
+            if isinstance(value, Node):
+                result.append(value)
+                continue
             for part in value if value.__class__ is tuple else (value,):
                 if isinstance(part, Node):
                     result.append(part)
-                elif isinstance(part, Referring):
+                elif isinstance(part, Referring) and _REFERRING[part.__class__]:
                     result += part.inputs()
         return tuple(result)
 
@@ -162,9 +164,17 @@ def _holding(cls: Any, sorts: tuple[type, ...]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cls) if names_one(str(field.type)))
 
 
-@cache
-def _referring(cls: Any) -> tuple[str, ...]:
-    return _holding(cls, (Node, Condition, Parameter))
+class _Referring(dict[type, tuple[str, ...]]):
+    """The fields of a class that may refer to operators, worked out when they are first asked for. A cached function takes
+    twice as long, and `inputs` is called for every operator of a plan many times.
+    """
+
+    def __missing__(self, cls: Any) -> tuple[str, ...]:
+        found = self[cls] = _holding(cls, (Node, Condition, Parameter))
+        return found
+
+
+_REFERRING: Final = _Referring()
 
 
 def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Node]:
