@@ -32,7 +32,7 @@ def describe(node: Node) -> str:
     """One operator with its own parameters, without its inputs."""
     words: list[str] = []
     if isinstance(node, alg.Scan):
-        predicates = "any predicate" if node.predicates is None else " or ".join(map(repr, node.predicates))
+        predicates = "any predicate" if node.predicates is None else " or ".join(map(repr, node.predicates)) or "no predicate"
         arrow = {("subject", "object"): "forward", ("object", "subject"): "backward"}.get((node.anchor, node.reach))
         words = [predicates, arrow or f"of the {node.reach}", *([] if node.family == "any" else [f"{node.family}s"])]
     elif isinstance(node, alg.Solutions):

@@ -500,6 +500,8 @@ def _scan_reason(scan: Scan, program: Program) -> str:
         other = [name for name in unknown if lookup.schema.has_relation(name) or lookup.schema.has_attribute(name)]
         if not other:
             return f"the graph has no {either(unknown)}"
+    if scan.predicates == ():
+        return "its predicate means nothing here"
     if scan.predicates is None:
         return "there are no statements of the kind"
     if scan.of is None or isinstance(scan.of, alg.AllEntities):
@@ -713,9 +715,11 @@ def _other_names(node: alg.ByName, failed: Node, program: Program) -> Iterator[C
     near += [one for one in lookup.near(name)[:MOST_CHANGES] if one not in near]
     for other in near:
         yield "name", f"with {other!r} in place of {name!r}", node, alg.ByName((other,))
-    if lookup.schema.has_text(name):
-        # Rows are often looked for by another column than the one that names them.
-        yield "join", f"with what has {name!r} as an attribute", node, having_text(name)
+    # Rows are often looked for by another column than the one that names them; of a name that is no entity's in any case.
+    forms = [name] if near else [name, name.title(), name.capitalize(), name.upper(), name.lower()]
+    text = next(filter(lookup.schema.has_text, dict.fromkeys(forms)), None)
+    if text is not None:
+        yield "join", f"with what has {text!r} as an attribute", node, having_text(text)
 
 
 def having_text(text: str) -> Entities:
@@ -1026,11 +1030,11 @@ def _joined_by_keys(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
     if not forms:
         return
     there: Facts = column if not forward else replace(column, predicates=None)
-    spelled = alg.FilterValues(alg.Objects(there), alg.AnyOf(tuple(Compare("=", form) for form in forms)))
+    spelled = alg.FilterValues(alg.Objects(there), alg.Equals(alg.Constants(tuple(forms))))
     keys = [one for one in lookup.values(alg.Distinct(spelled), 100) if isinstance(one, str) and one in forms and one not in own]
     if not keys:
         return
-    any_key = alg.AnyOf(tuple(Compare("=", one) for one in keys))
+    any_key = alg.Equals(alg.Constants(tuple(keys)))
     rows: Entities = alg.SubjectsOf(alg.FilterValues(alg.Objects(there), any_key))
     if forward:
         rows = alg.Minus(rows, alg.SubjectsOf(alg.FilterValues(alg.Objects(column), any_key)))

@@ -44,6 +44,8 @@ def graph() -> Graph:
 CASES = [
     ("Find(Kathmandu) Relate(terminal, forward) QueryAttr(operator)", "Relate", "'Kathmandu' has no 'terminal' forward", "join",
      "with 'terminal' forward joined by keys that are spelled otherwise, 'K11' for 'city/K-11': 1 result (NR Nepal Railways)"),
+    ("Find(mother AND motherland) Relate(capital, forward) QueryName()", "Find", "nothing is called 'mother AND motherland'",
+     "join", "with what has 'Mother and motherland' as an attribute: 1 result (Kathmandu)"),
     ("Find(New Delhi) Relate(terminal, backward) QueryName()", "Relate", "'New Delhi' has no 'terminal' backward", "join",
      "with 'terminal' backward joined by keys that are spelled otherwise, 'city/K12' for 'k12': 1 result (India)"),
     ("Find(Nepal) Relate(capital, backward) QueryName()", "Relate", "'Nepal' has no 'capital' backward", "direction",
