@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.bounds import check
-from condgraph.engine.passes import names
 from condgraph.engine.values import Quantity, Time, text_of
 
 
@@ -28,19 +29,26 @@ def describe_test(condition: Condition) -> str:
     return "among"
 
 
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """The names of an operator's fields."""
+    return tuple(part.name for part in fields(kind))
+
+
 def describe(node: Node) -> str:
     """One operator with its own parameters, without its inputs."""
     words: list[str] = []
+    kind: Any = type(node)
     if isinstance(node, alg.Scan):
         predicates = "any predicate" if node.predicates is None else " or ".join(map(repr, node.predicates)) or "no predicate"
         arrow = {("subject", "object"): "forward", ("object", "subject"): "backward"}.get((node.anchor, node.reach))
         words = [predicates, arrow or f"of the {node.reach}", *([] if node.family == "any" else [f"{node.family}s"])]
     elif isinstance(node, alg.Solutions):
-        words = [word for name in names(node) for word in _of_rows(getattr(node, name), name)]
+        words = [word for name in _names(kind) for word in _of_rows(getattr(node, name), name)]
     elif isinstance(node, alg.Table):
-        words = [word for name in names(node) for word in _of_table(getattr(node, name), name)]
+        words = [word for name in _names(kind) for word in _of_table(getattr(node, name), name)]
     else:
-        for name in names(node):
+        for name in _names(kind):
             words.extend(_words(getattr(node, name)) if name != "own" else ["own rows"] * node.own)  # type: ignore[attr-defined]
     source = getattr(node, "source", None)
     if source is not None and isinstance(node, alg.Scan):
