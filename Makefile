@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/build/pycache
 
-.PHONY: help demo test checks compiled quick nightly mutants lint types contracts pytest site format clean
+.PHONY: help demo test compiled quick nightly mutants lint types contracts pytest site format clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -34,11 +34,10 @@ help:
 demo: $(VENV)/.condgraph
 	@$(BIN)/condgraph demo
 
-test: checks pytest
-
-# mypy takes a minute of one core. Beside it the tests are read once, so that both workers find them compiled.
-checks: $(VENV)/.condgraph-dev
-	@$(MAKE) --no-print-directory -j 2 types lint contracts compiled
+# mypy takes two minutes of one core, so it runs beside the rest, which begins with reading the tests once: both workers find them
+# compiled.
+test: $(VENV)/.condgraph-dev
+	@$(MAKE) --no-print-directory -j 2 types lint contracts compiled pytest
 
 lint: $(VENV)/.condgraph-dev
 	$(BIN)/ruff check .
