@@ -74,7 +74,7 @@ def test_neo4j(neo4j_uri: str, served: Client) -> None:
     name = f"studio{uuid.uuid4().hex[:8]}"
     with on_server(neo4j_uri, name), command("-d", neo4j_uri, "--graph", name, "--rate", "0", "--workers", "2") as (url, _):
         client = Client(url)
-        compared(client, served, foreign="cypher", step=2)
+        compared(client, served, foreign="cypher", step=3)
         # Other tests leave graphs in the same database.
         own = f"MATCH (e:CondgraphEntity {{graph: '{name}', name: 'Nepal'}}) RETURN e.name AS name"
         found = client.post("query", program=own, language="cypher")
