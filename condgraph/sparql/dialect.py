@@ -86,6 +86,8 @@ VIRTUOSO: Final = Dialect(
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 FUSEKI: Final = Dialect("fuseki", 5_000, 20_000, 2_000, by_units=True)
+#: By name.
+DIALECTS: Final = {one.name: one for one in (STANDARD, VIRTUOSO, OXIGRAPH, FUSEKI)}
 #: What a server says when a request is too large for it; it is sent in parts then.
 TOO_LARGE: Final = ("memory", "(413)", "too large", "10000 lines", "out of seg data")
 

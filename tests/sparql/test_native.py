@@ -218,6 +218,28 @@ def test_a_program_is_one_query_and_looking_is_few(serve: Any) -> None:
         assert not kind.texts
 
 
+def test_virtuoso_is_known_from_the_first_query_on(serve: Any, tmp_path: Path) -> None:
+    """It loses rows that a path is joined with: classes are a list that is asked for before, also where a look that is cached has
+    to say which store it is.
+    """
+    kind, place = serve(FILMS)
+    kind.server_version = "Virtuoso/07.20.3237"
+    here = loaded(FILMS, tmp_path / "films.trig")
+    for program in (
+        "FindAll() FilterConcept(work) QueryName()",
+        "FindAll() FilterConcept(work) Relate(directed by, forward) QueryName()",
+    ):
+        with condgraph.open(place, layout="native") as graph:
+            assert graph.mapping.dialect == graph.store.endpoint.dialect.name == "virtuoso"
+            kind.texts.clear()
+            assert graph.kopl(program).texts == here.kopl(program).texts != []
+            assert ["subClassOf>*" in text for text in kind.texts] == [True] + [False] * (len(kind.texts) - 1)
+            assert (
+                graph.kopl("FindAll() FilterConcept(film) Count()").values
+                == here.kopl("FindAll() FilterConcept(film) Count()").values
+            )
+
+
 def test_names_that_are_not_there_are_errors_and_no_plan_stays(serve: Any) -> None:
     kind, place = serve(FILMS)
     with condgraph.open(place, layout="native") as graph:

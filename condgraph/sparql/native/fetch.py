@@ -93,8 +93,8 @@ Fresh = Callable[[str], str]
 Recipe: TypeAlias = tuple[str, ...]
 #: Languages in which a text is looked up.
 _WRITTEN: Final = 50
-#: Properties of a list in a query.
-_LISTED: Final = 500
+#: Properties, or classes, of a list in a query.
+LISTED: Final = 500
 #: Rows of labels, and of nodes that are there.
 _APART: Final[Recipe] = ("x", "y", "z")
 
@@ -408,7 +408,7 @@ class WikibaseShape:
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._claim = f"{mapping.base}/prop/"
         #: All properties, where they are known and few enough for a list.
-        self._properties = [one.iri for one in mapping.predicates] if mapping.whole and len(mapping.predicates) <= _LISTED else []
+        self._properties = [one.iri for one in mapping.predicates] if mapping.whole and len(mapping.predicates) <= LISTED else []
         label = labels.predicates[0]
         self.recipes: tuple[Recipe, ...] = (
             *(("s", "p", "f"), ("f", "b", "c"), ("c", label, "l"), ("c", UNIT, "u"), ("u", label, "m")),
@@ -550,10 +550,12 @@ class Fetcher:
         dialect: Dialect = STANDARD,
         languages: Callable[[str], tuple[str, ...] | None] = lambda _: None,
         numbers: Callable[[Predicate], Predicate | None] = lambda _: None,
+        classes: Callable[[Sequence[str], str], Sequence[str] | None] = lambda *_: None,
     ) -> None:
         #: `languages` finds out those of the objects of a predicate, where these are nothing but texts (`written_as`), `numbers`
-        #: the kinds and units of all values of one whose kinds were sampled.
-        self.mapping, self._dialect, self._languages, self._numbers = mapping, dialect, languages, numbers
+        #: the kinds and units of all values of one whose kinds were sampled, `classes` those below some names, by their query;
+        #: None where they are too many for a list.
+        self.mapping, self._dialect, self._languages, self._numbers, self._classes = mapping, dialect, languages, numbers, classes
         #: Predicates with the kinds of all their values, where the mapping has those of a sample.
         self._counted: dict[str, Predicate] = {}
         self._predicates = {one.name: one for one in mapping.predicates}
@@ -828,8 +830,9 @@ class Fetcher:
         return [self._below(concepts, high), subclass], fact
 
     def _below(self, concepts: Node, first: str) -> str:
-        """Some concepts and all below them. As a query of its own where the store follows a path among other patterns from
-        everywhere; other stores join what is of its own only when all of it is there.
+        """Some concepts and all below them. Where the store follows a path among other patterns from everywhere, as a list that is
+        asked for before: of a path in a query of its own, Virtuoso loses rows that it is joined with. Where they are too many
+        for a list it is such a query; other stores join what is of its own only when all of it is there.
         """
         top = self.fresh("c")
         if self._dialect.joins_paths:
@@ -841,7 +844,11 @@ class Fetcher:
             ends += [self.layout.above(first, f"<{iri}>") for iri in self._iris_named(concepts.names)]
         else:
             ends = [" ".join([*self.entities(concepts, top), path])]  # type: ignore[arg-type]
-        return f"{{ SELECT DISTINCT {first} WHERE {{ {_either(ends)} }} }}"
+        below = f"SELECT DISTINCT {first} WHERE {{ {_either(ends)} }}"
+        known = self._classes(concepts.names, below) if isinstance(concepts, alg.ByName) else None
+        if known is None:
+            return f"{{ {below} }}"
+        return f"VALUES {first} {{ {_listed(known)} }}" if known else f"{first} {self.fresh('p')} {self.fresh('o')} . {NOTHING}"
 
     # -- entities ----------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, VALUE
 from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
-from condgraph.sparql.dialect import cut
+from condgraph.sparql.dialect import DIALECTS, cut
 from condgraph.sparql.native.fetch import ONTOLOGY, anywhere
 from condgraph.sparql.native.mapping import (
     LABEL,
@@ -762,9 +762,11 @@ def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bo
         with suppress(OSError, ValueError, TypeError, KeyError):
             found = loads(place.read_text("utf-8"))
             if 0 <= time.time() - found.at <= FRESH:
+                # Else the first query would be written for another store: no reply has said yet which it is.
+                endpoint.dialect = DIALECTS[found.dialect]
                 return renamed(found, said)
     look = Look(endpoint, said)
-    found = look.mapping()
+    found = replace(look.mapping(), dialect=endpoint.dialect.name)
     if look.cut:
         # The next look may have the time for it.
         return renamed(found, said)

@@ -22,6 +22,7 @@ from condgraph.loaders.rdf.inference import INVERSE, RULES, SUBPROPERTY, Inferen
 from condgraph.loaders.rdf.load import AXIOM_PARTS, PARTS
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, path_of
 from condgraph.loaders.validity import StatementTimes
+from condgraph.sparql.dialect import STANDARD
 
 #: How statements are written: as single triples, or as the statement nodes of Wikibase.
 Shape: TypeAlias = Literal["plain", "wikibase"]
@@ -161,8 +162,9 @@ class Mapping:
     notes: tuple[str, ...] = ()
     #: The qualifiers that say when statements hold, by predicate, as `times=` of a load has them.
     times: dict[str, str] = field(default_factory=dict)
-    #: When the endpoint was looked at, in seconds since 1970.
+    #: When the endpoint was looked at, in seconds since 1970, and the name of its dialect.
     at: float = 0.0
+    dialect: str = STANDARD.name
 
     @property
     def declared(self) -> list[str]:
@@ -251,6 +253,7 @@ def loads(text: str) -> Mapping:
     for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer", "statements", "hidden"):
         said[key] = tuple(said[key])
     said["axioms"] = tuple(tuple(axiom) for axiom in said["axioms"])
+    said["dialect"] = str(said["dialect"])
     said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
     return Mapping(**said)
 

@@ -37,7 +37,7 @@ from condgraph.sparql.client import Endpoint
 from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
-from condgraph.sparql.native.fetch import MOST, THERE, UNIT, Fetcher, Part, fetched
+from condgraph.sparql.native.fetch import LISTED, MOST, THERE, UNIT, Fetcher, Part, fetched
 from condgraph.sparql.native.look import KNOWN, WRITTEN, numbers_of, written_as
 from condgraph.sparql.native.mapping import OWN, TYPE, Counts, Mapping, Predicate
 
@@ -300,7 +300,7 @@ class NativeRdfStore:
         return rows, [variable.value for variable in found.variables]
 
     def _fetcher(self) -> Fetcher:
-        return Fetcher(self.mapping, self.endpoint.dialect, self._languages, self._numbers)
+        return Fetcher(self.mapping, self.endpoint.dialect, self._languages, self._numbers, self._classes)
 
     def _languages(self, iri: str) -> tuple[str, ...] | None:
         """The languages of the objects of a predicate, where these are nothing but texts (`written_as`): one query for each
@@ -334,6 +334,18 @@ class NativeRdfStore:
                 return None
 
         return self.schema.leased(("numbers", predicate.iri), looked)
+
+    def _classes(self, names: Sequence[str], query: str) -> list[str] | None:
+        """The classes that a query of one variable gives, those of some names and below them; None where they are too many for a
+        list, or one has no IRI.
+        """
+
+        def looked() -> list[str] | None:
+            rows: Any = self.endpoint.query(f"{query} LIMIT {LISTED + 1}", graphs=self.mapping.graphs)
+            found = [row[0].value for row in rows]
+            return found if len(found) <= LISTED and all(map(is_iri, found)) else None
+
+        return self.schema.leased(("classes", "\n".join(names)), looked)
 
     def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
         """The values by which others of an attribute, or of a qualifier, are read (`Schema.shows`): one query. An answer that reads
