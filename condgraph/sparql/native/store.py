@@ -231,6 +231,8 @@ class NativeRdfStore:
         self._written: dict[str, tuple[str, ...] | None] = {}
         #: Attributes of which it is not known how all of their values are read.
         self._unread: set[str] = set()
+        #: Names below which there are classes that are not a list, where a store loses rows otherwise.
+        self._unlisted: set[str] = set()
         #: Labels of units, as triples.
         self._units: dict[Any, list[tuple[Any, Any, Any]]] = {}
         #: Rows of the longest result that was counted and is whole.
@@ -345,7 +347,9 @@ class NativeRdfStore:
             found = [row[0].value for row in rows]
             return found if len(found) <= LISTED and all(map(is_iri, found)) else None
 
-        return self.schema.leased(("classes", "\n".join(names)), looked)
+        known = self.schema.leased(("classes", "\n".join(names)), looked)
+        (self._unlisted.update if known is None else self._unlisted.difference_update)(names)
+        return known
 
     def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
         """The values by which others of an attribute, or of a qualifier, are read (`Schema.shows`): one query. An answer that reads
@@ -512,6 +516,10 @@ class NativeRdfStore:
         keys = keys_read(lowered.plan) if self._unread else set()
         for key in sorted(self._unread if keys is None else self._unread & keys):
             run.warnings.append(f"values of {key!r} are read by those that the query met: a 2 where others are 2.5 is an integer")
+        named = {name for node in postorder(lowered.plan) if isinstance(node, alg.ByName) for name in node.names}
+        for name in sorted(self._unlisted & named):
+            many = f"more than {LISTED} classes, or some without an IRI"
+            run.warnings.append(f"below {name!r} are {many}: this store may lose rows that they are joined with")
         return EndpointAnswer(self, request, lowered, run, text, whole=parts is None)
 
     def explain(self, request: Request) -> str:
