@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.engine.errors import CondgraphError
+from condgraph.engine.errors import CondgraphError, StoreError
 from condgraph.graph import Graph
 from condgraph.remote_triples import TriplesGraph
 from condgraph.sparql.native import look
@@ -137,9 +137,18 @@ def test_queries_by_hand(there: TriplesGraph, dump: tuple[Dump, list[str]], orac
     known = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in PREFIXES.items())
     by_hand = tomllib.loads(file.read_text())
     assert len(by_hand) == 30
-    for ident, about in list(by_hand.items())[:: by_lane(5, 1, 1)]:
+    chosen, refused = list(by_hand.items())[:: by_lane(5, 1, 1)], 0
+    for ident, about in chosen:
         text = known + re.sub(r"\{(\w[^{}?\n]*)\}", lambda match: dump[0].number(match[1]), about["query"])
-        rows: Any = there.store.endpoint.query(text, timeout=100)
+        try:
+            rows: Any = there.store.endpoint.query(text, timeout=100)
+        except StoreError as error:
+            # Virtuoso's compiler fails at a few.
+            if "compiler error" not in str(error):
+                raise
+            refused += 1
+            continue
         expected = sorted({row["a"].value for row in rows})
         assert expected, ident
         assert sorted(set(there.kopl(records[ident]["program"], timeout=100).texts)) == expected, ident
+    assert refused * 6 <= len(chosen)
