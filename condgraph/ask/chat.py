@@ -211,7 +211,7 @@ def entities_of(part: Asked, known: KnownNames) -> Standing | None:
     return Standing(ByName(tuple(names)), len(names))
 
 
-def within_parts(limit: int | None) -> int | None:
+def part_limit(limit: int | None) -> int | None:
     """The limit of a part that others follow: of its answer, those need every entity."""
     return None if limit is None else max(limit, MOST_ENTITIES + 1)
 
@@ -373,7 +373,7 @@ def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) ->
         parts: dict[str, Asked] = {}
         several = turn.parts or (turn,)
         for number, part in enumerate(several, start=1):
-            most = limit if number == len(several) else within_parts(limit)
+            most = limit if number == len(several) else part_limit(limit)
             parts[f"ANSWER{number}"] = _run_again(graph, part, result, parts, choose, most)
         last = parts[f"ANSWER{len(parts)}"]
         if turn.parts:

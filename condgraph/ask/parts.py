@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from condgraph.ask.chat import ANSWER, entities_of, within_parts
+from condgraph.ask.chat import ANSWER, entities_of, part_limit
 from condgraph.ask.judge import DOUBTED, misfit
 from condgraph.ask.pipeline import Asking
 from condgraph.ask.programs import declines
@@ -108,7 +108,7 @@ class InParts:
         answers: dict[str, Asked] = {}
         stands: dict[str, Standing] = {}
         for number, text in enumerate(self.texts, start=1):
-            limit = self.options.limit if number == len(self.texts) else within_parts(self.options.limit)
+            limit = self.options.limit if number == len(self.texts) else part_limit(self.options.limit)
             options = replace(self.options, verbalise=False, limit=limit, answers=dict(answers), stands=dict(stands))
             self.now = Asking(self.graph, text, self.model, options)
             part = self.now.run()

@@ -253,6 +253,7 @@ def loads(text: str) -> Mapping:
     for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer", "statements", "hidden"):
         said[key] = tuple(said[key])
     said["axioms"] = tuple(tuple(axiom) for axiom in said["axioms"])
+    # A text of an earlier version has none: the endpoint is looked at again.
     said["dialect"] = str(said["dialect"])
     said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
     return Mapping(**said)
