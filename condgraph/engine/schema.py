@@ -175,6 +175,15 @@ class Schema:
         """Something in the graph is exactly this text: a name, a value, an id."""
         return self._snapshot.texts.find(text) >= 0
 
+    def attributes_with(self, text: str) -> list[str]:
+        """The attributes that have a text as a value."""
+        number, get = self._snapshot.texts.find(text), self._snapshot.arrays.get
+        if number < 0:
+            return []
+        values = np.flatnonzero((get("att.ref") == number) & (get("att.kind") == Kind.TEXT))
+        predicates = np.unique(np.searchsorted(get("att.offsets"), values, side="right") - 1)
+        return [self._snapshot.predicate_name(predicate) for predicate in predicates.tolist()]
+
     def has_concept(self, name: str) -> bool:
         """Some concept has exactly this name."""
         return len(self._snapshot.concepts_named(name)) > 0

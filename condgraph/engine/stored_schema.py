@@ -123,6 +123,10 @@ class StoredSchema:
         """Not known here."""
         return ()
 
+    def attributes_with(self, text: str) -> list[str]:
+        """Not known here."""
+        return []
+
     def has_text(self, text: str) -> bool:
         """Not known here."""
         return True

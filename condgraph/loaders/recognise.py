@@ -222,7 +222,9 @@ def recognise(
     places = {str(item.path): item.location for item in _each(source) if isinstance(item, Fetched)}
     if wanted is None:
         with heads_in(encoding):
-            pairs = _referring(pairs, options or {}, places)
+            # A folder of one table is one too, where that refers to itself.
+            least = 1 if isinstance(source, (str, os.PathLike)) and os.path.isdir(source) else 2
+            pairs = _referring(pairs, options or {}, places, least)
     names = sources_of([data for _, data in pairs])
     if name is not None:
         names = [name] if len(names) == 1 else [f"{name}/{item}" for item in names]
@@ -480,14 +482,16 @@ def _together(pairs: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
     return [whole, *((form, data) for form, data in pairs if data not in files)]
 
 
-def _referring(found: list[tuple[Format, Any]], options: Options, places: Mapping[str, str]) -> list[tuple[Format, Any]]:
+def _referring(
+    found: list[tuple[Format, Any]], options: Options, places: Mapping[str, str], least: int
+) -> list[tuple[Format, Any]]:
     """Tables whose cells refer to each other are loaded together as one source, as a folder of tables
-    is; all of those that are named in `options` about keys between tables.
+    is; all of those that are named in `options` about keys between tables. They are `least` tables.
     """
     files = [data for form, data in found if form in (CSV, TSV, PARQUET) and isinstance(data, Path)]
     files = [path for path in files if suffix_of(path) in (*folder.SUFFIXES, *folder.PARQUET)]
     given = {option: value for option, value in options.items() if value is not None}
-    if len(files) < 2 or given.get("join") is False or not given.keys() <= folder.FORMAT.options.keys():
+    if len(files) < least or given.get("join") is False or not given.keys() <= folder.FORMAT.options.keys():
         return found
     joined, questions = (files, []) if _names_tables(given, files) else folder.referring(files, given)
     # Of tables that are loaded together the loader asks itself.

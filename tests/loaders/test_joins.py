@@ -621,6 +621,15 @@ def test_what_a_table_alone_is_not_asked_about() -> None:
     assert graph.load([{"no": 10 + i, "customer_id": i + 5} for i in range(1, 9)], name="further", key="no").problems == ()
 
 
+def test_a_folder_of_one_table_that_refers_to_itself(tmp_path: Path) -> None:
+    place = folder_of(tmp_path / "firm", {"staff.csv": "id,name,boss\n1,Ann,\n2,Bob,1\n3,Cy,1\n"})
+    graph, _ = loaded(place)
+    assert names(graph, "Find(Ann) Relate(boss, backward) QueryName()") == ["Bob", "Cy"]
+    # The file alone is a table whose rows go by number.
+    graph, _ = loaded(place / "staff.csv")
+    assert names(graph, "FindAll() FilterStr(name, Bob) QueryAttr(boss)") == ["1"]
+
+
 def test_a_key_finds_rows_that_are_called_otherwise(tmp_path: Path) -> None:
     place = folder_of(tmp_path / "town", {"stations.csv": STATIONS, "trips.csv": TRIPS.replace("minutes", "name")})
     graph = condgraph.open("memory:")
@@ -631,6 +640,10 @@ def test_a_key_finds_rows_that_are_called_otherwise(tmp_path: Path) -> None:
     assert graph.kopl("Find(S09) QueryName()").check()
     with pytest.raises(UnknownNameError, match="unknown entity 'S99'"):
         graph.kopl("Find(S99) QueryName()")
+    # Of a text that is a value, the error names the attribute.
+    graph.load([{"text": "Stop 99"}], name="notes")
+    with pytest.raises(UnknownNameError, match=r"it is a value of 'text': FilterStr\(text, \.\.\.\) finds what has it"):
+        graph.kopl("Find(Stop 99) QueryName()")
     # A name comes first, and the number of a row is no key.
     graph.load([{"name": "S09", "n": 7}, {"name": "x", "n": 8}], name="others", name_column="name")
     assert names(graph, "Find(S09) QueryAttr(n)") == ["7"]

@@ -385,7 +385,12 @@ def _find(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.
             low.warnings.append(f"no entity is called {texts[0]!r}; it is the key of several rows, and means all: {listed}")
         if rows:
             return low.put(alg.ById(tuple(ident for ident, _ in rows)))
-        hint = "it is the id of an entity; Find takes names" if low.schema.has_id(texts[0]) else None
+        hint = None
+        if low.schema.has_id(texts[0]):
+            hint = "it is the id of an entity; Find takes names"
+        elif not low.lenient and (attributes := low.schema.attributes_with(texts[0])):
+            more = f" and {len(attributes) - 1} more" if len(attributes) > 1 else ""
+            hint = f"it is a value of {attributes[0]!r}{more}: FilterStr({attributes[0]}, ...) finds what has it"
         low.unknown("entity", texts[0], 0, [] if low.lenient else low.schema.nearest_entities(texts[0]), hint)
     return low.named(texts[0])
 
