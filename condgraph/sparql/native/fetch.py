@@ -29,7 +29,7 @@ from condgraph.loaders.rdf.inference import SAME
 from condgraph.loaders.rdf.load import STATEMENTS
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
-from condgraph.sparql.dialect import STANDARD, Dialect
+from condgraph.sparql.dialect import Dialect
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUBCLASS, TYPE, Mapping, Predicate, is_unknown, node_of
 
@@ -53,6 +53,14 @@ _PARTS: Final = {
 }
 
 
+class Given(str):
+    """A pattern of terms that are given. Stores join in the order that is written, so that these come first."""
+
+
+class Query(str):
+    """A pattern that has a query of its own in it."""
+
+
 class Fact(NamedTuple):
     """The terms of a statement: variables, or IRIs in brackets. `statement` is its node, `value` the predicate that leads
     from there to the object, `stated` the ends of the triple that it is inferred from, `graph` the named graph that it is in,
@@ -72,6 +80,11 @@ class Fact(NamedTuple):
         """The terms of the triple that is there."""
         subject, thing = self.stated or (self.subject, self.object)
         return subject, self.predicate, thing
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """All terms."""
+        return self.subject, self.predicate, self.object, self.statement, self.value, self.graph, *(self.stated or ())
 
 
 class Branch(NamedTuple):
@@ -99,7 +112,8 @@ LISTED: Final = 500
 _APART: Final[Recipe] = ("x", "y", "z")
 
 
-def _listed(iris: Iterable[str], between: str = " ") -> str:
+def listed(iris: Iterable[str], between: str = " ") -> str:
+    """IRIs as a list of a query."""
     return between.join(f"<{iri}>" for iri in iris)
 
 
@@ -108,7 +122,7 @@ def anywhere(patterns: str, *, apart: bool) -> str:
     if not apart:
         return patterns
     graph = f"?g{blake2b(patterns.encode(), digest_size=6).hexdigest()}"
-    return f"{{ {patterns} }} UNION {{ GRAPH {graph} {{ {patterns} }} }}"
+    return either((patterns, f"GRAPH {graph} {{ {patterns} }}"))
 
 
 @dataclass(frozen=True)
@@ -153,16 +167,18 @@ class Layout(Protocol):
         ...
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
-        """Patterns of a qualifier of a statement, by the IRI of its key."""
-        ...
+        """Patterns of a qualifier of a statement, by the IRI of its key; none of what is no triple."""
+        return ""
 
     def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
         """Patterns of a qualifier of any statement, by the IRI of its key, for each way of writing such."""
         ...
 
     def counting(self, fact: Fact, key: str = "", *, number: bool) -> str:
-        """Patterns that hold where a statement counts, and its value, or that of a qualifier of it, is a `number` without unit."""
-        ...
+        """Patterns that hold where a statement counts, and its value, or that of a qualifier of it, is a `number` without unit:
+        none where all do.
+        """
+        return ""
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """Patterns of the subjects, and of the objects, of all statements."""
@@ -180,13 +196,13 @@ class Layout(Protocol):
 
     def leading(self, iri: str) -> str:
         """The predicate whose objects are those of the statements of another one."""
-        ...
+        return iri
 
     def forms(self, number: str) -> tuple[str, str] | None:
         """The predicates from a subject to a statement, and from there to its value, of a property whose statements a row has
-        by their ends alone.
+        by their ends alone; None where that is the property itself.
         """
-        ...
+        return None
 
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
         """Patterns of a membership as it is stated."""
@@ -202,10 +218,10 @@ class Layout(Protocol):
 
     def links(self, node: str) -> list[Branch]:
         """The links of all nodes that are the same as one."""
-        ...
+        return []
 
 
-class Plain:
+class Plain(Layout):
     """A statement is one triple; what is said about it hangs on a node that stands for it, where the mapping says that there
     are such.
     """
@@ -217,7 +233,7 @@ class Plain:
         self._in_graphs = GRAPHS in self._nodes
         self._hidden = mapping.hidden
         #: Predicates of triples that are no statements, unless a program names them.
-        self._unseen = _listed((TYPE, SUBCLASS, *mapping.hidden), ", ")
+        self._unseen = listed((TYPE, SUBCLASS, *mapping.hidden), ", ")
         self._anywhere = partial(anywhere, apart=mapping.apart)
         statement = ("s", "p", "o", "g") if self._in_graphs else ("s", "p", "o")
         self.recipes: tuple[Recipe, ...] = (statement, ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
@@ -242,7 +258,7 @@ class Plain:
             if stating is not None and len(stating) == 1:
                 ends += f" BIND(<{stating[0]}> AS {p})"
             found.append(f"{triple} {ends}")
-        return " UNION ".join(f"{{ {part} }}" for part in found), Fact(subject, p, thing, "", (s, o))
+        return either(found), Fact(subject, p, thing, "", (s, o))
 
     def _stating(self, predicates: Sequence[str] | None, *, inverse: bool) -> list[str] | None:
         """The predicates of the triples that statements of some predicates may be inferred from."""
@@ -266,7 +282,7 @@ class Plain:
             values = (
                 f" FILTER({p} NOT IN ({self._unseen})){self._unshared(p, fresh)}"
                 if predicates is None
-                else f" VALUES {p} {{ {_listed(predicates)} }}"
+                else f" VALUES {p} {{ {listed(predicates)} }}"
             )
         beside = f"{self._unspoken(subject, fresh)}{self._unheld(p, predicates, thing, fresh)}"
         parts = [f"{subject} {p} {thing} .{values}{beside}"]
@@ -280,7 +296,7 @@ class Plain:
             f = graph if called == GRAPHS else fresh("f")
             patterns = node.patterns.replace("?f", f) % {"s": subject, "p": p, "o": thing}
             parts.append(f"{patterns} .{bound}{beside if called == GRAPHS else ''}")
-        return _either(parts), Fact(subject, p, thing, graph=graph)
+        return _one_of(parts), Fact(subject, p, thing, graph=graph)
 
     def _unspoken(self, subject: str, fresh: Fresh) -> str:
         """That a node stands for no statement: what is said about such a one are qualifiers."""
@@ -304,10 +320,6 @@ class Plain:
         shared = SINGLETONS not in self._nodes
         return "" if shared else f" FILTER(NOT EXISTS {{ {predicate} <{SINGLETON}> {fresh('x')} }})"
 
-    def qualified(self, fact: Fact, key: str, value: str) -> str:
-        """As of `Layout`; the language and the datatype of a value are no triples."""
-        return ""
-
     def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
         """As of `Layout`."""
         terms, found = {"s": fact.subject, "p": fact.predicate, "o": fact.object}, []
@@ -318,10 +330,6 @@ class Plain:
             found.append(f"{node.patterns.replace('?f', f) % terms} . {said}{bound}")
         return found
 
-    def counting(self, fact: Fact, key: str = "", *, number: bool) -> str:
-        """As of `Layout`: all do, and none has one."""
-        return ""
-
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """As of `Layout`."""
         out, fact = self._triple(e, None, fresh("o"), fresh, fresh("p"))
@@ -329,13 +337,13 @@ class Plain:
         out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {fresh('s')} {e} {fresh('o')} }})"
         # Nor has an inferred statement ends that no stated one has.
         found = [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
-        classes = _listed((*sorted(STATEMENTS), *self._hidden), ", ")
+        classes = listed((*sorted(STATEMENTS), *self._hidden), ", ")
         for node in self._nodes.values():
             # What is said about statements names entities as well.
             f, b = fresh("f"), fresh("b")
             terms = {name: fresh("x") for name in "spo"}
             said = self._anywhere(f"{f} {b} {e} .")
-            own = f"{b} NOT IN ({_listed((*node.own, TYPE), ', ')}) || ({b} = <{TYPE}> && {e} NOT IN ({classes}))"
+            own = f"{b} NOT IN ({listed((*node.own, TYPE), ', ')}) || ({b} = <{TYPE}> && {e} NOT IN ({classes}))"
             found.append(f"{node.patterns.replace('?f', f) % terms} . {said} FILTER({own})")
         if self._in_graphs:
             found.append(f"GRAPH {e} {{ {fresh('s')} {fresh('p')} {fresh('o')} }}")
@@ -375,14 +383,6 @@ class Plain:
         """As of `Layout`; the language and the datatype of a value come with it."""
         return [Branch("", {"s": fact.subject, "p": fact.predicate, "o": fact.object})]
 
-    def leading(self, iri: str) -> str:
-        """As of `Layout`: the same."""
-        return iri
-
-    def forms(self, number: str) -> tuple[str, str] | None:
-        """As of `Layout`: none."""
-        return None
-
     def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
         stated = fresh("b") if self._inference.same else entity
@@ -400,7 +400,7 @@ class Plain:
         return self._anywhere(f"{concept} <{SUBCLASS}> {parent} ."), Fact(concept, f"<{SUBCLASS}>", parent)
 
 
-class WikibaseShape:
+class WikibaseShape(Layout):
     """A statement is a node between `p:` and `ps:`, with `pq:` for its qualifiers and nodes of values
     behind `psv:` and `pqv:` (https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format).
     """
@@ -454,7 +454,7 @@ class WikibaseShape:
         """As of `Layout`, by the IRIs of all properties: that a predicate is one by its text, every triple would be asked."""
         f, f2, p, v = (fresh(prefix) for prefix in "ffpv")
         if self._properties:
-            subjects = f"VALUES {p} {{ {_listed(self._properties)} }}"
+            subjects = f"VALUES {p} {{ {listed(self._properties)} }}"
             objects = f"VALUES {v} {{ {' '.join(self._form(iri, 'statement') for iri in self._properties)} }}"
         else:
             subjects = f'FILTER(STRSTARTS(STR({p}), "{self._claim}P"))'
@@ -505,7 +505,7 @@ class WikibaseShape:
             else:
                 limit = f'FILTER(STRSTARTS(STR(?d), "{self._claim}") && CONTAINS(STR(?d), "/value/"))'
             d = "?d" if limit else nodes[0]
-            parts = ", ".join(f"<{iri}>" for iri in (*(ONTOLOGY + part for part in _PARTS), UNIT))
+            parts = listed((*(ONTOLOGY + part for part in _PARTS), UNIT), ", ")
             node = f"{f} {d} ?w . {limit} ?w ?i ?j . FILTER(?i IN ({parts}))"
             result.append(Branch(node, {"f": f, "d": d, "w": "?w", "i": "?i", "j": "?j"}))
         return result
@@ -533,10 +533,6 @@ class WikibaseShape:
         """As of `Layout`."""
         return self._property("P279", concept, parent, fresh)
 
-    def links(self, node: str) -> list[Branch]:
-        """As of `Layout`: none."""
-        return []
-
 
 # -- plans -------------------------------------------------------------------------------------------
 
@@ -547,10 +543,10 @@ class Fetcher:
     def __init__(
         self,
         mapping: Mapping,
-        dialect: Dialect = STANDARD,
-        languages: Callable[[str], tuple[str, ...] | None] = lambda _: None,
-        numbers: Callable[[Predicate], Predicate | None] = lambda _: None,
-        classes: Callable[[Sequence[str], str], Sequence[str] | None] = lambda *_: None,
+        dialect: Dialect,
+        languages: Callable[[str], tuple[str, ...] | None],
+        numbers: Callable[[Predicate], Predicate | None],
+        classes: Callable[[Sequence[str], str], Sequence[str] | None],
     ) -> None:
         #: `languages` finds out those of the objects of a predicate, where these are nothing but texts (`written_as`), `numbers`
         #: the kinds and units of all values of one whose kinds were sampled, `classes` those below some names, by their query;
@@ -578,21 +574,17 @@ class Fetcher:
 
     # -- the query ---------------------------------------------------------------------------------
 
-    def query(self, fetched: Sequence[Unit]) -> str:
-        """The query of the triples of some units, as rows that `read` reads."""
-        return self.union(self.parts(fetched))
-
     def union(self, parts: Sequence[Part]) -> str:
-        """Some parts as one query."""
+        """Some parts as one query, whose rows `read` reads."""
         if not parts:
             return f"SELECT ?x ?y ?z WHERE {{ ?x ?y ?z . {NOTHING} }}"
         columns = dict.fromkeys(column for part in parts for column in part.columns)
-        union = " UNION ".join(f"{{ {part.text} }}" for part in parts)
-        return f"SELECT {' '.join(f'?{column}' for column in columns)} WHERE {{ {union} }} LIMIT {MOST + 1}"
+        chosen, union = " ".join(f"?{column}" for column in columns), either(part.text for part in parts)
+        return f"SELECT {chosen} WHERE {{ {union} }} LIMIT {MOST + 1}"
 
     def parts(self, fetched: Sequence[Unit]) -> list[Part]:
         """The parts of the query of some units, each a query."""
-        return self._distinct(partial(self._unit, unit) for unit in fetched)
+        return list(dict.fromkeys(part for unit in fetched for part in self._unit(unit)))
 
     def shown(self, key: str, *, qualifier: bool = False) -> str:
         """The query of what shows how the values of an attribute, or of a qualifier, are read (`snapshot.readings`): rows of a sort
@@ -604,7 +596,7 @@ class Fetcher:
         if qualifier:
             iri = self._keys[key]
             fact = Fact(s, p, self.fresh("d"), f)
-            patterns = [_either(self.layout.qualifying(fact, iri, o, self.fresh))]
+            patterns = [_one_of(self.layout.qualifying(fact, iri, o, self.fresh))]
         else:
             iri = ""
             patterns, fact = self._scan(alg.Scan(None, (key,), family="attribute"), s, o)
@@ -622,16 +614,8 @@ class Fetcher:
             columns = f"({string(name)} AS ?k) ({fact.subject} AS ?s) ({fact.predicate} AS ?p) ({o} AS ?o)"
             counting = self.layout.counting(fact, iri, number=name in ("whole", "fraction", "long"))
             where = f"{' '.join(patterns)} FILTER({test}) {counting}"
-            branches.append(f"{{ SELECT {columns} WHERE {{ {where} }} {first}LIMIT 1 }}")
-        return f"SELECT ?k ?s ?p ?o WHERE {{ {' UNION '.join(branches)} }}"
-
-    def _distinct(self, made: Iterable[Callable[[], Iterable[Part]]]) -> list[Part]:
-        result: dict[str, Part] = {}
-        for make in made:
-            self._variables = 0
-            for part in make():
-                result[part.text] = part
-        return list(result.values())
+            branches.append(f"SELECT {columns} WHERE {{ {where} }} {first}LIMIT 1")
+        return f"SELECT ?k ?s ?p ?o WHERE {{ {either(branches)} }}"
 
     # -- what the answer alone needs ----------------------------------------------------------------
 
@@ -651,19 +635,16 @@ class Fetcher:
         reads = _Reads(keys, shown or any(isinstance(one, alg.AnySatisfies) and _compares_text(one) for one in order))
         named = [one.entities for one in order if isinstance(one, alg.Names)]
         named += [plan] if isinstance(plan, alg.Entities) else []
-        return self._distinct(
-            [
-                *(partial(self._bare_unit, unit, reads) for unit in wanted),
-                *(partial(self._names_of, one) for one in named if not isinstance(one, alg.ByName)),
-            ]
-        )
+        found = [part for unit in wanted for part in self._bare_unit(unit, reads)]
+        found += [part for one in named if not isinstance(one, alg.ByName) for part in self._names_of(one)]
+        return list(dict.fromkeys(found))
 
     def labels_of(self, iris: Iterable[str]) -> str:
         """The query of the labels of some nodes."""
-        return f"SELECT DISTINCT ?x ?z WHERE {{ VALUES ?x {{ {_listed(iris)} }} {self._labels.of('?x', self.labels[0], '?z')} }}"
+        return f"SELECT DISTINCT ?x ?z WHERE {{ VALUES ?x {{ {listed(iris)} }} {self._labels.of('?x', self.labels[0], '?z')} }}"
 
     def _bare_unit(self, unit: Unit, reads: _Reads) -> Iterable[Part]:
-        node = unit.compiled
+        node, self._variables = unit.compiled, 0
         if isinstance(node, alg.Facts):
             patterns, fact = self.facts(node)
             yield from self._bare_fact(patterns, fact, node, reads)
@@ -684,7 +665,7 @@ class Fetcher:
         stated = [] if kinds == {Kind.ENTITY} else self._known(node)
         full = stated is None or any(map(_has_nodes, stated)) or any(not self.mapping.whole or _has_nodes(key) for key in known)
         for branch in self.layout.bare(fact, [key.iri for key in known], full=full):
-            yield self._branch(patterns, fact, branch)
+            yield self._branch(patterns, fact.terms, branch)
         of = fact.predicate
         if self.mapping.shape == "plain" and not isinstance(node, alg.Scan) and (of[0] == "?" or of[1:-1] in self.labels):
             # Without its name, the label that a test finds would be taken for it, and for no fact.
@@ -700,16 +681,17 @@ class Fetcher:
     def _bare_members(self, unit: Unit, concepts: Node) -> Iterable[Part]:
         for patterns, fact in (self._members(unit, self.fresh("e"), concepts), self._subclasses(concepts)):
             for branch in self.layout.bare(fact, (), full=False):
-                yield self._branch(patterns, fact, branch)
+                yield self._branch(patterns, fact.terms, branch)
 
     def _names_of(self, node: alg.Entities) -> Iterable[Part]:
+        self._variables = 0
         e = self.fresh("e")
         return self._called(self.entities(node, e), e)
 
     def _called(self, patterns: list[str], e: str) -> Iterable[Part]:
         """The names of nodes, and no more of their labels."""
         for label in self.labels:
-            yield _select([*patterns, self._labels.name(e, label, "?z")], {"x": e, "y": f"<{label}>", "z": "?z"})
+            yield self._branch(patterns, [e], Branch(self._labels.name(e, label, "?z"), {"x": e, "y": f"<{label}>", "z": "?z"}))
 
     # -- units --------------------------------------------------------------------------------------
 
@@ -769,7 +751,8 @@ class Fetcher:
                 )
 
     def _unit(self, unit: Unit) -> Iterable[Part]:
-        node = unit.compiled
+        # Of equal patterns equal texts are made.
+        node, self._variables = unit.compiled, 0
         if isinstance(node, alg.Facts):
             flips = _undirected(node)
             for flipped in (False, True) if flips else (False,):
@@ -785,30 +768,28 @@ class Fetcher:
 
     def _of_fact(self, patterns: list[str], fact: Fact) -> Iterable[Part]:
         for branch in self.layout.branches(fact, self._labels):
-            yield self._branch(patterns, fact, branch)
+            yield self._branch(patterns, fact.terms, branch)
 
-    def _branch(self, patterns: list[str], fact: Fact, branch: Branch) -> Part:
-        """The query of a branch of some statements. Virtuoso loses rows where more than their patterns is joined with a query
-        within the same group: the statements are a group of their own then.
+    def _branch(self, patterns: list[str], terms: Iterable[str], branch: Branch) -> Part:
+        """The query of a branch of some statements, or of an entity. Virtuoso loses rows where more than their patterns is joined
+        with a query within the same group: these are a group of their own then.
         """
-        if branch.patterns and not self._dialect.joins_paths and any("SELECT" in one for one in patterns):
-            terms = (fact.subject, fact.predicate, fact.object, fact.statement, fact.value, fact.graph, *(fact.stated or ()))
-            within = " ".join(dict.fromkeys(term for term in terms if term.startswith("?")))
-            patterns = [f"{{ SELECT DISTINCT {within} WHERE {{ {' '.join(filter(None, patterns))} }} }}"]
-        return _select([*patterns, branch.patterns], branch.columns)
+        if branch.patterns and not self._dialect.joins_paths and isinstance(_joined(patterns), Query):
+            patterns = [_query(dict.fromkeys(term for term in terms if term.startswith("?")), patterns)]
+        chosen = " ".join(f"?{name}" if term == f"?{name}" else f"({term} AS ?{name})" for name, term in branch.columns.items())
+        return Part(f"SELECT DISTINCT {chosen} WHERE {{ {_joined([*patterns, branch.patterns])} }}", tuple(branch.columns))
 
     def _of_node(self, patterns: list[str], e: str) -> Iterable[Part]:
         yield self._there(patterns, e)
         yield from self._named(patterns, e)
 
     def _there(self, patterns: list[str], e: str) -> Part:
-        return _select([*patterns, f"FILTER(!isLiteral({e}))"], {"x": e, "y": f"<{THERE}>", "z": '""'})
+        return self._branch([*patterns, f"FILTER(!isLiteral({e}))"], [e], Branch("", {"x": e, "y": f"<{THERE}>", "z": '""'}))
 
     def _named(self, patterns: list[str], e: str) -> Iterable[Part]:
-        for label in self.labels:
-            yield _select([*patterns, self._labels.of(e, label, "?z")], {"x": e, "y": f"<{label}>", "z": "?z"})
-        for branch in self.layout.links(e):
-            yield _select([*patterns, branch.patterns], branch.columns)
+        labels = (Branch(self._labels.of(e, label, "?z"), {"x": e, "y": f"<{label}>", "z": "?z"}) for label in self.labels)
+        for branch in (*labels, *self.layout.links(e)):
+            yield self._branch(patterns, [e], branch)
 
     def _members(self, unit: Unit, e: str, concepts: Node) -> tuple[list[str], Fact]:
         """Patterns of the memberships of some entities in concepts, and their terms. A store may lose rows where the path to
@@ -836,7 +817,7 @@ class Fetcher:
         """
         top = self.fresh("c")
         if self._dialect.joins_paths:
-            return " ".join([*self.entities(concepts, top), self.layout.above(first, top)])  # type: ignore[arg-type]
+            return _joined([*self.entities(concepts, top), self.layout.above(first, top)])  # type: ignore[arg-type]
         path = self.layout.above(first, top)
         if isinstance(concepts, alg.ByName):
             # Where a path ends in one of several alternatives, Virtuoso does not follow it, or some of it.
@@ -844,11 +825,11 @@ class Fetcher:
             ends += [self.layout.above(first, f"<{iri}>") for iri in self._iris_named(concepts.names)]
         else:
             ends = [" ".join([*self.entities(concepts, top), path])]  # type: ignore[arg-type]
-        below = f"SELECT DISTINCT {first} WHERE {{ {_either(ends)} }}"
+        below = f"SELECT DISTINCT {first} WHERE {{ {_one_of(ends)} }}"
         known = self._classes(concepts.names, below) if isinstance(concepts, alg.ByName) else None
         if known is None:
-            return f"{{ {below} }}"
-        return f"VALUES {first} {{ {_listed(known)} }}" if known else f"{first} {self.fresh('p')} {self.fresh('o')} . {NOTHING}"
+            return Query(f"{{ {below} }}")
+        return Given(f"VALUES {first} {{ {listed(known)} }}") if known else self._nothing(first)
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -858,21 +839,19 @@ class Fetcher:
             return self._all(node, e)
         if isinstance(node, alg.ById):
             iris = [ident for ident in node.ids if is_iri(ident)]
-            s, p, o, q = (self.fresh(name) for name in ("s", "p", "o", "p"))
+            s, p, o, q = (self.fresh(name) for name in "spop")
             there = " || ".join(f"EXISTS {{ {self._anywhere(one)} }}" for one in (f"{e} {p} {o} .", f"{s} {q} {e} ."))
             there = f"FILTER({there})"
-            return [f"VALUES {e} {{ {_listed(iris)} }} {there}" if iris else f"{e} {p} {o} . {NOTHING}"]
+            return [Given(f"VALUES {e} {{ {listed(iris)} }} {there}") if iris else self._nothing(e)]
         if isinstance(node, alg.ByName):
             known = tuple(dict.fromkeys(self._iris_named(node.names)))
-            return [_either([*self._labelled(node.names, e), *(self.entities(alg.ById(known), e) if known else ())])]
+            return [_one_of([*self._labelled(node.names, e), *(self.entities(alg.ById(known), e) if known else ())])]
         if isinstance(node, alg.Members):
             first = self.fresh("c")
             return [self._below(node.concepts, first), self.layout.member(e, first, self.fresh)[0]]
         if isinstance(node, alg.Union):
-            parts = [" ".join(self.entities(part, e)) for part in node.parts]
-            union = " UNION ".join(f"{{ {part} }}" for part in parts) or NOTHING
             # As a query of its own: joined with other patterns, an alternative is tried for each of their rows.
-            return [f"{{ SELECT DISTINCT {e} WHERE {{ {union} }} }}"]
+            return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NOTHING])]
         if isinstance(node, alg.Intersect):
             narrow = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
             return [pattern for part in narrow for pattern in self.entities(part, e)]
@@ -888,6 +867,9 @@ class Fetcher:
             return [_chosen(patterns, scope.variables[node.variable], e)] if node.variable in scope.variables else [NOTHING]
         raise UnsupportedError(TARGET, [type(node).__name__])
 
+    def _nothing(self, e: str) -> str:
+        return f"{e} {self.fresh('p')} {self.fresh('o')} . {NOTHING}"
+
     def _reached(self, facts: alg.Facts, e: str) -> list[str]:
         subject = reach_of(facts) == "subject"
         if any(isinstance(node, alg.FactsOf) for node in postorder(facts)):
@@ -898,11 +880,11 @@ class Fetcher:
     def _all(self, node: alg.AllEntities, e: str) -> list[str]:
         wanted = set(node.kinds)
         if not wanted & {EntityKind.ENTITY, EntityKind.CONCEPT}:
-            return [f"{e} {self.fresh('p')} {self.fresh('o')} . {NOTHING}"]
+            return [self._nothing(e)]
         parts = self.layout.ends(e, self.fresh)
         member, fact = self.layout.member(e, self.fresh("c"), self.fresh)
         if self.mapping.hidden:
-            member += f" FILTER({fact.object} NOT IN ({_listed(self.mapping.hidden, ', ')}))"
+            member += f" FILTER({fact.object} NOT IN ({listed(self.mapping.hidden, ', ')}))"
         parts.append(member)
         if self.mapping.shape == "wikibase":
             # Units and properties are entities by their labels alone.
@@ -910,11 +892,10 @@ class Fetcher:
         if EntityKind.CONCEPT in wanted:
             parts.append(self.layout.member(self.fresh("s"), e, self.fresh)[0])
             parts += [self.layout.subclass(*pair, self.fresh)[0] for pair in ((e, self.fresh("c")), (self.fresh("c"), e))]
-        union = " UNION ".join(f"{{ {part} }}" for part in parts)
         test = f"!isLiteral({e})"
         if self.mapping.shape == "wikibase":
             test += f" && !({is_unknown(e)})"
-        return [f"{{ SELECT DISTINCT {e} WHERE {{ {union} FILTER({test}) }} }}"]
+        return [_query([e], [either(parts), f"FILTER({test})"])]
 
     def _iris_named(self, names: Sequence[str]) -> list[str]:
         """The nodes that are called so by their IRIs."""
@@ -923,19 +904,19 @@ class Fetcher:
             iris += [iri for name in names for space in self.mapping.namespaces if is_iri(iri := space + name)]
         return iris
 
-    def _labelled(self, names: Sequence[str], e: str) -> list[str]:
+    def _labelled(self, names: Sequence[str], e: str) -> list[Given]:
         """Patterns of the nodes with some labels, of which one holds."""
         n = self.fresh("n")
         # Stores that keep tags as they are written have most regions and scripts in capitals.
         tags = dict.fromkeys(form for tag in self.mapping.languages for form in (tag, _with_capitals(tag)))
         terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in tags))]
-        parts = [f"VALUES {n} {{ {' '.join(terms)} }} {self._anywhere(f'{e} <{label}> {n} .')}" for label in self.labels]
+        parts = [Given(f"VALUES {n} {{ {' '.join(terms)} }} {self._anywhere(f'{e} <{label}> {n} .')}") for label in self.labels]
         if self.mapping.shape == "plain" and any(name in self._predicates for name in names):
             # A predicate of which nothing but a label is stated is no entity.
             s, p, p2, o, o2 = (self.fresh(name) for name in "sppoo")
             used = f"EXISTS {{ {self.fresh('s')} {e} {o2} }}"
             more = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
-            parts = [f"{part} FILTER(!{used} || {more})" for part in parts]
+            parts = [Given(f"{part} FILTER(!{used} || {more})") for part in parts]
         return parts
 
     # -- statements --------------------------------------------------------------------------------
@@ -956,10 +937,10 @@ class Fetcher:
         if isinstance(node, alg.Where):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
             tests = self._test(node.condition, fact.object, node.facts)
-            # Terms that are given come first: stores join in the order that is written. After an entity by its name they come
-            # behind its statements, which are few: before them, they are combined with it.
+            # After an entity by its name, terms that are given come behind its statements, which are few: before them, they are
+            # combined with it.
             few = (scan := _scanned(node)) is not None and scan.anchor == "subject" and isinstance(scan.of, alg.ById | alg.ByName)
-            given = [test for test in tests if test.startswith("VALUES") and not few]
+            given = [test for test in tests if isinstance(test, Given) and not few]
             return [*given, *patterns, *(test for test in tests if test not in given)], fact
         if isinstance(node, alg.WhereQualifier):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
@@ -1070,7 +1051,7 @@ class Fetcher:
             return _year(test.operator, value, o, self._dialect)
         if isinstance(value, str) and test.operator == "=":
             if (written := self._written(facts)) is not None:
-                return [f"VALUES {o} {{ {' '.join(string(value) + end for end in written)} }}"]
+                return [Given(f"VALUES {o} {{ {' '.join(string(value) + end for end in written)} }}")]
             word = max(value.split(), key=len, default="")
             if not word:
                 return []
@@ -1106,8 +1087,8 @@ class Fetcher:
             for part in node.parts:
                 inner = _Scope(scope.wanted, flipped=scope.flipped)
                 inner.variables = scope.variables
-                parts.append(" ".join(self._rows(part, inner)))
-            return [" UNION ".join(f"{{ {part} }}" for part in parts)]
+                parts.append(_joined(self._rows(part, inner)))
+            return [either(parts)]
         raise UnsupportedError(TARGET, [type(node).__name__])
 
     def _given(self, node: alg.Rows, scope: _Scope) -> list[str]:
@@ -1115,7 +1096,7 @@ class Fetcher:
         for at, name in enumerate(node.names):
             column = [row[at] for row in node.rows]
             if column and all(isinstance(term, Ref) and is_iri(term.id) for term in column):
-                found.append(f"VALUES {scope.variable(name, self.fresh)} {{ {_listed(term.id for term in column)} }}")  # type: ignore[union-attr]
+                found.append(f"VALUES {scope.variable(name, self.fresh)} {{ {listed(term.id for term in column)} }}")  # type: ignore[union-attr]
         return found
 
     def _pattern(self, node: alg.Pattern, scope: _Scope) -> list[str]:
@@ -1213,14 +1194,18 @@ def reach_of(node: Node) -> alg.End:
     return node.reach
 
 
-def _select(patterns: Iterable[str], columns: dict[str, str]) -> Part:
-    chosen = " ".join(f"?{name}" if term == f"?{name}" else f"({term} AS ?{name})" for name, term in columns.items())
-    return Part(f"SELECT DISTINCT {chosen} WHERE {{ {' '.join(filter(None, patterns))} }}", tuple(columns))
+def _joined(patterns: Iterable[str], between: str = " ") -> str:
+    parts = [part for part in patterns if part]
+    return (Query if any(isinstance(part, Query) for part in parts) else str)(between.join(parts))
 
 
-def _chosen(patterns: Iterable[str], v: str, e: str) -> str:
+def _query(chosen: Iterable[str], patterns: Iterable[str]) -> Query:
+    return Query(f"{{ SELECT DISTINCT {' '.join(chosen)} WHERE {{ {_joined(patterns)} }} }}")
+
+
+def _chosen(patterns: Iterable[str], v: str, e: str) -> Query:
     """The bindings of a variable, by another name."""
-    return f"{{ SELECT DISTINCT ({v} AS {e}) WHERE {{ {' '.join(filter(None, patterns))} FILTER(!isLiteral({v})) }} }}"
+    return _query([f"({v} AS {e})"], [*patterns, f"FILTER(!isLiteral({v}))"])
 
 
 def _with_capitals(tag: str) -> str:
@@ -1229,10 +1214,14 @@ def _with_capitals(tag: str) -> str:
     return "-".join([language, *(part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part for part in rest)])
 
 
-def _either(patterns: Iterable[str]) -> str:
-    """One of some patterns."""
+def _one_of(patterns: Iterable[str]) -> str:
     parts = list(patterns)
-    return parts[0] if len(parts) == 1 else " UNION ".join(f"{{ {part} }}" for part in parts)
+    return parts[0] if len(parts) == 1 else either(parts)
+
+
+def either(patterns: Iterable[str]) -> str:
+    """Alternatives."""
+    return _joined((type(part)(f"{{ {part} }}") for part in patterns), " UNION ")
 
 
 def _number(operators: Iterable[str], bounds: Iterable[Quantity], o: str) -> list[str]:

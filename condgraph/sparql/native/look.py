@@ -26,7 +26,7 @@ from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, I
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, VALUE
 from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
 from condgraph.sparql.dialect import DIALECTS, cut
-from condgraph.sparql.native.fetch import ONTOLOGY, anywhere
+from condgraph.sparql.native.fetch import ONTOLOGY, anywhere, either, listed
 from condgraph.sparql.native.mapping import (
     LABEL,
     NAMING,
@@ -212,8 +212,8 @@ class Look:
             terms = {"s": "?s", "p": "?p", "o": "?o"}
             nodes = ((at, self._in(f"{node_of(text).patterns % terms} .")) for at, text in enumerate(paths))
             typed = f"OPTIONAL {{ ?f <{TYPE}> ?t }}"
-            parts = (f"{{ SELECT ({at} AS ?n) ?t WHERE {{ {node} {typed} }} LIMIT {MEMBERS} }}" for at, node in nodes)
-            rows = self._ask(f"SELECT ?n ?t WHERE {{ {' UNION '.join(parts)} }}", SCAN)
+            parts = (f"SELECT ({at} AS ?n) ?t WHERE {{ {node} {typed} }} LIMIT {MEMBERS}" for at, node in nodes)
+            rows = self._ask(f"SELECT ?n ?t WHERE {{ {either(parts)} }}", SCAN)
             self._node_types = {row["t"].value for row in rows or () if row["t"] is not None}
             there = range(len(paths)) if rows is None else {int(row["n"].value) for row in rows}
             self._said["statements"] = [text for at, text in enumerate(paths) if at in there]
@@ -307,20 +307,19 @@ class Look:
             raise StoreError(
                 f"{self._endpoint.query_url} gives no sample of its triples in time", hint="a mapping file may name graphs"
             )
-        declared = f"VALUES ?k {{ {' '.join(f'<{iri}>' for iri in _DECLARED)} }} {self._in(f'?p <{TYPE}> ?k .')}"
+        declared = f"VALUES ?k {{ {listed(_DECLARED)} }} {self._in(f'?p <{TYPE}> ?k .')}"
         for row in self._ask(f"SELECT ?p WHERE {{ {declared} }} LIMIT {MOST_CLASSES}") or ():
             if getattr(row["p"], "value", ""):
                 totals.setdefault(row["p"].value, 1)
-        parts = [f"{{ SELECT ?s WHERE {{ {self._in(f'?s <{TYPE}> <{iri}> .')} }} LIMIT {MEMBERS} }}" for iri in self._all_classes]
+        parts = [f"SELECT ?s WHERE {{ {self._in(f'?s <{TYPE}> <{iri}> .')} }} LIMIT {MEMBERS}" for iri in self._all_classes]
         nodes = dict.fromkeys(
             row["s"].value
             for some in cut(parts[: 2 * _TOGETHER], _TOGETHER)
-            for row in self._ask(f"SELECT ?s WHERE {{ {' UNION '.join(some)} }}") or ()
+            for row in self._ask(f"SELECT ?s WHERE {{ {either(some)} }}") or ()
             if is_iri(getattr(row["s"], "value", ""))
         )
         for some in list(cut(nodes, 4 * _TOGETHER))[:MOST_STRATA]:
-            given = " ".join(f"<{iri}>" for iri in some)
-            for iri, number in (self._totals(f"{{ VALUES ?s {{ {given} }} {self._any} }}", STEP) or {}).items():
+            for iri, number in (self._totals(f"{{ VALUES ?s {{ {listed(some)} }} {self._any} }}", STEP) or {}).items():
                 totals.setdefault(iri, number)
         return totals
 
@@ -331,10 +330,8 @@ class Look:
         for some in list(cut(wanted, TOGETHER))[:MOST_SAMPLES]:
             # A store may give nodes first, and those of unknown values in the order of their IRIs.
             known = KNOWN if self._claims else ""
-            parts = (
-                f"{{ SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known} }} LIMIT {SHARE} }}" for iri in some
-            )
-            asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {' UNION '.join(parts)} {self._sort} }} GROUP BY ?p ?t")
+            parts = (f"SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known} }} LIMIT {SHARE}" for iri in some)
+            asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} {self._sort} }} GROUP BY ?p ?t")
             rows = _counts(asked or [])
             sampled = Counter[str]()
             for row in rows:
@@ -378,10 +375,9 @@ class Look:
             if self.queries >= MOST_QUERIES - 8:
                 self._notes.append("some predicates and classes are called by their IRIs: there are too many")
                 break
-            given = " ".join(f"<{iri}>" for iri in some)
             # Of two lists that meet in a triple, stores may go through all triples.
-            parts = (f"{{ VALUES ?s {{ {given} }} {self._in(f'?s <{iri}> ?l .')} BIND(<{iri}> AS ?k) }}" for iri in ranks)
-            text = f"SELECT ?s ?k ?l WHERE {{ {' UNION '.join(parts)} }}"
+            parts = (f"VALUES ?s {{ {listed(some)} }} {self._in(f'?s <{iri}> ?l .')} BIND(<{iri}> AS ?k)" for iri in ranks)
+            text = f"SELECT ?s ?k ?l WHERE {{ {either(parts)} }}"
             # Without the names of predicates, hardly a program can be asked.
             for row in self._ask(text, SCAN, needed=True) or ():
                 literal = row["l"]
@@ -450,9 +446,9 @@ class Look:
             first = f"SELECT ?g WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SHARE}"
             some = f"SELECT ?g WHERE {{ {{ {first} }} }} GROUP BY ?g LIMIT {SOME}"
             names = [row["g"].value for row in self._ask(some) or () if row["g"] is not None and is_iri(row["g"].value)]
-            given = " ".join(f"<{iri}>" for iri in names)
-            about = len(self._ask(f"SELECT DISTINCT ?g WHERE {{ VALUES ?g {{ {given} }} ?g ?p ?o }}") or ()) if names else 0
-            if about:
+            if names and (
+                about := len(self._ask(f"SELECT DISTINCT ?g WHERE {{ VALUES ?g {{ {listed(names)} }} ?g ?p ?o }}") or ())
+            ):
                 self._notes.append(
                     f"triples speak of {about} of {len(names)} named graphs that were looked at: statements = [{GRAPHS!r}] "
                     "reads that as said about their statements"
@@ -461,9 +457,9 @@ class Look:
         wanted = [iri for iri in dict.fromkeys(leading) if is_iri(iri) and iri not in known and not iri.startswith(RDF)][:TOGETHER]
         if not wanted:
             return
-        parts = (f"{{ SELECT (<{iri}> AS ?p) ?f WHERE {{ ?s <{iri}> ?f FILTER(isBlank(?f)) }} LIMIT {SHARE} }}" for iri in wanted)
+        parts = (f"SELECT (<{iri}> AS ?p) ?f WHERE {{ ?s <{iri}> ?f FILTER(isBlank(?f)) }} LIMIT {SHARE}" for iri in wanted)
         values = "BIND(isLiteral(?o) AS ?t)"
-        text = f"SELECT ?p ?q ?t (COUNT(*) AS ?n) WHERE {{ {' UNION '.join(parts)} ?f ?q ?o {values} }} GROUP BY ?p ?q ?t"
+        text = f"SELECT ?p ?q ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} ?f ?q ?o {values} }} GROUP BY ?p ?q ?t"
         found: dict[str, dict[str, bool]] = {}
         for row in self._ask(text) or ():
             if row["q"].value != TYPE and row["t"] is not None:
@@ -484,8 +480,7 @@ class Look:
         stated = set(filter(None, map(axiom_of, self._said.get("axioms", ()))))
         if not wanted:
             return ()
-        given = " ".join(f"<{iri}>" for iri in sorted(wanted))
-        where = f"VALUES ?p {{ {given} }} ?s ?p ?o FILTER(!isLiteral(?o))"
+        where = f"VALUES ?p {{ {listed(sorted(wanted))} }} ?s ?p ?o FILTER(!isLiteral(?o))"
         rows = self._ask(f"SELECT DISTINCT ?s ?p ?o WHERE {{ {where} }} LIMIT {MOST_AXIOMS + 1}", SCAN)
         if rows is None or len(rows) > MOST_AXIOMS:
             many = "does not give its axioms in time" if rows is None else f"has more than {MOST_AXIOMS:,} axioms of properties"
@@ -549,7 +544,7 @@ class Look:
         for row in self._ask(f"SELECT ?c ?d WHERE {{ {self._in(f'?c <{SUBCLASS}> ?d .')} }} LIMIT {2 * MOST_CLASSES}", SCAN) or ():
             found.setdefault(row["c"].value, 0)
             found.setdefault(row["d"].value, 0)
-        kinds = " ".join(f"<{iri}>" for iri in (RDF.replace("1999/02/22-rdf-syntax-ns#", "2000/01/rdf-schema#Class"), _OWL_CLASS))
+        kinds = listed((RDF.replace("1999/02/22-rdf-syntax-ns#", "2000/01/rdf-schema#Class"), _OWL_CLASS))
         for row in (
             self._ask(f"SELECT ?c WHERE {{ VALUES ?k {{ {kinds} }} {self._in(f'?c <{TYPE}> ?k .')} }} LIMIT {MOST_CLASSES}") or ()
         ):

@@ -526,7 +526,7 @@ class NativeRdfStore:
         """The SPARQL of a program, without running it."""
         plan, fetcher = request.lowered(self.schema).plan, self._fetcher()
         parts = fetcher.answering(plan)
-        return fetcher.query([part for part in fetched(plan) if part.named is None]) if parts is None else fetcher.union(parts)
+        return fetcher.union(fetcher.parts([part for part in fetched(plan) if part.named is None]) if parts is None else parts)
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
