@@ -215,7 +215,7 @@ def test_two_years_or_a_month(header: str, cells: list[str], values: list[str]) 
 DEBIT = "amounts marked DR are read as negative, those marked CR as positive"
 COLUMNS = [
     # Codes: texts that would be one number, or another than they say.
-    ("code", ["5E1", "5E2", "5E3", "50"], ["'5E1'", "'5E2'", "'5E3'", "'50'"], "5E1 is read as a code"),
+    ("code", ["5E1", "5E2", "5E3", "50"], ["'5E1'", "'5E2'", "'5E3'", "'50'"], "whole numbers with an exponent"),
     ("", ["5e1", "7", "8", "9"], ["'5e1'", "7", "8", "9"], ""),
     ("", ["5E1", "1.5", "2E-3"], ["50", "1.5", "0.002"], ""),
     ("", ["1,000", "1000", "1e3"], ["1000", "1000", "1000"], ""),

@@ -83,7 +83,7 @@ def test_unknowns_as_models_write_them() -> None:
     """A variable with a space, or the mark alone, could be a name, which a warning says."""
     pattern = Pattern.of([("?film 1", "r", "?"), ("?tv series 12", "r", "?x"), ("?film", "r", "?? 1"), ("? huh 1", "r", "?a.b 1")])
     assert [(n.text, n.known, n.hint) for n in pattern.nodes] == [
-        ("?film 1", False, "film"), ("?", False, None), ("?tv series 12", False, "tv series"), ("?x", False, "x"),
+        ("?film 1", False, "film"), ("?", False, None), ("?tv series 12", False, "tv series"), ("?x", False, None),
         ("?film", False, "film"), ("?? 1", True, None), ("? huh 1", True, None), ("?a.b 1", True, None),
     ]  # fmt: skip
     assert [one.split(" is read")[0] for one in pattern.warnings] == ["'?film 1'", "'?'", "'?tv series 12'"]

@@ -221,10 +221,12 @@ def _hint(text: str, word: str) -> str | None:
 
 
 def _variable(text: str) -> str | None:
-    """The hint of `?film_1`; None where the text is no variable."""
+    """The hint of `?film_1`; None where the text is no variable. A letter alone, as in `?x`, is no hint."""
     if _VARIABLE.fullmatch(text) is None:
         return None
     found = text[1:].rstrip(_digits(text)).removesuffix("_")
+    if len(found) == 1 and "a" <= found.lower() <= "z":
+        return ""
     return None if found and (found[0] == "_" or found[0].isdecimal()) else found
 
 

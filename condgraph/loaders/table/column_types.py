@@ -728,7 +728,7 @@ class _Evidence:
         remarks = [remark for kind, remark in self.remarks.items() if kind == chosen.kind]
         sci = self.has("sci")[0]
         if chosen.kind == "text" and sci and (sci + self.whole()[0]) * 2 > self.cells:
-            remarks.append("5E1 is read as a code and not as 50; types= with number overrules")
+            remarks.append("whole numbers with an exponent, like 5E1, are read as codes; types= with number overrules")
             unread = 0
         if short and declared == "time":
             remarks.append(f"{numbered(short, 'date has a year', 'dates have a year')} of two digits, read as {_HUNDRED}")
