@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Formats that are read in parts, whatever their size, so that a load of them can be bounded in memory.
 IN_PARTS: Final = frozenset(
-    ("csv", "tsv", "jsonl-table", "parquet", "triples", "quintuples", "wikidata", "rdf", "condgraph", "condgraph-parquet")
+    ("csv", "tsv", "jsonl-table", "parquet", "folder", "triples", "quintuples", "wikidata", "rdf", "condgraph", "condgraph-parquet")
 )
 #: Formats that state what RDF calls the terms of a source.
 _RDF: Final = ("rdf", "wikidata")

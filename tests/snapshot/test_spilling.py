@@ -15,12 +15,13 @@ import pytest
 
 import condgraph
 from condgraph import spilling
-from condgraph.engine.errors import LoadError, OptionError, StoreError, UnsupportedError
+from condgraph.engine.errors import CondgraphError, LoadError, OptionError, StoreError, UnsupportedError
 from condgraph.engine.facts import Source
 from condgraph.engine.snapshot import sorted_parts, spill
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory
 from condgraph.engine.snapshot.layout import lay_out
+from condgraph.loaders.folder import items as folder_items
 from condgraph.loaders.table import seen
 from condgraph.loaders.table.text import TextTable
 from condgraph.samples import SAMPLES
@@ -147,15 +148,25 @@ def test_a_text_that_a_second_name_alone_has(tmp_path: Path, spilling_often: lis
     assert spilling_often[0] > 3
 
 
+@pytest.fixture
+def keys_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are in files at once, whose hashes say little, and chunks have few rows."""
+    monkeypatch.setattr(seen, "_HELD", 7)
+    monkeypatch.setattr(seen, "_FEW", 3)
+    monkeypatch.setattr(seen, "_SORTED", 100)
+    monkeypatch.setattr(seen, "hash", lambda text: len(text) % 3 - 1, raising=False)
+    monkeypatch.setattr(folder_items, "_MOST_LOOKED_UP", 20)
+    chunks = TextTable.chunks
+    monkeypatch.setattr(TextTable, "chunks", lambda self, report, names, most=0: chunks(self, report, names, most or 30))
+
+
 @pytest.mark.parametrize("seed", range(by_lane(2, 10, 40)))
+@pytest.mark.usefixtures("keys_in_files")
 def test_keys_of_rows(seed: int, tmp_path: Path, spilling_often: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys that come again, are missing, or are only nearly what cells say, in files whose hashes say little."""
+    """Keys that come again, are missing, or are only nearly what cells say."""
     dice = random.Random(seed)
     monkeypatch.setattr(seen, "_HELD", dice.choice((1, 7, 60)))
     monkeypatch.setattr(seen, "_SORTED", dice.choice((2, 100)))
-    monkeypatch.setattr(seen, "hash", lambda text: len(text) % 3 - 1, raising=False)
-    chunks = TextTable.chunks
-    monkeypatch.setattr(TextTable, "chunks", lambda self, report, names: chunks(self, report, names, 30))
     paths = [tmp_path / f"staff-{part}.csv" for part in (1, 2)]
     for path in paths:
         rows = [
@@ -183,6 +194,49 @@ def test_keys_of_rows(seed: int, tmp_path: Path, spilling_often: list[int], monk
         else:
             assert (part.problems, part.warnings, part.skipped) == (whole.problems, whole.warnings, whole.skipped)
             assert part.skipped > 20
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
+
+
+@pytest.mark.parametrize("seed", range(by_lane(1, 10, 60)))
+@pytest.mark.usefixtures("keys_in_files")
+def test_tables_that_refer_to_each_other(seed: int, tmp_path: Path, spilling_often: list[int]) -> None:
+    """A folder of tables, and one of its tables alone before it and after it, whose references are guessed or declared."""
+    dice = random.Random(seed)
+    ids = [_ugly(dice) for _ in range(80)] if dice.random() < 0.3 else [f"{dice.choice(('K', 'é'))}{at}" for at in range(80)]
+    tables: dict[str, list[tuple[Any, ...]]] = {
+        "customer_id,name,boss": [(ident, f"name {dice.randrange(60)}", dice.choice(ids)) for ident in ids],
+        "order_id,customer_id,amount": [(f"O{at}", dice.choice((*ids, _ugly(dice))), dice.choice("12x")) for at in range(120)],
+        "order_id,product_id,amount": [(f"O{dice.randrange(130)}", f"p{dice.randrange(25)}", at % 3) for at in range(100)],
+        "product_id,name": [(f"P{at}.0" if at % 2 else f"p{at}", f"product {at}") for at in range(22)],
+        "customer_id,product_id": [(dice.choice(ids), f"p{2 * dice.randrange(11)}") for _ in range(90)],
+    }
+    place = tmp_path / "shop"
+    place.mkdir()
+    for name, (head, rows) in zip(("customers", "orders", "lines", "products", "likes"), tables.items(), strict=True):
+        text = "\n".join([head, *(",".join(f'"{cell}"' for cell in row) for row in rows)])
+        (place / f"{name}.csv").write_text(dice.choice(("", "\ufeff")) + text + "\n", "utf-8")
+    joins = {"orders.customer_id": "customers.customer_id", "lines.product_id": "products.product_id"}
+    said: dict[str, Any] = dice.choice(({}, {"join": joins}, {"relations": {"lines": True}}, {"join": False}))
+    early: dict[str, Any] = dice.choice(({"join": {"customer_id": "shop/customers.customer_id"}}, {"refs": ["customer_id"]}))
+    orders = place / "orders.csv"
+    loads = [
+        (orders, early | {"key": "order_id", "name": "early"}),
+        (place, said),
+        (orders, {"key": "order_id", "name": "late", "join": {"customer_id": "customers"}}),
+        (place / "customers.csv", {"key": "customer_id", "name": "more", "refs": ["boss"]}),
+        (place / "customers.csv", {"key": "customer_id", "name": "late", "refs": ["boss"], "append": True}),
+    ]
+    loads = [load for load in loads if load[1] is said or dice.random() < 0.6]
+    reports = []
+    for name, bound in (("whole", None), ("parts", BOUND)):
+        graph = condgraph.open(tmp_path / name)
+        for source, options in loads:
+            try:
+                report = graph.load(source, memory=bound, on_error="skip", **options)
+                reports.append((report.problems, report.warnings, report.skipped, report.joins))
+            except CondgraphError as error:
+                reports.append(str(error))
+    assert reports[: len(loads)] == reports[len(loads) :]
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -104,6 +105,11 @@ class SpilledFiles:
             config={"memory_limit": f"{(memory - AT_REST) // 2 >> 20}MiB", "temp_directory": str(folder), "threads": 2}
         )
         self._sorted = 0
+        self._numbers = count()
+
+    def fresh(self, name: str) -> str:
+        """A name for files that no others have."""
+        return f"{name}-{next(self._numbers)}"
 
     def close(self) -> None:
         """Remove everything."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import combinations
 from typing import Final, TypeAlias
 
@@ -127,7 +128,7 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
     """Add references that cells say; columns that only may be references, with the table and the key."""
     columns = tab.columns
     for at, name in enumerate(tab.names):
-        mine = columns.values.get((at,), set())
+        mine = columns.of((at,))
         if (at,) == columns.primary or not mine or len(mine) > _MOST or any(at in item.columns for item in columns.foreign):
             continue
         check()
@@ -137,7 +138,7 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
             if key is None or len(key) > 1 or len(other.columns.values.get(key, ())) > _MOST:
                 continue
             keys = other.columns.values[key]
-            inside = len(mine & keys)
+            inside = mine.inside(keys)
             called = target != tab.name and points(name, other.columns) and _names_a_key(name, other)
             if called and inside >= CONTAINED * len(mine):
                 candidates = [(target, key, 2.0)]
@@ -298,7 +299,7 @@ def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Ke
     for table, at, target, key in perhaps[:_MOST_ASKED]:
         tab, other = tabs[table], tabs[target]
         path, to = f"{table}.{tab.names[at]}", f"{target}.{other.names[key[0]]}"
-        some = shortened(", ".join(sorted(tab.columns.values[at,])[:3]), 60)
+        some = shortened(", ".join(nsmallest(3, tab.columns.values[at,])), 60)
         said = (
             f"its {len(tab.columns.values[at,]):,} different values ({some}) are keys of {target!r}, and nothing more says that it "
             f"refers to them: join={{{path!r}: {to!r}}} makes it a reference, join=False leaves it"
@@ -333,11 +334,11 @@ def _contained(tab: Tab, tabs: Mapping[str, Tab], one: Reference) -> str:
     cells, keys = tab.columns.values.get(one.columns), tabs[target].columns.values.get(key)
     if cells is None or keys is None:
         return "declared by the source"
-    mine = set(map(one.spelled, cells))
-    inside = len(mine & keys)
+    mine = cells.spelled(one.spelled) if one.pointed else cells
+    inside = mine.inside(keys)
     text = f"{inside:,} of its {len(mine):,} different values are keys there"
     if inside < len(mine):
-        text += f", not {', '.join(repr(shortened(cell, 40)) for cell in sorted(mine - keys)[:3])}"
+        text += f", not {', '.join(repr(shortened(cell, 40)) for cell in mine.beyond(keys)[:3])}"
     return _line(text + ", without the point of 1.0" * one.pointed)
 
 

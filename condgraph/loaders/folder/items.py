@@ -22,7 +22,7 @@ the ids, as rows of a single table do (`table.targets`). What is still missing i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, repeat
 from operator import add
@@ -43,13 +43,14 @@ from condgraph.loaders.table.column_types import Cell
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import GraphTables, near_keys
 from condgraph.loaders.table.rows import column_of, read_whole
+from condgraph.loaders.table.seen import Seen, SpilledSeen, SpilledValues, Values, parts, seen_by
 from condgraph.loaders.table.text import Chunk
 from condgraph.loaders.validity import with_times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from condgraph.loaders.folder.tab import Tab
+    from condgraph.engine.snapshot.spill import SpilledFiles
 
 
 Tabs: TypeAlias = Mapping[str, Tab]
@@ -72,26 +73,34 @@ class Problems:
             (tab.reading.bad if bad else tab.reading.warn)(message, row=number, field=field)
 
 
-class ReferredRows(dict[str | None, str | tuple[str, ...] | None]):
-    """The rows that keys of a reference stand for, looked up once each: one id, or several, or
-    none; None where the key is missing.
-    """
+#: Keys of a reference whose rows stay looked up where memory is bounded.
+_MOST_LOOKED_UP: Final = 1 << 16
 
-    def __init__(self, tabs: Tabs, reference: Reference) -> None:
+
+class ReferredRows(dict[str, str | tuple[str, ...]]):
+    """The rows that keys of a reference stand for, looked up once each: one id, or several, or none."""
+
+    def __init__(self, tabs: Tabs, reference: Reference, files: SpilledFiles | None) -> None:
         self.tabs, self.reference = tabs, reference
+        self._bounded = files is not None
+        #: The keys that stand for none.
+        self.lost = seen_by(files)
 
-    def __missing__(self, text: str | None) -> str | tuple[str, ...] | None:
-        self[text] = result = None if text is None else self._look(text)
-        return result
-
-    def _look(self, text: str) -> str | tuple[str, ...]:
-        spelled = self.reference.spelled(text)
-        if len(self.reference.targets) == 1:
-            target, key = self.reference.targets[0]
-            return self.tabs[target].row_of(key, spelled) or ()
-        targets = (self.tabs[target].row_of(key, spelled) for target, key in self.reference.targets)
-        rows = tuple(dict.fromkeys(item for item in targets if item is not None))
-        return rows[0] if len(rows) == 1 else rows
+    def of(self, keys: Sequence[str | None]) -> list[str | tuple[str, ...] | None]:
+        """The rows of some keys; None where the key is missing."""
+        lacking = [key for key in dict.fromkeys(keys) if key is not None and key not in self]
+        if self._bounded and len(self) + len(lacking) > _MOST_LOOKED_UP:
+            self.clear()
+            lacking = [key for key in dict.fromkeys(keys) if key is not None]
+        if lacking:
+            spelled = list(map(self.reference.spelled, lacking))
+            found = [self.tabs[target].rows_of(key, spelled) for target, key in self.reference.targets]
+            for text, *rows in zip(lacking, *found, strict=True):
+                some = tuple(dict.fromkeys(row for row in rows if row is not None))
+                self[text] = some[0] if len(some) == 1 else some
+            none = [key for key in lacking if self[key] == ()]
+            self.lost.firsts(none, range(len(none)))
+        return [None if key is None else self[key] for key in keys]
 
     def at_once(self, keys: Sequence[str | None]) -> list[str] | None:
         """The rows that many keys stand for, each one; None where they have to be looked up one by
@@ -101,7 +110,7 @@ class ReferredRows(dict[str | None, str | tuple[str, ...] | None]):
         tab = self.tabs[target]
         if others or self.reference.pointed or tab.taken or key != tab.columns.primary:
             return None
-        if not tab.columns.values[key].issuperset(cast("Sequence[str]", keys)):
+        if not tab.columns.values[key].holds_all(keys):
             return None
         return list(map(add, repeat(f"{target}/"), cast("Sequence[str]", keys)))
 
@@ -115,7 +124,7 @@ class RowIds:
 
     def __init__(self, tab: Tab) -> None:
         self.tab = tab
-        self._seen: dict[str, int] = {}
+        self._seen = seen_by(tab.reading.spill)
 
     def of(self, chunk: Chunk, problems: Problems) -> tuple[tuple[str, ...], list[int] | None]:
         """The ids of the rows of a chunk, and their places there (None: all); a row whose key is
@@ -133,31 +142,20 @@ class RowIds:
         keys = tab.keys(key, chunk)
         if tab.columns.unique(key):
             return tuple(map(add, repeat(f"{tab.name}/"), cast("list[str]", keys))), None
-        if None not in set(keys):
-            ids = tuple(map(add, repeat(f"{tab.name}/"), cast("list[str]", keys)))
-            new = dict(zip(ids, chunk.numbers, strict=True))
-            if len(new) == len(ids) and self._seen.keys().isdisjoint(new.keys()):
-                self._seen.update(new)
-                return ids, None
-        return self._one_by_one(keys, chunk.numbers, " + ".join(tab.names[column] for column in key), problems)
-
-    def _one_by_one(
-        self, keys: Sequence[str | None], numbers: Sequence[int], header: str, problems: Problems
-    ) -> tuple[tuple[str, ...], list[int]]:
+        there = [(text, number) for text, number in zip(keys, chunk.numbers, strict=True) if text is not None]
+        firsts = iter(self._seen.firsts([text for text, _ in there], [number for _, number in there]))
+        header = " + ".join(tab.names[column] for column in key)
         idents: list[str] = []
         kept: list[int] = []
-        for at, (key, number) in enumerate(zip(keys, numbers, strict=True)):
-            if key is None:
+        for at, (text, number) in enumerate(zip(keys, chunk.numbers, strict=True)):
+            if text is None:
                 problems.add(at, 0, "the row has no key", number, header, bad=True)
-                continue
-            item = f"{self.tab.name}/{key}"
-            first = self._seen.setdefault(item, number)
-            if first != number:
-                problems.add(at, 0, f"the key {key!r} stands in row {first} already", number, header, bad=True)
-                continue
-            idents.append(item)
-            kept.append(at)
-        return tuple(idents), kept
+            elif (first := next(firsts)) != number:
+                problems.add(at, 0, f"the key {text!r} stands in row {first} already", number, header, bad=True)
+            else:
+                idents.append(f"{tab.name}/{text}")
+                kept.append(at)
+        return tuple(idents), None if len(kept) == len(keys) else kept
 
 
 class GoodRows:
@@ -189,7 +187,7 @@ class Pointer:
 
     def __init__(self, tab: Tab, tabs: Tabs, reference: Reference, rank: int) -> None:
         self.tab, self.reference, self.rank = tab, reference, rank
-        self.found = ReferredRows(tabs, reference)
+        self.found = ReferredRows(tabs, reference, tab.reading.spill)
         self.header = " + ".join(tab.names[at] for at in reference.columns)
 
     def batches(self, ids: Sequence[str], rest: GoodRows, problems: Problems) -> Iterator[Batch]:
@@ -197,7 +195,7 @@ class Pointer:
         source = self.tab.source.name
         keys = rest.keys(self.tab, self.reference.columns)
         every = self.found.at_once(keys)
-        idents = list(map(self.found.__getitem__, keys)) if every is None else []
+        idents = self.found.of(keys) if every is None else []
         if every is None and set(map(type, idents)) == {str}:
             every = cast("list[str]", idents)
         if every is not None:
@@ -225,8 +223,8 @@ class Pointer:
 
     def qualify(self, qualifiers: Sequence[list[tuple[str, Ref | Value]]], rest: GoodRows, problems: Problems) -> None:
         """Add what the reference says of some rows to their qualifiers."""
-        for at, key in enumerate(rest.keys(self.tab, self.reference.columns)):
-            rows = self.found[key]
+        keys = rest.keys(self.tab, self.reference.columns)
+        for at, (key, rows) in enumerate(zip(keys, self.found.of(keys), strict=True)):
             if key is None or rows is None:
                 continue
             if isinstance(rows, str):
@@ -235,9 +233,8 @@ class Pointer:
             self._tell(key, rows, rest.places[at], rest.numbers[at], problems)
             qualifiers[at].extend((self.header, thing) for thing in (map(Ref, rows) if rows else (key,)))
 
-    def end(self, key: str | None, at: int, number: int, problems: Problems) -> str | None:
-        """The row at an end of a relation; None where there is none, or several, which is bad."""
-        result = self.found[key]
+    def end(self, key: str | None, result: str | tuple[str, ...] | None, at: int, number: int, problems: Problems) -> str | None:
+        """The row at an end of a relation, of those that its key stands for; None where there is none, or several, which is bad."""
         if isinstance(result, str):
             return result
         said = "the key is missing" if key is None else self.found.said(key)
@@ -249,9 +246,8 @@ class Pointer:
 
     def finish(self) -> None:
         """Say which keys that are none would be some but for case or leading zeros; after all rows."""
-        lost = [self.reference.spelled(key) for key, rows in self.found.items() if key is not None and rows == ()]
-        for target, key in self.reference.targets if lost else ():
-            near = near_keys(lost, self.found.tabs[target].known(key), target)
+        for target, key in self.reference.targets if self.found.lost else ():
+            near = near_keys(map(self.reference.spelled, self.found.lost), self.found.tabs[target].known(key), target)
             if near:
                 self.tab.reading.warn(near, field=self.header)
 
@@ -265,7 +261,7 @@ class Pointer:
         problems.add(at, self.rank, message, number, self.header)
 
 
-class Values:
+class CellValues:
     """How the columns of a table that are no references are read."""
 
     def __init__(self, tab: Tab, skipped: frozenset[int]) -> None:
@@ -275,6 +271,7 @@ class Values:
             (at, replace(self.types[at], lists=False, separator=mark)) for at, mark in tab.separators.items() if at in self.types
         )
         self._readers: dict[int, Callable[[str], Cell | None]] = {at: item.reader() for at, item in self.types.items()}
+        #: Of columns the first row whose cell is not what the column is, and how many there are.
         self._texts: dict[int, list[int]] = {}
         for at in tab.separators.keys() & skipped:
             tab.reading.warn("lists in cells of references are not read, and the cells stay whole", field=tab.names[at])
@@ -321,7 +318,7 @@ class Values:
         if chosen.kind not in ("text", "form"):
             texts = [number for number, cell in zip(numbers, cells, strict=True) if cell is not None and isinstance(cell[0], str)]
             if texts:
-                self._texts.setdefault(at, []).extend(texts)
+                self._texts.setdefault(at, [texts[0], 0])[1] += len(texts)
         return cells
 
     def qualifiers(self, rest: GoodRows) -> list[list[tuple[str, Ref | Value]]]:
@@ -338,10 +335,10 @@ class Values:
 
     def warn(self) -> None:
         """Say which cells are not what their columns are, in the order in which they stand."""
-        for position, rows in sorted(self._texts.items(), key=lambda item: (item[1][0], item[0])):
+        for position, (first, count) in sorted(self._texts.items(), key=lambda item: (item[1][0], item[0])):
             kind = {"number": "numbers", "time": "times"}.get(self.types[position].kind, "clock times")
-            stay = f"{len(rows)} cells stay" if len(rows) > 1 else "a cell stays"
-            self.tab.reading.warn(f"{stay} text in a column of {kind}", row=rows[0], field=self.tab.names[position])
+            stay = f"{count} cells stay" if count > 1 else "a cell stays"
+            self.tab.reading.warn(f"{stay} text in a column of {kind}", row=first, field=self.tab.names[position])
 
 
 #: Keys that one warning names.
@@ -352,7 +349,7 @@ def meet(tabs: Tabs, reading: Reading) -> None:
     """Give rows the ids by which other sources refer to them; after keys were found, before any row
     is read.
     """
-    first = GraphTables(reading.known, gone=reading.gone)
+    first = GraphTables(reading.known, gone=reading.gone, files=reading.spill)
     if first.snapshot is None:
         return
     bare: dict[str, set[str]] = {}
@@ -361,16 +358,12 @@ def meet(tabs: Tabs, reading: Reading) -> None:
         if primary is None or tab.columns.joins:
             continue
         graph_tables = first.of(tab.source.name)
-        keys = tab.columns.values.get(primary, set())
-        taken = {key: ident for key, ident in graph_tables.former.items() if key in keys}
-        short = set(first.of(tab.name).wanted())
-        long = set(graph_tables.wanted()) - graph_tables.former.keys()
-        taken |= {key: f"{tab.name}/{key}" for key in keys & short if key not in taken}
-        taken |= {key: f"{tab.source.name}/{key}" for key in keys & long if key not in taken}
-        _lost(tab, {*short, *long, *graph_tables.former} - keys)
+        taken, lost = _known(tab.columns.of(primary), first, graph_tables, tab.name)
+        _lost(tab, lost)
         tab.taken = {f"{tab.name}/{key}": ident for key, ident in taken.items()}
         header = " + ".join(tab.names[at] for at in primary)
-        bare[tab.name] = (keys & graph_tables.referred(header, tab.source.name)) - taken.keys()
+        referred = _among(tab.columns.of(primary), graph_tables.referred(header, tab.source.name))
+        bare[tab.name] = {key for key, there in referred if there and key not in taken}
     claimed = Counter(key for found in bare.values() for key in found)
     for name, found in bare.items():
         several = {key for key in found if claimed[key] > 1}
@@ -378,6 +371,33 @@ def meet(tabs: Tabs, reading: Reading) -> None:
             said = f"other sources refer to {_some(several)}, which is a key of several tables here; join= says which is meant"
             tabs[name].reading.warn(said)
         tabs[name].taken.update((f"{name}/{key}", key) for key in found - several)
+
+
+def _among(keys: Values | SpilledValues, texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Texts, with whether each is a key."""
+    for part in parts(texts):
+        yield from zip(part, keys.holds(part), strict=True)
+
+
+def _known(
+    keys: Values | SpilledValues, first: GraphTables, graph_tables: GraphTables, name: str
+) -> tuple[dict[str, str], set[str]]:
+    """The ids by which rows with some keys are known already, and the keys that are known and that no row has."""
+    taken: dict[str, str] = {}
+    lost: set[str] = set()
+    for part in parts(graph_tables.former):
+        for key, ident, there in zip(part, graph_tables.former.ids(part), keys.holds(part), strict=True):
+            if there and ident is not None:
+                taken[key] = ident
+            else:
+                lost.add(key)
+    for prefix, wanted in ((name, first.of(name).wanted()), (graph_tables.own, graph_tables.wanted())):
+        for key, there in _among(keys, wanted):
+            if there:
+                taken.setdefault(key, f"{prefix}/{key}")
+            else:
+                lost.add(key)
+    return taken, lost
 
 
 def _lost(tab: Tab, lost: set[str]) -> None:
@@ -426,7 +446,7 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
     if declared.guess_joins:
         for name, keys in worth_a_look(tabs).items():
             wanted[name] |= keys
-    room = _CELLS_IN_MEMORY
+    room = _CELLS_IN_MEMORY if reading.spill is None else 0
     for done, tab in enumerate(tabs.values()):
         room -= tab.survey(wanted[tab.name], room)
         reading.advance(0, (done + 1) / len(tabs) / 2)
@@ -491,7 +511,7 @@ def _rows(tab: Tab, tabs: Tabs) -> Iterator[Item]:
     # Of two references in one column the last counts.
     references = [*{item.columns: item for item in single}.values(), *several]
     pointers = [Pointer(tab, tabs, reference, rank) for rank, reference in enumerate(references, 1)]
-    values = Values(tab, frozenset(item.columns[0] for item in single))
+    values = CellValues(tab, frozenset(item.columns[0] for item in single))
     concept, source = tab.name, tab.source.name
     yield Sourced(Entity(concept, concept, EntityKind.CONCEPT), ((source, 0),))
     ids_of = RowIds(tab)
@@ -534,8 +554,8 @@ def _relations(tab: Tab, tabs: Tabs) -> Iterator[Item]:
             header = " + ".join(tab.names[at] for at in reference.columns)
             tab.reading.warn("rows that are relations have no reference of several columns; its columns are values", field=header)
     skipped = frozenset(item.columns[0] for item in single) | ({tab.type_column} if tab.type_column is not None else frozenset())
-    values = Values(tab, skipped)
-    seen: dict[int, int] = {}
+    values = CellValues(tab, skipped)
+    seen = seen_by(tab.reading.spill)
     for chunk in _chunks(tab):
         yield from _related(tab, chunk, pointers, values, seen)
     values.warn()
@@ -543,7 +563,7 @@ def _relations(tab: Tab, tabs: Tabs) -> Iterator[Item]:
         pointer.finish()
 
 
-def _related(tab: Tab, chunk: Chunk, pointers: Sequence[Pointer], values: Values, seen: dict[int, int]) -> Iterator[Item]:
+def _related(tab: Tab, chunk: Chunk, pointers: Sequence[Pointer], values: CellValues, seen: Seen | SpilledSeen) -> Iterator[Item]:
     """The statements of some rows that are relations."""
     problems = Problems()
     kept, predicates, ends = _ends(tab, chunk, pointers[:2], problems)
@@ -552,15 +572,13 @@ def _related(tab: Tab, chunk: Chunk, pointers: Sequence[Pointer], values: Values
     for pointer in pointers[2:]:
         pointer.qualify(further, rest, problems)
     statements = []
-    rows = zip(ends, predicates, further, rest.places, rest.numbers, strict=True)
-    for (first, second), predicate, qualifiers, place, number in rows:
-        statement = Statement(first, predicate, Ref(second), tuple(qualifiers), number)
-        same = hash((statement.subject, predicate, statement.object, statement.qualifiers))
-        before = seen.setdefault(same, number)
+    for (first, second), predicate, qualifiers, number in zip(ends, predicates, further, rest.numbers, strict=True):
+        statements.append(Statement(first, predicate, Ref(second), tuple(qualifiers), number))
+    same = [str(hash((one.subject, one.predicate, one.object, one.qualifiers))) for one in statements]
+    for place, number, before in zip(rest.places, rest.numbers, seen.firsts(same, rest.numbers), strict=True):
         if before != number:
             said = f"the row says what row {before} says; equal statements are one"
             problems.add(place, len(pointers) + 1, said, number, None)
-        statements.append(statement)
     problems.tell(tab)
     where = tab.source.name
     yield from (Sourced(statement, ((where, statement.row),)) for statement in statements)
@@ -575,6 +593,8 @@ def _ends(
     every = GoodRows(chunk, None)
     said = [tab.predicate] * len(every.numbers) if tab.type_column is None else every.keys(tab, (tab.type_column,))
     keys = [every.keys(tab, pointer.reference.columns) for pointer in pointers]
+    keys = [[key if predicate is not None else None for key, predicate in zip(of, said, strict=True)] for of in keys]
+    stand_for = [pointer.found.of(of) for pointer, of in zip(pointers, keys, strict=True)]
     kept: list[int] = []
     predicates: list[str] = []
     ends: list[tuple[str, str]] = []
@@ -583,7 +603,8 @@ def _ends(
             header = tab.names[tab.type_column or 0]
             problems.add(at, 0, "the row does not say which relation it is", number, header, bad=True)
             continue
-        first, second = (item.end(of[at], at, number, problems) for item, of in zip(pointers, keys, strict=True))
+        ends_of = zip(pointers, keys, stand_for, strict=True)
+        first, second = (item.end(of[at], found[at], at, number, problems) for item, of, found in ends_of)
         if first is not None and second is not None:
             kept.append(at)
             predicates.append(predicate)

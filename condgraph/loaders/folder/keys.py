@@ -19,8 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
+from condgraph.engine.snapshot.spill import SpilledFiles
 from condgraph.loaders.folder.declared import Declared, Join
 from condgraph.loaders.table.joins import CONTAINED, TYPE_NAMES, called_like, key_names, near_keys, plain, singular, whole
+from condgraph.loaders.table.seen import SpilledValues, Values, values_by
 
 #: Positions of the columns of a key.
 Key: TypeAlias = tuple[int, ...]
@@ -57,7 +59,7 @@ class Columns:
     table: str
     names: list[str]
     rows: int = 0
-    values: dict[Key, set[str]] = field(default_factory=dict)
+    values: dict[Key, Values | SpilledValues] = field(default_factory=dict)
     missing: dict[Key, int] = field(default_factory=dict)
     repeated: dict[Key, int] = field(default_factory=dict)
     primary: Key | None = None
@@ -66,10 +68,14 @@ class Columns:
     relation: bool | None = None
     #: Whether rows of other tables point here.
     pointed: bool = False
+    #: The files of a load that is bounded in memory.
+    files: SpilledFiles | None = None
 
     def add(self, key: Key, cells: Iterable[str | None]) -> None:
         """Look at cells of columns that may be a key; None where one is missing."""
-        known = self.values.setdefault(key, set())
+        if key not in self.values:
+            self.values[key] = values_by(self.files)
+        known = self.values[key]
         listed = list(cells)
         different = set(listed)
         rows = len(listed)
@@ -78,10 +84,18 @@ class Columns:
             rows -= missing
             different.discard(None)
             self.missing[key] = self.missing.get(key, 0) + missing
-        before = len(known)
-        known.update(cast("set[str]", different))
-        if len(known) - before < rows:
-            self.repeated[key] = self.repeated.get(key, 0) + rows - (len(known) - before)
+        fresh = known.take(cast("set[str]", different))
+        if fresh < rows:
+            self.repeated[key] = self.repeated.get(key, 0) + rows - fresh
+
+    def of(self, key: Key) -> Values | SpilledValues:
+        """The values of a key; none of one that was not looked at."""
+        return self.values[key] if key in self.values else values_by(self.files)
+
+    def inside(self, key: Key, other: Columns, of: Key) -> int:
+        """How many values of a key are values of another one too."""
+        mine, keys = self.values.get(key), other.values.get(of)
+        return mine.inside(keys) if mine and keys else 0
 
     def unique(self, key: Key) -> bool:
         """Whether a key's cells are all there and all different."""
@@ -199,10 +213,10 @@ def _spelling(target: str) -> str:
 
 def _pointed(table: Columns, columns: Key, other: Columns, key: Key) -> bool:
     """Whether the cells of a column meet keys of a table as whole numbers, and not as they stand."""
-    mine, keys = table.values.get(columns, set()), other.values.get(key, set())
-    if len(columns) > 1 or not mine or len(mine & keys) >= CONTAINED * len(mine):
+    mine, keys = table.values.get(columns), other.values.get(key)
+    if len(columns) > 1 or not mine or not keys or mine.inside(keys) >= CONTAINED * len(mine):
         return False
-    return len(set(map(whole, mine)) & keys) >= CONTAINED * len(mine)
+    return mine.spelled(whole).inside(keys) >= CONTAINED * len(mine)
 
 
 def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
@@ -221,7 +235,7 @@ def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
                 if not points(column, other):
                     continue
                 mine = table.values[at,]
-                inside = len(mine & other.values.get(other.primary, set()))
+                inside = table.inside((at,), other, other.primary)
                 pointed = _pointed(table, (at,), other, other.primary)
                 if pointed or inside >= CONTAINED * len(mine):
                     table.foreign.append(Reference((at,), ((target, other.primary),), pointed))
@@ -232,8 +246,8 @@ def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
                     continue
                 why = f"{len(mine) - inside} of its {len(mine)} values are no keys of {target!r}"
                 doubtful.append((name, column, f"this looks like a key, but {why}; its cells are values (join= makes it one)"))
-                keys = other.values.get(other.primary, set())
-                if near := near_keys(sorted(mine - keys), keys, target):
+                keys = other.of(other.primary)
+                if near := near_keys(mine.beyond(keys), keys, target):
                     doubtful.append((name, column, near))
     return doubtful
 
@@ -244,11 +258,13 @@ def _only_a_name(column: str, table: str, key: str) -> bool:
     return mine != plain(key) and mine in (stem, singular(stem))
 
 
-def _no_key(column: str, mine: set[str], other: Columns) -> str:
+def _no_key(column: str, mine: Values | SpilledValues, other: Columns) -> str:
     """Why a table that a column is called like has no key: cells that are missing or repeated."""
     for at in _called(other):
-        key, keys = other.names[at], other.values.get((at,), set())
-        if not keys or not called_like(column, key, other.table) or (not mine & keys and _only_a_name(column, other.table, key)):
+        key, keys = other.names[at], other.values.get((at,))
+        if not keys or not called_like(column, key, other.table):
+            continue
+        if _only_a_name(column, other.table, key) and not mine.inside(keys):
             continue
         missing, repeated = other.missing.get((at,), 0), other.repeated.get((at,), 0)
         what = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"

@@ -35,6 +35,7 @@ from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import joined, plain, singular
 from condgraph.loaders.table.rows import CELL_OPTIONS, Table, TableOptions, column_names
+from condgraph.loaders.table.seen import values_by
 from condgraph.loaders.table.text import Chunk, TextTable, warn_of_totals
 
 
@@ -168,10 +169,10 @@ class Tab:
         self.source = Source(f"{reading.source.name}/{name}", location, form, reading.source.content)
         # Where several tables are in one place, a row alone says little.
         table = name if location == reading.source.location else None
-        self.reading = Reading(self.source, reading.on_error, None, reading.problems, table=table)
+        self.reading = Reading(self.source, reading.on_error, None, reading.problems, table=table, spill=reading.spill)
         self.cells = opens(self.reading)
         self.names = column_names(self.cells.headers, self.reading)
-        self.columns = Columns(name, self.names)
+        self.columns = Columns(name, self.names, files=reading.spill)
         self.name_column: int | None = None
         #: The predicate of rows that are relations, and the column that says it row by row.
         self.predicate = name
@@ -219,7 +220,8 @@ class Tab:
         """The cells of the first rows, before the first pass, column by column, and whether there are
         no more rows; `alone` says that no more may be wanted.
         """
-        # A file is opened once; of a database several results at once may be too many.
+        # A file is opened once, but where memory is bounded; of a database several results at once may be too many.
+        alone = alone or self.reading.spill is not None
         kept = isinstance(self.cells, TextTable | ArrowCells) and not alone
         if isinstance(self.cells, TextTable) and alone:
             chunks = self.cells.chunks(None, self.names, rows + 1)
@@ -250,7 +252,7 @@ class Tab:
         """
         kept: list[Chunk] | None = []
         cells, last = 0, None
-        self.columns.values.update((key, set()) for key in keys)
+        self.columns.values.update((key, values_by(self.reading.spill)) for key in keys)
         for chunk in self.first_pass():
             check()
             for at, column in enumerate(chunk.columns):
@@ -265,6 +267,8 @@ class Tab:
                 kept.append(chunk)
                 if cells > room:
                     kept = None
+        for key in keys:
+            self.columns.of(key).end()
         if last is not None:
             warn_of_totals(self.names, last, self.reading)
         delimiter = self.cells.layout.delimiter if isinstance(self.cells, TextTable) else ","
@@ -300,13 +304,15 @@ class Tab:
         """The texts of a key that rows have."""
         return self.columns.values[key] if key == self.columns.primary else self._indexes[key]
 
-    def row_of(self, key: Key, text: str) -> str | None:
-        """The id of the row that has a key; None where there is none."""
+    def rows_of(self, key: Key, texts: Sequence[str]) -> list[str | None]:
+        """The ids of the rows that have some keys; None where none has."""
+        idents: Iterable[str | None]
         if key == self.columns.primary:
-            ident = f"{self.name}/{text}" if text in self.columns.values[key] else None
+            there = self.columns.values[key].holds(texts)
+            idents = (f"{self.name}/{text}" if found else None for text, found in zip(texts, there, strict=True))
         else:
-            ident = self._indexes[key].get(text)
-        return ident if ident is None else self.taken.get(ident, ident)
+            idents = map(self._indexes[key].get, texts)
+        return [ident if ident is None else self.taken.get(ident, ident) for ident in idents]
 
     def find_name(self) -> int | None:
         """The column that names the rows: of text, called like a name, mostly there and mostly

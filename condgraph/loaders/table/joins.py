@@ -6,22 +6,26 @@ warnings about references to nothing.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from condgraph.engine.errors import OptionError, shortened
 from condgraph.engine.facts import Batch, EntityKind, Ids, Item, Numbers, Texts
+from condgraph.engine.pieces import different, slices
 from condgraph.engine.snapshot.sources import KeptRows, without_sources
 from condgraph.engine.values import NO_UNIT, collapse, text_of
 from condgraph.loaders.base import Options, Read, Reading
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.seen import Cells, SpilledCells
+from condgraph.loaders.table.seen import MOST_LOST, Cells, Seen, SpilledCells, SpilledSeen, seen_by
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.engine.snapshot.spill import SpilledFiles
 
 
 #: The part of a column's different values that have to be keys of the other table.
@@ -95,14 +99,16 @@ def _folded(text: str) -> str:
 
 def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
     """What to say of values that are no keys of a table and would be but for case or leading zeros;
-    "" where none would.
+    "" where none would. The first of very many are looked at.
 
     >>> near_keys(["s09", "7", "x"], ["S09", "007"], "stops")
     "2 values would be keys of 'stops' but for case or leading zeros, and are not joined: 's09' ('S09') and '7' ('007')"
     """
     wanted: dict[str, list[str]] = {}
-    for text in lost:
+    rest = iter(lost)
+    for text in islice(rest, MOST_LOST):
         wanted.setdefault(_folded(text), []).append(text)
+    of = f"of the first {MOST_LOST:,} " if next(rest, None) is not None else ""
     near: dict[str, str] = {}
     for key in keys if wanted else ():
         folded = _folded(key)
@@ -116,7 +122,7 @@ def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
     some = " and ".join(f"{shortened(text, 60)!r} ({shortened(likeliest[text], 60)!r})" for text in list(likeliest)[:2])
     be = "value would be a key" if len(likeliest) == 1 else "values would be keys"
     joined = "is not joined" if len(likeliest) == 1 else "are not joined"
-    return f"{len(likeliest):,} {be} of {table!r} but for {what}, and {joined}: {some}"
+    return f"{of}{len(likeliest):,} {be} of {table!r} but for {what}, and {joined}: {some}"
 
 
 def is_number(text: str) -> bool:
@@ -174,13 +180,19 @@ class GraphTables:
     to; without what the sources `gone` say.
     """
 
-    def __init__(self, known: Callable[[], Snapshot | None] | None, own: str = "", gone: Collection[str] = ()) -> None:
-        self._known, self.own, self._gone = known, own, gone
-        self._called: dict[tuple[str, str], frozenset[str]] = {}
+    def __init__(
+        self,
+        known: Callable[[], Snapshot | None] | None,
+        own: str = "",
+        gone: Collection[str] = (),
+        files: SpilledFiles | None = None,
+    ) -> None:
+        self._known, self.own, self._gone, self._files = known, own, gone, files
+        self._called: dict[tuple[str, str], Seen | SpilledSeen] = {}
 
     def of(self, own: str) -> GraphTables:
         """The same for another table, in the same graph."""
-        result = GraphTables(self._known, own, self._gone)
+        result = GraphTables(self._known, own, self._gone, self._files)
         result.__dict__.update(snapshot=self.snapshot, _rest=self._rest, _tables=self._tables)
         return result
 
@@ -208,9 +220,12 @@ class GraphTables:
         owner = snapshot.arrays.get("ent.source")
         if not len(owner):
             return []
-        rows = np.flatnonzero((owner >= 0) & (snapshot.entity_kind == EntityKind.ROW))
-        of = owner[rows]
-        return [(snapshot.source_of(source).name, rows[of == source]) for source in np.unique(of).tolist()]
+        found: dict[int, list[Any]] = {}
+        for part in slices(len(owner)):
+            of = np.where(snapshot.entity_kind[part] == EntityKind.ROW, owner[part], -1)
+            for source in np.unique(of[of >= 0]).tolist():
+                found.setdefault(source, []).append((np.flatnonzero(of == source) + part.start).astype(np.int32))
+        return [(snapshot.source_of(source).name, np.concatenate(found[source])) for source in sorted(found)]
 
     @cached_property
     def _sources(self) -> list[tuple[str, Any, frozenset[str] | None]]:
@@ -287,14 +302,12 @@ class GraphTables:
         owners = [name for name in keyed if name.rpartition("/")[2] == table]
         return owners[0] if len(owners) == 1 and all(name != table for name, _, _ in self._sources) else table
 
-    def rows(self, table: str) -> dict[str, str]:
-        """The ids of the rows of a table by their keys; none where it is not there, or its rows have
-        no key.
-        """
+    def rows(self, table: str) -> RowsByKey:
+        """The rows of a table by their keys; none where it is not there, or its rows have no key."""
         for name, numbers, keys in self._sources:
             if name == table and keys is not None:
-                return self._by_key(name, numbers)
-        return {}
+                return RowsByKey(self.snapshot, name, numbers, self._files)
+        return RowsByKey()
 
     def check(self, table: str, key: str, column: str) -> None:
         """Raise `OptionError` where a table is there, and its rows have no key or another one than
@@ -314,21 +327,17 @@ class GraphTables:
                     hint=f"join= with {table!r} alone refers to its key; key= of that says another one",
                 )
 
-    def _by_key(self, source: str, numbers: Any) -> dict[str, str]:
-        assert self.snapshot is not None
-        return {_key_of(ident, source): ident for ident in self.snapshot.texts.take(self.snapshot.entity_id[numbers])}
-
     @cached_property
-    def former(self) -> Mapping[str, str]:
-        """The ids that rows of this table have already, by their keys: of all of them where it is
-        added to, of those that others mention where it is replaced.
+    def former(self) -> RowsByKey:
+        """The rows that this table has already, by their keys: all of them where it is added to,
+        those that others mention where it is replaced.
         """
         rest = self._rest
         for name, numbers in self._tables:
             if name == self.own:
                 left = numbers if rest is None or name not in self._gone else numbers[rest.entities[numbers]]
-                return self._by_key(name, left)
-        return {}
+                return RowsByKey(self.snapshot, name, left, self._files)
+        return RowsByKey()
 
     def holds(self, ident: str) -> bool:
         """Whether an entity is there."""
@@ -336,14 +345,13 @@ class GraphTables:
         number = -1 if snapshot is None else snapshot.identified(ident)
         return number >= 0 and (rest is None or bool(rest.entities[number]))
 
-    def wanted(self) -> list[str]:
+    def wanted(self) -> Iterator[str]:
         """The keys of rows of this table that other sources mention, and that no row has yet."""
         snapshot, rest = self.snapshot, self._rest
         if snapshot is None:
-            return []
+            return iter(())
         prefix = f"{self.own}/"
         kinds, owner = snapshot.entity_kind, snapshot.arrays.get("ent.source")
-        result = list(self.former) if self.own in self._gone else []
         # Texts that begin alike stand together.
         low, high = snapshot.texts.rank(prefix), snapshot.texts.rank(prefix[:-1] + "0")
         named = (snapshot.entity_id >= low) & (snapshot.entity_id < high) & (kinds == EntityKind.ENTITY)
@@ -351,15 +359,24 @@ class GraphTables:
             named &= owner < 0
         if rest is not None:
             named &= rest.entities
-        result += [ident[len(prefix) :] for ident in snapshot.texts.take(snapshot.entity_id[named])]
-        return result
+        numbers = np.flatnonzero(named)
+        idents = (ident for part in slices(len(numbers)) for ident in snapshot.texts.take(snapshot.entity_id[numbers[part]]))
+        keys = (ident[len(prefix) :] for ident in idents)
+        return chain(self.former, keys) if self.own in self._gone else keys
 
-    def place(self, table: str, key: str, cell: str) -> str:
-        """The id of the row of a table that is not there yet: what columns that are called like its
-        key refer to already, or what the table calls it.
+    def places(self, table: str, key: str, cells: Sequence[str]) -> list[str]:
+        """The ids of rows of a table that are not there yet: what columns that are called like its
+        key refer to already, or what the table calls them.
         """
-        ident = self.ident(table, cell)
-        return cell if cell in self.referred(key, table) and not self.holds(ident) else ident
+        idents, referred = self.idents(table, cells), self.referred(key, table).rows(cells)
+        return [
+            cell if number is not None and not self.holds(ident) else ident
+            for cell, ident, number in zip(cells, idents, referred, strict=True)
+        ]
+
+    def idents(self, table: str, cells: Sequence[str]) -> list[str]:
+        """The ids that a table gives the rows of some keys."""
+        return list(map(self.ident(table, "").__add__, cells))
 
     def ident(self, table: str, cell: str) -> str:
         """The id that a table gives the row of a key: those of a folder go without its name."""
@@ -370,50 +387,53 @@ class GraphTables:
                 return f"{stem}/{cell}" if first.startswith(f"{stem}/") and not first.startswith(f"{name}/") else f"{name}/{cell}"
         return f"{table}/{cell}"
 
-    def referred(self, key: str, table: str) -> frozenset[str]:
-        """The ids of entities that are called alike and that columns of other tables refer to, but
+    def referred(self, key: str, table: str) -> Seen | SpilledSeen:
+        """The entities, by their ids, that are called alike and that columns of other tables refer to, but
         for rows of other tables: what rows of this table may be.
         """
         result = self._called.get((key, table))
         if result is None:
-            result = self._called[key, table] = self._referred(key, table)
+            result = self._called[key, table] = seen_by(self._files)
+            numbers = self._referred(key, table)
+            for part in slices(len(numbers)):
+                assert self.snapshot is not None
+                result.firsts(self.snapshot.texts.take(self.snapshot.entity_id[numbers[part]]), numbers[part].tolist())
         return result
 
-    def _referred(self, key: str, table: str) -> frozenset[str]:
+    def _referred(self, key: str, table: str) -> Any:
         snapshot, rest = self.snapshot, self._rest
         if snapshot is None:
-            return frozenset()
+            return ()
         names = [snapshot.predicate_name(number) for number in range(snapshot.predicate_count)]
         alike = tuple(name for name in names if called_alike(name, key, table))
         if not alike:
-            return frozenset()
+            return ()
         sources = [snapshot.source_of(number).name for number in range(len(snapshot.arrays.get("src.name")))]
         # A table does not refer to its own rows by a name.
         own = sources.index(table) if table in sources else -1
-        numbers: set[int] = set()
+        found = [np.empty(0, np.int32)]
         if rest is None:
             for low, high in snapshot.runs(alike, True, False):
                 others = snapshot.source[low:high] != own
-                numbers |= set(np.unique(snapshot.relation_object[low:high][others]).tolist())
+                found.append(different(snapshot.relation_object[low:high][others]))
                 places = snapshot.arrays.get("prov.stmt")
                 first, last = np.searchsorted(places, [low, high])
                 also = places[first:last][snapshot.arrays.get("prov.src")[first:last] != own]
-                numbers |= set(np.unique(snapshot.relation_object[also]).tolist())
+                found.append(different(snapshot.relation_object[also]))
         elif len(rest.relations["p"]):
             texts, entities = np.flatnonzero(rest.texts), np.flatnonzero(rest.entities)
             predicates = [text for text in np.unique(rest.relations["p"]).tolist() if snapshot.texts[int(texts[text])] in alike]
             some = np.isin(rest.relations["p"], predicates) & (rest.relations["src"] != own)
             further = rest.places[0][rest.places[1] != own]
             some |= np.isin(rest.relations["p"], predicates) & np.isin(rest.relations["sid"], further)
-            numbers = set(entities[np.unique(rest.relations["o"][some])].tolist())
-        owner = snapshot.arrays.get("ent.source")
-        kinds = snapshot.entity_kind
-        return frozenset(
-            snapshot.ident(number)
-            for number in numbers
-            if kinds[number] == EntityKind.ENTITY
-            or (kinds[number] == EntityKind.ROW and len(owner) and self._free(sources[int(owner[number])], table))
-        )
+            found.append(entities[different(rest.relations["o"][some])])
+        numbers = different(np.concatenate(found))
+        owner, kinds = snapshot.arrays.get("ent.source"), snapshot.entity_kind[numbers]
+        fine = kinds == EntityKind.ENTITY
+        if len(owner):
+            free = np.array([self._free(source, table) for source in sources], bool)
+            fine |= (kinds == EntityKind.ROW) & free[owner[numbers]]
+        return numbers[fine]
 
     def _free(self, owner: str, table: str) -> bool:
         """Whether a row of one table may be a row of another: it is the same, or not there."""
@@ -426,6 +446,33 @@ def _key_of(ident: str, source: str) -> str:
         if ident.startswith(prefix):
             return ident[len(prefix) :]
     return ident
+
+
+class RowsByKey:
+    """Rows of a table of the graph by their keys: the numbers of all rows, or of some; no rows are given: none."""
+
+    def __init__(
+        self, snapshot: Snapshot | None = None, source: str = "", numbers: Any = (), files: SpilledFiles | None = None
+    ) -> None:
+        self._snapshot, self._seen = snapshot, seen_by(files)
+        for part in slices(len(numbers)):
+            assert snapshot is not None
+            idents = snapshot.texts.take(snapshot.entity_id[numbers[part]])
+            self._seen.firsts([_key_of(ident, source) for ident in idents], numbers[part].tolist())
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._seen)
+
+    def ids(self, keys: Sequence[str]) -> list[str | None]:
+        """The ids of the rows that have some keys; None where none has."""
+        if self._snapshot is None:
+            return [None] * len(keys)
+        numbers = self._seen.rows(keys)
+        idents = iter(self._snapshot.texts.take(self._snapshot.entity_id[[at for at in numbers if at is not None]]))
+        return [None if number is None else next(idents) for number in numbers]
 
 
 #: Cells of a column that are looked at to see whether they are keys of a table.
@@ -441,21 +488,28 @@ class Keys:
         self._there = graph_tables.referred(key, table)
 
     def ids_of(self, keys: Sequence[str], rows: Sequence[int] | None = None) -> list[str]:
-        """The ids of rows, or of what refers to them."""
-        if self._former or self._there:
-            return list(map(self.id_of, keys)) if rows is None else list(map(self.id_of, keys, rows))
-        return list(map(f"{self._table}/".__add__, keys))
+        """The ids of rows, or of what refers to them: those that they have already, or by which they are referred to."""
+        if not (self._former or self._there):
+            return list(map(f"{self._table}/".__add__, keys))
+        return list(map(self.settled, self.perhaps(keys), repeat(None) if rows is None else rows))
 
-    def id_of(self, key: str, row: int | None = None) -> str:
-        """The id of a row: the one it has already, or that by which it is referred to."""
-        ident = self._former.get(key)
+    def perhaps(self, keys: Sequence[str]) -> Iterator[tuple[str, str | None, bool]]:
+        """Of each key the id that its row has already, and whether entities called so are referred to."""
+        if not (self._former or self._there):
+            return ((key, None, False) for key in keys)
+        former, there = self._former.ids(keys), self._there.rows(keys)
+        return ((key, ident, number is not None) for key, ident, number in zip(keys, former, there, strict=True))
+
+    def settled(self, perhaps: tuple[str, str | None, bool], row: int | None = None) -> str:
+        """The id of a row, of what `perhaps` gives."""
+        key, ident, there = perhaps
         if ident is None:
             ident = f"{self._table}/{key}"
-            if key not in self._there:
+            if not there:
                 return ident
             if not self._graph_tables.holds(ident):
                 return key
-        if row is not None and ident != key and key in self._there:
+        if row is not None and ident != key and there:
             self._warn(
                 f"{ident!r} is referred to, and so is an entity {key!r} of its own, by a column that is called alike "
                 "(join= for that says that it is this row)",
@@ -474,15 +528,15 @@ class Targets:
         column: str,
         to: JoinTarget | None,
         warn: Callable[..., None],
-        cells: Cells | SpilledCells,
+        files: SpilledFiles | None,
         own: Keys | None = None,
     ) -> None:
         self._warn, self._graph_tables, self._own = warn, graph_tables, own
         #: Those of a column that refers to no table, or to its own.
-        self._cells = cells
+        self._cells = Cells() if files is None else SpilledCells(files)
         self.column = column
         self.key = ""
-        self.known: Mapping[str, str] = {}
+        self.known = RowsByKey()
         self.table: str | None = None
         self._joined = to is not None
         if to is not None:
@@ -502,28 +556,32 @@ class Targets:
             elif tables:
                 self.table = tables[0]
                 self.known = graph_tables.rows(tables[0])
-        #: What cells are that are no keys of another table.
-        self._others: dict[str, str] = {}
+        #: Cells that are no keys of another table, numbered.
+        self._others = seen_by(files)
 
     def ids(self, cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
         """The ids of what cells refer to; says which are not there."""
         if self.table is None or self._own is not None:
             self._cells.add(cells, rows)
             return cells if self._own is None else self._own.ids_of(cells)
-        known, others = self.known, self._others
-        for cell, row in zip(cells, rows, strict=True):
-            if cell not in known and cell not in others:
-                others[cell] = self._other(cell)
-                if known or len(others) == 1:
-                    # Said once of a table that may follow.
-                    self._warn_missing(cell, row, "" if known else ", which is not loaded yet")
-        return [known.get(cell) or others[cell] for cell in cells]
+        firsts: dict[str, int] = {}
+        deque(map(firsts.setdefault, cells, rows), 0)
+        found = dict(zip(firsts, self.known.ids(list(firsts)), strict=True))
+        others = [cell for cell, ident in found.items() if ident is None]
+        found.update(zip(others, self._places(others), strict=True))
+        before = len(self._others)
+        numbers = range(before, before + len(others))
+        for cell, number, first in zip(others, numbers, self._others.firsts(others, numbers), strict=True):
+            # Said once of a table that may follow.
+            if first == number and (self.known or number == 0):
+                self._warn_missing(cell, firsts[cell], "" if self.known else ", which is not loaded yet")
+        return [cast("str", found[cell]) for cell in cells]
 
-    def _other(self, cell: str) -> str:
+    def _places(self, cells: Sequence[str]) -> list[str]:
         if self._joined:
-            return self._graph_tables.place(self.table or "", self.key, cell)
-        ident = self._graph_tables.ident(self.table or "", cell)
-        return ident if self._graph_tables.holds(ident) else cell
+            return self._graph_tables.places(self.table or "", self.key, cells)
+        idents = self._graph_tables.idents(self.table or "", cells)
+        return [ident if self._graph_tables.holds(ident) else cell for cell, ident in zip(cells, idents, strict=True)]
 
     def _warn_missing(self, cell: str, row: int, more: str = "") -> None:
         self._warn(f"{cell!r} is no key of {self.table!r}{more}", row=row, field=self.column)
@@ -543,11 +601,13 @@ class Targets:
                 f"(join={{{self.column!r}: {self._graph_tables.own!r}}} makes the column refer to the rows)",
                 field=self.column,
             )
-        lost = [] if self._own is None else self._cells.that_are_not(keys)
-        for cell, row in lost:
+        lost: list[str] = []
+        for cell, row in () if self._own is None else self._cells.that_are_not(keys):
             self._warn_missing(cell, row)
-        none = [cell for cell, _ in lost] if self._own is not None else self._others
-        near = near_keys(none, keys if self._own is not None else self.known, self.table or "")
+            if len(lost) <= MOST_LOST:
+                lost.append(cell)
+        none, there = (self._others, self.known) if self._own is None else (lost, keys)
+        near = near_keys(none, there, self.table or "") if there else ""
         if near:
             self._warn(near, field=self.column)
 

@@ -25,7 +25,7 @@ from condgraph.loaders.base import Options, Reading, option_bool, option_texts
 from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import GraphTables, JoinTarget, Keys, Targets, join_option
-from condgraph.loaders.table.seen import Cells, Seen, SpilledCells, SpilledSeen
+from condgraph.loaders.table.seen import parts, seen_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +44,8 @@ TABLE_OPTIONS: Final[Mapping[str, str]] = {
     "times": "columns that say when a row holds: '[valid_from, valid_to)' or, with the end included, '[valid_from, valid_to]'",
     "seasons": "whether 2004-05 is the years 2004 and 2005 rather than May 2004 (default: decided by column)",
 }
+#: Keys that a warning names.
+_NAMED: Final = 5
 #: Those that say how cells are read, which tables inside a source share.
 CELL_OPTIONS: Final = ("missing", "day_first", "decimal", "seasons")
 _TYPES: Final = "types are: " + ", ".join(DECLARED)
@@ -325,7 +327,7 @@ class Table:
         joins = {self._find(name, "join"): table for name, table in options.join.items()}
         self.refs = frozenset(self._find(name, "refs") for name in options.refs) | frozenset(joins)
         source = reading.source.name
-        graph_tables = self._graph_tables = GraphTables(reading.known, source, reading.gone)
+        graph_tables = self._graph_tables = GraphTables(reading.known, source, reading.gone, reading.spill)
         # Rows may be what columns of other sources refer to already.
         self._keys = None if self.key is None else Keys(graph_tables, self.names[self.key], source, reading.warn)
         self._targets = {}
@@ -333,11 +335,10 @@ class Table:
             if at is not None and at != self.key:
                 to = joins.get(at)
                 own = self._own(at, to) if to is not None and to.table == source else None
-                cells = Cells() if reading.spill is None else SpilledCells(reading.spill, at)
-                self._targets[at] = Targets(graph_tables, self.names[at], to, reading.warn, cells, own)
+                self._targets[at] = Targets(graph_tables, self.names[at], to, reading.warn, reading.spill, own)
         for name in options.types:
             self._find(name, "types")
-        self._seen = Seen() if reading.spill is None else SpilledSeen(reading.spill)
+        self._seen = seen_by(reading.spill)
         self._commas: str | None = None
         self._undecided = False
 
@@ -381,12 +382,14 @@ class Table:
             keys = self._seen.among(() if source in self.reading.gone else self._graph_tables.former)
             for target in self._targets.values():
                 target.finish(keys)
-        wanted = self._graph_tables.wanted()
-        there = set(wanted).intersection(self._seen) if wanted else ()
-        lost = [key for key in wanted if key not in there]
+        lost, named = 0, ""
+        for part in parts(self._graph_tables.wanted()):
+            some = [key for key, row in zip(part, self._seen.rows(part), strict=True) if row is None]
+            if lost < _NAMED:
+                named = ", ".join([named] * (lost > 0) + [repr(shortened(key, 60)) for key in some[: _NAMED - lost]])
+            lost += len(some)
         if lost:
-            named = ", ".join(repr(shortened(key, 60)) for key in lost[:5])
-            more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+            more = f" and {lost - _NAMED} more" if lost > _NAMED else ""
             without = "" if self.key is not None else "; its rows have no keys (key= says the column that identifies them)"
             self.reading.warn(f"other sources refer to rows of {source!r} that it has not: {named}{more}{without}")
 
@@ -517,6 +520,7 @@ class Table:
         called = []
         kept: list[int] = []
         collapsed = ["" if cell is None else collapse(cell) for cell in keys]
+        perhaps = list(self._keys.perhaps(collapsed))
         there = [at for at, key in enumerate(collapsed) if keys[at] is not None and key.casefold() not in self.options.missing]
         firsts = dict(zip(there, self._seen.firsts([collapsed[at] for at in there], [numbers[at] for at in there]), strict=True))
         for at, (number, key) in enumerate(zip(numbers, collapsed, strict=True)):
@@ -528,7 +532,7 @@ class Table:
                 self.reading.bad(f"the key {key!r} stands in row {first} already", row=number, field=self.options.key)
                 continue
             name = key if names is None else self._row_name(names[at], number, key)
-            idents.append(self._keys.id_of(key, number))
+            idents.append(self._keys.settled(perhaps[at], number))
             called.append(name)
             kept.append(at)
         if len(kept) == len(numbers):
