@@ -7,6 +7,7 @@ months, days and seconds, which are not converted into each other.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -166,6 +167,8 @@ def _split(number: int, by: int) -> tuple[int, int]:
 
 
 def _exact(number: Any) -> Fraction:
+    if not abs(number) < math.inf:
+        raise _wrong(f"a duration has no part of {number}")
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
@@ -700,8 +703,8 @@ def _datetime_of_map(value: Mapping[str, Any]) -> ZonedDateTime:
     lowered = {name.casefold(): part for name, part in value.items()}
     for name, size in epochs.items():
         if name in lowered:
-            nanos = lowered[name] * size + sum(lowered.get(part, 0) * n for part, n in (("millisecond", 10**6), ("nanosecond", 1)))
-            return _at_instant(nanos, lowered.get("timezone", "Z"))
+            parts = ((name, size), ("millisecond", 10**6), ("nanosecond", 1))
+            return _at_instant(sum(_epoch(lowered.get(part, 0), part) * n for part, n in parts), lowered.get("timezone", "Z"))
     fields = _fields_of(value, _DATE_FIELDS | _CLOCK_FIELDS | {"timezone"}, "a datetime")
     day_base, clock_base = _day_base(fields), _clock_base(fields)
     known, zone = _zone_of(clock_base), fields.get("timezone")
@@ -715,14 +718,21 @@ def _datetime_of_map(value: Mapping[str, Any]) -> ZonedDateTime:
     return _zoned(day, _clock_of_fields(fields, nanos), zone or known or "Z")
 
 
+def _epoch(value: Any, name: str) -> int:
+    """A number of seconds, or of a part of them; a text or a list times a billion would fill the memory."""
+    if type(value) is not int:
+        raise _wrong(f"{name!r} of a datetime is an integer, not {value!r}")
+    return value
+
+
 def from_epoch(seconds: Any, nanos: Any) -> ZonedDateTime:
     """A datetime in UTC from the seconds and nanoseconds since 1970."""
-    return _at_instant(seconds * NANOS + nanos, "Z")
+    return _at_instant(_epoch(seconds, "seconds") * NANOS + _epoch(nanos, "nanoseconds"), "Z")
 
 
 def from_epoch_millis(millis: Any) -> ZonedDateTime:
     """A datetime in UTC from the milliseconds since 1970."""
-    return _at_instant(millis * 1_000_000, "Z")
+    return _at_instant(_epoch(millis, "milliseconds") * 1_000_000, "Z")
 
 
 #: What each function that makes a temporal value is called in Cypher.
@@ -766,6 +776,8 @@ def truncate(kind: str, unit: Any, value: Any, fields: Any = None) -> Any:
     """
     if not isinstance(unit, str) or (unit.casefold() not in _DAY_UNITS and unit.casefold() not in CLOCK_UNITS):
         raise _wrong(f"{unit!r} is no unit of time; they are {', '.join((*_DAY_UNITS, *list(CLOCK_UNITS)[1:]))}")
+    if fields is not None and not isinstance(fields, Mapping):
+        raise _wrong(f"the parts to replace are a map, not {fields!r}")
     unit = unit.casefold()
     fields = dict(fields or {})
     days, nanos = _day_part(value), _clock_part(value)

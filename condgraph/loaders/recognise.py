@@ -42,7 +42,7 @@ from condgraph.loaders.property_graph import GraphFiles
 from condgraph.loaders.rdf import load as rdf
 from condgraph.loaders.statements import wikidata
 from condgraph.loaders.statements.facts import MARKS, QUINTUPLES, TRIPLES, split
-from condgraph.loaders.table.arrow import DATAFRAME, PARQUET, is_frame
+from condgraph.loaders.table.arrow import DATAFRAME, PARQUET, arrow_errors, is_frame
 from condgraph.loaders.table.dialect import Layout, is_page, rows_of
 from condgraph.loaders.table.records import JSON, JSONL
 from condgraph.loaders.table.text import CSV, TSV
@@ -623,7 +623,8 @@ def _of_object(data: Any) -> str:
         # Reading it here would leave nothing for the loader, or compute it twice.
         return ""
     if is_frame(data):
-        _frame(data, digest)
+        with arrow_errors(""):
+            _frame(data, digest)
     else:
         pieces: Any = data
         if not isinstance(data, (Mapping, Sequence)):

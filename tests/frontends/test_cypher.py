@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 import condgraph
 from condgraph import Graph
-from condgraph.engine.errors import CondgraphError, OptionError, ParseError, PlanError, UnknownNameError, UnsupportedError
+from condgraph.engine.errors import (
+    CondgraphError,
+    LiteralError,
+    OptionError,
+    ParseError,
+    PlanError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
 from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.engine.values import Quantity, Time
@@ -388,7 +397,12 @@ def test_procedures_about_names_are_rows(graph: Graph) -> None:
         ("RETURN 1 AS a UNION RETURN 2 AS b", PlanError), ("MATCH (n) RETURN size((n)-->())", PlanError),
         ("RETURN 1 +", ParseError),
         ("RETURN 'a", ParseError), ("MATCH (n RETURN n", ParseError), ("RETURN 9223372036854775808", ParseError),
-        ("RETURN 1 / 0", PlanError),
+        ("RETURN 1 / 0", PlanError), ("RETURN datetime.fromepoch('a', 0)", LiteralError),
+        ("RETURN duration({days: 1 / 0.0})", LiteralError),
+        ("RETURN datetime({epochSeconds: 'a'})", LiteralError), ("RETURN date.truncate('day', date(), 5)", LiteralError),
+        ("RETURN reduce(s = 'abcdefgh', x IN range(0, 60) | s + s)", PlanError),
+        ("RETURN reduce(s = [1], x IN range(0, 60) | s + s)", PlanError),
+        ("RETURN toString(reduce(s = 10, x IN range(0, 60) | s * s))", PlanError),
         ("RETURN '" + "a" * 30 + "' =~ '(a+)+\\\\1b'", PlanError), ("RETURN range(1, 100000000000)", PlanError),
         ("UNWIND [[1]] AS l RETURN [x IN l WHERE (x)-->()]", UnsupportedError), ("RETURN date('2024-02-30')", CondgraphError),
     ],
@@ -396,6 +410,16 @@ def test_procedures_about_names_are_rows(graph: Graph) -> None:
 def test_what_means_nothing_is_a_typed_error(graph: Graph, text: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         graph.cypher(text)
+
+
+def test_numbers_that_no_float_holds() -> None:
+    graph = condgraph.open("memory:")
+    graph.load([{"k": "a", "v": 10**400, "w": 10**400}, {"k": "b", "v": 0.5, "w": 2}], name="t", key="k")
+    # With a fraction among them the numbers of a key are floats.
+    assert graph.cypher("MATCH (n:t) RETURN n.v AS v, n.w * 2 AS w, n.w / 2.0 AS x ORDER BY v").values == [
+        (0.5, 4, 1.0), (math.inf, 2 * 10**400, math.inf)
+    ]  # fmt: skip
+    assert graph.cypher("MATCH (n:t) RETURN avg(n.w), sum(1e308), stDev(n.v)").values[0][:2] == (math.inf, math.inf)
 
 
 @pytest.mark.parametrize(

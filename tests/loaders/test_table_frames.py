@@ -182,6 +182,14 @@ def test_polars() -> None:
     frame = pl.DataFrame({"a": [1, 2], "b": ["x", None], "c": [[1], [2, 3]], "d": [dt.date(2010, 1, 1), None]})
     expected = {"a": ["1: 1", "2: 2"], "b": ["1: x"], "c": ["1: 1", "2: 2", "2: 3"], "d": ["1: 2010-01-01"]}
     assert facts(frame) == facts(frame.lazy()) == expected
+    # Texts of polars are views, and those of categories dictionaries of views.
+    words = pl.Series(["x", None, "y"])
+    kinds = pl.DataFrame(
+        {"a": words.cast(pl.Categorical), "b": words.cast(pl.Enum(["x", "y"])), "c": words.cast(pl.Categorical).reshape((3, 1))}
+    )
+    assert facts(kinds[:1]) == {"a": ["1: x"], "b": ["1: x"], "c": ["1: x"]}
+    with pytest.raises(LoadError, match="Arrow cannot read this"):
+        condgraph.open("memory:").load(pl.DataFrame({"a": pl.Series([2**70], dtype=pl.Int128)}))
 
 
 def test_records() -> None:

@@ -25,8 +25,10 @@ from condgraph.engine.execute.terms import PathAt, type_name
 from condgraph.engine.forms import Point
 from condgraph.engine.values import Quantity, Time, as_number, format_number, parse_number, parse_quantity
 
-#: The longest list that a function makes.
+#: The longest list that a function makes; texts may have ten times as many characters.
 LONGEST_LIST: Final = 10_000_000
+#: The bits of the largest integer that an expression makes; Python writes 4,300 digits and no more.
+_MOST_BITS: Final = 14_000
 
 
 def _undefined(name: str, *values: Any) -> PlanError:
@@ -123,7 +125,9 @@ def _split(value: Any, by: Any) -> list[str]:
     marks = [_text(mark, "split") for mark in (by if type(by) is list else [by])]
     for mark in marks[1:]:
         text = text.replace(mark, marks[0])
-    return text.split(marks[0]) if marks[0] else list(text)
+    if marks and text.count(marks[0]) > LONGEST_LIST:
+        raise PlanError(f"split() would make a list that is too long; at most {LONGEST_LIST:,} parts are made")
+    return [text] if not marks else text.split(marks[0]) if marks[0] else list(text)
 
 
 def _replace(value: Any, old: Any, new: Any) -> str:
@@ -188,12 +192,12 @@ def _round(value: Any, places: Any = 0, mode: Any = None) -> float:
     if half == Fraction(1, 2) and mode is not None:
         nearest = {"HALF_UP": away, "HALF_DOWN": toward_zero, "HALF_EVEN": below + below % 2}.get(kind, nearest)
     chosen = {"UP": away, "DOWN": toward_zero, "CEILING": math.ceil(scaled), "FLOOR": below}.get(kind, nearest)
-    return float(Fraction(chosen) / Fraction(10) ** digits)
+    return _float(Fraction(chosen) / Fraction(10) ** digits)
 
 
 def _whole(name: str, function: Callable[[Any], int], value: Any) -> float:
     number = _number(value, name)
-    return number if isinstance(number, float) and not math.isfinite(number) else float(function(number))
+    return number if isinstance(number, float) and not math.isfinite(number) else _float(function(number))
 
 
 # -- Conversion --------------------------------------------------------------------------------------
@@ -268,7 +272,7 @@ def _to_integer(value: Any) -> int | None:
     if type(value) is Quantity:
         value = value.number
     if type(value) in NUMBERS:
-        return int(value) if math.isfinite(value) else None
+        return int(value) if abs(value) < math.inf else None
     raise _undefined("toInteger", value)
 
 
@@ -280,10 +284,7 @@ def _to_float(value: Any) -> float | None:
     if type(value) is Quantity:
         value = value.number
     if type(value) in NUMBERS:
-        try:
-            return float(value)
-        except OverflowError:
-            return math.copysign(math.inf, value)
+        return _float(value)
     raise _undefined("toFloat", value)
 
 
@@ -407,10 +408,31 @@ def no_operator(what: str, *values: Any) -> PlanError:
 
 
 def _plain(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two numbers that Python computes with: a decimal next to a float is one."""
-    if type(a) is Decimal and type(b) is float:
-        return float(a), b
-    return (a, float(b)) if type(a) is float and type(b) is Decimal else (a, b)
+    """Two numbers that Python computes with: a number next to a float is one."""
+    if type(a) is float and type(b) is not float:
+        return a, _float(b)
+    return (_float(a), b) if type(b) is float and type(a) is not float else (a, b)
+
+
+def _float(number: Any) -> float:
+    """A number as a float, infinite where there is none."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _bounded(value: Any) -> Any:
+    """What an operator makes, if it is no larger than a value may be: a sum of itself, sixty times, would fill the memory."""
+    kind = type(value)
+    if kind is int:
+        if value.bit_length() > _MOST_BITS:
+            raise PlanError(f"an integer of {value.bit_length():,} bits is too large; at most {_MOST_BITS:,} are computed")
+    elif kind is str or kind is list:
+        most = LONGEST_LIST if kind is list else 10 * LONGEST_LIST
+        if len(value) > most:
+            raise PlanError(f"{type_name(value)} of length {len(value):,} is too long; at most {most:,} is made")
+    return value
 
 
 def add_values(a: Any, b: Any) -> Any:
@@ -420,11 +442,11 @@ def add_values(a: Any, b: Any) -> Any:
         a, b = _plain(a, b)
         return a + b
     if one is list:
-        return a + b if two is list else [*a, b]
+        return _bounded(a + b if two is list else [*a, b])
     if two is list:
-        return [a, *b]
+        return _bounded([a, *b])
     if one is str and two is str:
-        return a + b
+        return _bounded(a + b)
     if (one is str and two in NUMBERS) or (two is str and one in NUMBERS):
         return f"{text_of_value(a)}{text_of_value(b)}"
     if Quantity in (one, two) and (pair := alike(a, b)) is not None:
@@ -459,7 +481,7 @@ def _multiply(a: Any, b: Any) -> Any:
     one, two = type(a), type(b)
     if one in NUMBERS and two in NUMBERS:
         a, b = _plain(a, b)
-        return a * b
+        return _bounded(a * b)
     for x, y in ((a, b), (b, a)):
         if type(y) in NUMBERS:
             if type(x) is Quantity:
@@ -477,16 +499,16 @@ def _divide(a: Any, b: Any) -> Any:
         quotient = abs(a) // abs(b)
         return quotient if (a < 0) is (b < 0) else -quotient
     if one in NUMBERS and two in NUMBERS:
-        x, y = float(a), float(b)
+        x, y = _float(a), _float(b)
         if y == 0:
             return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1, y)
         return x / y
     if one is Quantity and two in NUMBERS:
-        return Quantity(_divide(float(a.number), b), a.unit)
+        return Quantity(_divide(_float(a.number), b), a.unit)
     if one is Quantity and two is Quantity:
         pair = alike(a, b)
         if pair is not None:
-            return _divide(float(pair[0]), float(pair[1]))
+            return _divide(_float(pair[0]), _float(pair[1]))
     if one is temporal.Duration and two in NUMBERS and b:
         return a.times(b, divided=True)
     raise no_operator("/", a, b)
@@ -507,7 +529,7 @@ def _remainder(a: Any, b: Any) -> Any:
 def _power(a: Any, b: Any) -> float:
     if type(a) in NUMBERS and type(b) in NUMBERS:
         try:
-            result = float(a) ** float(b)
+            result = _float(a) ** _float(b)
         except ZeroDivisionError:
             return math.inf
         except OverflowError:
@@ -573,10 +595,15 @@ def _sum(values: Any) -> Any:
     if kinds <= {int}:
         return sum(values)
     if kinds <= NUMBERS:
-        return math.fsum(values) if float in kinds else as_number(sum(map(Fraction, values), Fraction(0)))
+        if float not in kinds:
+            return as_number(sum(map(Fraction, values), Fraction(0)))
+        try:
+            return math.fsum(values)
+        except OverflowError:
+            return float(sum(map(_float, values)))
     result = values[0]
     if type(result) not in (Quantity, temporal.Duration):
-        raise _undefined("sum", *list(dict.fromkeys(values))[:2])
+        raise _undefined("sum", *values[:2])
     for value in values[1:]:
         result = add_values(result, value)
     return result
@@ -587,10 +614,10 @@ def _average(values: Any) -> Any:
         return None
     total = _sum(values)
     if type(total) is Quantity:
-        return Quantity(float(total.number) / len(values), total.unit)
+        return Quantity(_float(total.number) / len(values), total.unit)
     if type(total) is temporal.Duration:
         return total.times(len(values), divided=True)
-    return float(Fraction(total) / len(values)) if math.isfinite(total) else total / len(values)
+    return _float(Fraction(total) / len(values)) if abs(total) < math.inf else total / len(values)
 
 
 def _extreme(values: Any, *, largest: bool) -> Any:
@@ -600,9 +627,11 @@ def _extreme(values: Any, *, largest: bool) -> Any:
 
 
 def _deviation(values: Any, *, sample: bool) -> Any:
-    numbers = [float(_number(value, "stdev")) for value in values]
+    numbers = [_float(_number(value, "stdev")) for value in values]
     if len(numbers) < 1 + sample:
         return 0.0
+    if not all(map(math.isfinite, numbers)):
+        return math.nan
     return statistics.stdev(numbers) if sample else statistics.pstdev(numbers)
 
 
@@ -618,7 +647,7 @@ def _percentile(values: Any, part: Any, *, discrete: bool) -> Any:
     place = part * (len(numbers) - 1)
     low = math.floor(place)
     high = min(low + 1, len(numbers) - 1)
-    return float(numbers[low]) + (float(numbers[high]) - float(numbers[low])) * (place - low)
+    return _float(numbers[low]) + (_float(numbers[high]) - _float(numbers[low])) * (place - low)
 
 
 #: The aggregates other than `count` and `collect`, as functions of the list of values of a group that
@@ -680,7 +709,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "ceil": partial(_whole, "ceil", math.ceil),
     "floor": partial(_whole, "floor", math.floor),
     "round": _round,
-    "atan2": lambda y, x: math.atan2(_number(y, "atan2"), _number(x, "atan2")),
+    "atan2": lambda y, x: math.atan2(_float(_number(y, "atan2")), _float(_number(x, "atan2"))),
     "isnan": lambda value: bool(_number(value, "isNaN") != value),
     "pi": lambda: math.pi,
     "e": lambda: math.e,

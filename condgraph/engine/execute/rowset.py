@@ -197,8 +197,11 @@ def same(value: Any) -> Any:
 def _typed(value: Any) -> Any:
     """What terms have in common that are equal and of one type, item by item."""
     if isinstance(value, list | tuple):
+        # A list of a list, twice each, forty times over, is short to write.
+        check()
         return ("list", *[_typed(item) for item in value])
     if isinstance(value, dict):
+        check()
         return ("map", frozenset((key, _typed(item)) for key, item in value.items()))
     return (type(value), same(value))
 

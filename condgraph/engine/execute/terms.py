@@ -23,7 +23,7 @@ from condgraph.engine.iris import encode
 from condgraph.engine.pieces import in_order, watched
 from condgraph.engine.schema import table_of
 from condgraph.engine.snapshot.readings import Reading, attribute_reading, qualifier_reading
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Quantity, Time, Value
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Quantity, Time, Value, as_float
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.sets import Numbers
@@ -193,7 +193,7 @@ class GraphTerms:
                 return value
             if key.floats and type(value.number) is int:
                 self._touch(key.fraction)
-                return float(value.number)
+                return as_float(value)[0]
             return value.number
         if kind is str:
             if not key.truths and value in ("true", "false"):

@@ -148,11 +148,13 @@ def part_of(array: Any) -> Part:
         if isinstance(kind, pa.BaseExtensionType):
             array = array.storage
         elif pa.types.is_dictionary(kind):
-            array = array.dictionary_decode()
+            # Few kernels take views, which polars gives.
+            words = array.dictionary
+            words = words.cast(pa.large_string()) if pa.types.is_string_view(words.type) else words
+            array = pa.DictionaryArray.from_arrays(array.indices, words).dictionary_decode()
         elif pa.types.is_run_end_encoded(kind):
             array = pc.run_end_decode(array)
         elif pa.types.is_string_view(kind):
-            # Few kernels take views.
             array = array.cast(pa.large_string())
         elif pa.types.is_binary_view(kind):
             array = array.cast(pa.large_binary())
@@ -220,7 +222,7 @@ class Leaf:
             self.midnight = self.midnight and self.kind.tz is None and not (_int64(values) % day).any()
         else:
             numbers = values.to_numpy(zero_copy_only=False)
-            numbers = numbers[~np.isnan(numbers)] if pa.types.is_floating(self.kind) else numbers
+            numbers = numbers[~np.isnan(numbers)].astype(np.float64) if pa.types.is_floating(self.kind) else numbers
             years = (numbers >= FIRST_YEAR) & (numbers <= LAST_YEAR) & (numbers == np.floor(numbers))
             days = np.zeros(len(numbers), bool)
             eight = np.flatnonzero((numbers >= 10_000_000) & (numbers <= 21_001_231) & (numbers == np.floor(numbers)))

@@ -176,7 +176,7 @@ class Field:
                 if value == value:
                     self.midnight = self.midnight and value.tzinfo is None and value.time() == datetime.time(0)
                     self.cut += value.microsecond != 0
-            elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf:
                 self._number(format_number(value))
         if len(self.texts) > ROWS_A_CHUNK:
             self.flush()
