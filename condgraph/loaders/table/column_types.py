@@ -249,6 +249,9 @@ _MAYBE_LISTS: Final = "numbers such as 101,102 may be lists and are read as 1011
 _SIDES: Final = "amounts marked {} are read as negative, those marked {} as positive; types= with text keeps the cells"
 _SOLL: Final = re.compile(r"\b(?:soll|haben)\b").search
 _PERIODS: Final = "durations such as PT1H30M and P1Y2M are read in seconds and in months; types= with text keeps the cells"
+_CLOCKS: Final = (
+    "11:00 is read as 11 minutes next to cells with seconds such as 11:00:00; a header such as 'start' or 'clock' makes hours of it"
+)
 _DECIMAL: Final = "; decimal= with a comma or a point decides"
 #: Shapes of a column with the number of cells, and of distinct texts, that have it.
 Shapes: TypeAlias = Mapping[Shape, Sequence[int]]
@@ -698,8 +701,10 @@ class _Evidence:
         if CLOCK_WORDS.search(self.header):
             return ColumnType("clock", ("tod",))
         notes = {reading.note for shape in self.shapes for reading in shape if reading.tag == "dur"}
-        if notes == {"2r"} and both[1] > 1:
+        if notes in ({"2r"}, {"2r", "3r"}) and both[1] > 1:
             return ColumnType("clock", ("tod",))
+        if {note[0] for note in notes} == {"2", "3"}:
+            self.remarks["clock"] = _CLOCKS
         return ColumnType("clock", ("dur",) if both[1] > 1 or notes & {"3", "3r"} else ())
 
     def finish(self, chosen: ColumnType, declared: Declared) -> ColumnType:
