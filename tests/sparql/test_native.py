@@ -193,6 +193,36 @@ def test_answers_are_those_of_the_folder(name: str, serve: Any, tmp_path: Path) 
             assert outcome(there, program) == outcome(here, program), program
 
 
+COUNTED = """
+@prefix : <http://e.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:Thing rdfs:label "thing"@en, "Ding"@de . :Sub rdfs:subClassOf :Thing ; rdfs:label "sub" ; a :Thing ; :knows :a .
+:Ding rdfs:label "Ding"@en ; :knows :a . :Loop rdfs:subClassOf :Loop2 . :Loop2 rdfs:subClassOf :Loop ; rdfs:label "loop" .
+:a a :Thing, :Sub ; rdfs:label "a"@en, "A"@en, "ah"@de ; :knows :b, "b", 3, :Thing, _:x . :b a :Sub ; :knows :a, :b .
+:c a :Loop, :Thing ; :knows :c . _:x a :Sub ; :knows _:y, _:z . _:y :knows :a ; a _:k . _:k a :Thing ; :knows :a .
+:d rdfs:label "d", "D"@de . :knows rdfs:label "knows"@en . :e :says "no more" . :f :likes :Sub, :Thing, :a .
+"""
+
+
+def test_numbers_of_entities_are_counted_by_the_endpoint(serve: Any, tmp_path: Path) -> None:
+    """Each node once, whatever its classes, names and graphs; neither classes nor literals; a class by its own name alone."""
+    kind, place = serve(COUNTED)
+    kind.store.add(pyoxigraph.Quad(*(pyoxigraph.NamedNode(f"http://e.org/{name}") for name in ("a", "knows", "b", "graph"))))
+    here = loaded(COUNTED, tmp_path / "data.trig")
+    ends = [f"FindAll() Relate({name}, {way})" for name in ("knows", "likes") for way in ("forward", "backward")]
+    members = [f"FindAll() FilterConcept({name})" for name in ("thing", "sub", "loop")]
+    counted = ["FindAll()", *ends, *members, f"{ends[0]} FilterConcept(thing)", f"{members[1]} Relate(knows, forward)"]
+    with condgraph.open(place, layout="native") as there:
+        assert there.mapping.whole
+        for program in (f"{one} Count()" for one in (*counted, f"{ends[2]} {members[0]} And()")):
+            kind.texts.clear()
+            assert there.kopl(program).texts == here.kopl(program).texts, program
+            assert [text.startswith("SELECT (COUNT(DISTINCT ?e) AS ?n)") for text in kind.texts] == [True], program
+        with pytest.raises(UnknownNameError):
+            there.kopl("FindAll() FilterConcept(Ding) Count()")
+        answer = there.kopl(f"{ends[2]} Count()")
+        assert len(answer.evidence) == 3 == len(here.kopl(f"{ends[2]} Count()").evidence)
+
+
 def test_a_program_is_one_query_and_looking_is_few(serve: Any) -> None:
     kind, place = serve(FILMS)
     before = sorted(map(str, kind.store))

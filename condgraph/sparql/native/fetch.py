@@ -26,7 +26,7 @@ from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.terms import is_iri
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Quantity, Time, civil, format_number
 from condgraph.loaders.rdf.inference import SAME
-from condgraph.loaders.rdf.load import STATEMENTS
+from condgraph.loaders.rdf.load import CLASSES, STATEMENTS
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON
 from condgraph.sparql.compile.conditions import NOTHING, TARGET
 from condgraph.sparql.dialect import Dialect
@@ -639,6 +639,58 @@ class Fetcher:
         found += [part for one in named if not isinstance(one, alg.ByName) for part in self._names_of(one)]
         return list(dict.fromkeys(found))
 
+    # -- numbers -----------------------------------------------------------------------------------
+
+    def counting(self, plan: Node) -> str | None:
+        """The query of a number of entities (`?n`) that the endpoint can tell exactly: of all, of members of classes, and of what
+        relations lead to, from or to these. None where the engine has to tell.
+        """
+        mapping, self._variables = self.mapping, 0
+        told = mapping.shape == "plain" and not (mapping.statements or mapping.times or mapping.infer)
+        if not isinstance(plan, alg.Count) or not told:
+            return None
+        apart: dict[str, None] = {}
+        exact = self._exact(plan.of, "?e", apart)
+        if exact is None or isinstance(_joined(exact), Query):
+            return None
+        patterns = exact or self._all(alg.AllEntities(), "?e")
+        return f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {_joined([*patterns, *map(self._no_class, apart)])} }}"
+
+    def _exact(self, node: Node | None, e: str, apart: dict[str, None]) -> list[str] | None:
+        """Patterns that hold for each entity of a set, and for no other but classes, where the variable is added to those that have
+        none `apart`: nothing for all entities. None where the engine has to tell.
+        """
+        if node is None:
+            return []
+        if isinstance(node, alg.AllEntities) and node.source is None and {EntityKind.ENTITY, EntityKind.ROW} == set(node.kinds):
+            apart[e] = None
+            return []
+        if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
+            apart[e] = None
+            # Names in other languages call no class.
+            called = [iri for iri, (name, _) in self.mapping.concepts.items() if name in node.concepts.names]
+            known = called and len(self.mapping.concepts) <= LISTED
+            return self.entities(alg.Members(alg.ById(tuple(called))), e) if known else None
+        if isinstance(node, alg.Intersect):
+            parts = [self._exact(part, e, apart) for part in node.parts]
+            return [one for part in parts if part is not None for one in part] if None not in parts else None
+        scan = node.facts if isinstance(node, alg.Reached) else None
+        if not isinstance(scan, alg.Scan) or scan.source or scan.family != "relation" or not (iris := self.iris(scan.predicates)):
+            return None
+        s, o = (e, self.fresh("o")) if scan.reach == "subject" else (self.fresh("s"), e)
+        of = self._exact(scan.of, s if scan.anchor == "subject" else o, apart)
+        # That is looked up for each row.
+        literals = not self.mapping.whole or any(self._predicates[name].values for name in scan.predicates or ())
+        limit = f"FILTER(!isLiteral({o}))" if literals else ""
+        return None if of is None else [*of, self.layout.statement(s, iris, o, self.fresh)[0], limit]
+
+    def _no_class(self, e: str) -> str:
+        """That a node is no class. Compared with a list of all classes, nothing is looked up for each node."""
+        x, k = self.fresh("x"), self.fresh("k")
+        declared = f"VALUES {k} {{ {listed(sorted(CLASSES))} }} {e} <{TYPE}> {k}"
+        classes = (f"{x} <{TYPE}> {e}", f"{e} <{SUBCLASS}> {x}", f"{x} <{SUBCLASS}> {e}", declared)
+        return f"MINUS {_query([e], [either(classes)])}"
+
     def labels_of(self, iris: Iterable[str]) -> str:
         """The query of the labels of some nodes."""
         return f"SELECT DISTINCT ?x ?z WHERE {{ VALUES ?x {{ {listed(iris)} }} {self._labels.of('?x', self.labels[0], '?z')} }}"
@@ -819,14 +871,15 @@ class Fetcher:
         if self._dialect.joins_paths:
             return _joined([*self.entities(concepts, top), self.layout.above(first, top)])  # type: ignore[arg-type]
         path = self.layout.above(first, top)
-        if isinstance(concepts, alg.ByName):
+        names = concepts.names if isinstance(concepts, alg.ByName) else concepts.ids if isinstance(concepts, alg.ById) else ()
+        if names:
             # Where a path ends in one of several alternatives, Virtuoso does not follow it, or some of it.
-            ends = [f"{one} {path}" for one in self._labelled(concepts.names, top)]
-            ends += [self.layout.above(first, f"<{iri}>") for iri in self._iris_named(concepts.names)]
+            labelled = self._labelled(names, top) if isinstance(concepts, alg.ByName) else ()
+            ends = [f"{one} {path}" for one in labelled] + [self.layout.above(first, f"<{iri}>") for iri in self._iris_named(names)]
         else:
             ends = [" ".join([*self.entities(concepts, top), path])]  # type: ignore[arg-type]
         below = f"SELECT DISTINCT {first} WHERE {{ {_one_of(ends)} }}"
-        known = self._classes(concepts.names, below) if isinstance(concepts, alg.ByName) else None
+        known = self._classes(names, below) if names else None
         if known is None:
             return Query(f"{{ {below} }}")
         return Given(f"VALUES {first} {{ {listed(known)} }}") if known else self._nothing(first)

@@ -385,12 +385,14 @@ class NativeRdfStore:
         patterns = " ".join(self._fetcher().entities(node, "?e"))
         try:
             with within(_LIKE):
-                text = f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {patterns} }}"
-                rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
-                return sum(int(row["n"].value) for row in rows)
+                return self._number(f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {patterns} }}")
         except (StoreError, DeadlineError):
             check()
             return 0
+
+    def _number(self, text: str) -> int:
+        rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
+        return sum(int(row["n"].value) for row in rows)
 
     def names_like(self, name: str) -> list[str]:
         """Some names that begin as a name does; none where the endpoint takes too long for it."""
@@ -508,10 +510,14 @@ class NativeRdfStore:
     def _answer(self, request: Request, schema: EndpointSchema) -> EndpointAnswer:
         lowered = request.lowered(schema)
         fetcher = self._fetcher()
-        parts = fetcher.answering(lowered.plan)
-        snapshot, text = self._local([lowered.plan]) if parts is None else self._gathered(fetcher, parts, bare=True)
-        run = Run(snapshot)
-        run.execute(lowered.plan)
+        counting, parts = fetcher.counting(lowered.plan), fetcher.answering(lowered.plan)
+        if counting is not None:
+            run, text = Run(self._graph_of(())), counting
+            run.results[id(lowered.plan)] = self._number(counting)
+        else:
+            snapshot, text = self._local([lowered.plan]) if parts is None else self._gathered(fetcher, parts, bare=True)
+            run = Run(snapshot)
+            run.execute(lowered.plan)
         run.notes.update(lowered.notes)
         keys = keys_read(lowered.plan) if self._unread else set()
         for key in sorted(self._unread if keys is None else self._unread & keys):
@@ -525,6 +531,8 @@ class NativeRdfStore:
     def explain(self, request: Request) -> str:
         """The SPARQL of a program, without running it."""
         plan, fetcher = request.lowered(self.schema).plan, self._fetcher()
+        if (counting := fetcher.counting(plan)) is not None:
+            return counting
         parts = fetcher.answering(plan)
         return fetcher.union(fetcher.parts([part for part in fetched(plan) if part.named is None]) if parts is None else parts)
 
