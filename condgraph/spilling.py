@@ -102,9 +102,12 @@ class SpillingBuilder(Builder):
         #: Names that entities were given in this run, one by one, and how many there were before.
         self._namings: list[tuple[str, str]] = []
         self.named_before = self.warned_from = 0
+        #: The graph that is added to.
+        self._before: Snapshot | None = None
 
     def seed(self, snapshot: Snapshot) -> None:
         """Begin with all that a snapshot holds."""
+        self._before = snapshot
         self.add(items(snapshot))
         self.spill()
         self.declared = {}
@@ -155,6 +158,8 @@ class SpillingBuilder(Builder):
         return 180 * things + self._characters + more + self._batches + spelled
 
     def _spill_much(self) -> None:
+        if self._before is not None:
+            self._before.arrays.release()
         if self._held() >= self._most:
             self.spill()
 

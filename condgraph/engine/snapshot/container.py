@@ -76,7 +76,10 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Ar
 
 def released(array: NDArray[Any]) -> None:
     """Take what was read of a column that is mapped from a file out of memory; what is asked for again is read again."""
-    mapped = getattr(array, "_mmap", None)
+    _release(getattr(array, "_mmap", None))
+
+
+def _release(mapped: mmap.mmap | None) -> None:
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
@@ -163,6 +166,10 @@ class ArrayFile:
         if entry is None or self._map is None or "blocks" not in entry:
             return None
         return Blocks(self._body(entry), entry["blocks"], lambda: self._differs(name))
+
+    def release(self) -> None:
+        """Take what was read of the file out of memory; what is asked for again is read again."""
+        _release(self._map)
 
     def _body(self, entry: ArrayEntry) -> memoryview:
         begin, size = entry["offset"], entry["length"] * np.dtype(entry["dtype"]).itemsize

@@ -44,7 +44,7 @@ class Declared(NamedTuple):
     kind: NDArray[Any]
     row: NDArray[Any]
 
-    def take(self, at: NDArray[Any]) -> Declared:
+    def take(self, at: NDArray[Any] | slice) -> Declared:
         """Those at some places, or where a mask is set."""
         return Declared(*(column[at] for column in self))
 

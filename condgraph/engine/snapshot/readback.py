@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
+from condgraph.engine.pieces import slices
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.declared import declared
 from condgraph.engine.snapshot.snapshot import ranges
@@ -128,23 +129,30 @@ def link_sources(snapshot: Snapshot, table: Literal["mem", "sub"], below: int, a
 
 def items(snapshot: Snapshot) -> Iterator[Source | Sourced]:
     """Everything the snapshot holds, as items that load to an equal graph: sources, entities,
-    memberships, statements.
+    memberships, statements; read in parts.
     """
     get = snapshot.arrays.get
     sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
     yield from sources
     names = [source.name for source in sources]
-    said = declared(snapshot)
-    called = np.where(said.name < 0, snapshot.entity_id.take(said.e), said.name)
-    idents, names_of = (snapshot.texts.take(column) for column in (snapshot.entity_id.take(said.e), called))
-    for ident, name, source, kind, row in zip(
-        idents, names_of, said.src.tolist(), said.kind.tolist(), said.row.tolist(), strict=True
-    ):
-        entity = Entity(ident, name, EntityKind(kind), max(row, 0))
-        yield Sourced(entity, ((names[source], entity.row),) if source >= 0 else ())
-    every = (np.arange(len(get(f"{prefix}.src"))) for prefix in ("mem", "sub"))
-    yield from _links(snapshot, names, *every)
-    yield from _sourced(snapshot, names, np.arange(snapshot.statements, dtype=np.int32), place_raws(snapshot))
+    every = declared(snapshot)
+    for part in slices(len(every.e)):
+        said = every.take(part)
+        ids = snapshot.entity_id.take(said.e)
+        idents, names_of = (snapshot.texts.take(column) for column in (ids, np.where(said.name < 0, ids, said.name)))
+        for ident, name, source, kind, row in zip(
+            idents, names_of, said.src.tolist(), said.kind.tolist(), said.row.tolist(), strict=True
+        ):
+            entity = Entity(ident, name, EntityKind(kind), max(row, 0))
+            yield Sourced(entity, ((names[source], entity.row),) if source >= 0 else ())
+    none = np.empty(0, np.int64)
+    for part in slices(len(get("mem.src"))):
+        yield from _links(snapshot, names, np.arange(part.start, part.stop), none)
+    for part in slices(len(get("sub.src"))):
+        yield from _links(snapshot, names, none, np.arange(part.start, part.stop))
+    raws = place_raws(snapshot)
+    for part in slices(snapshot.statements):
+        yield from _sourced(snapshot, names, np.arange(part.start, part.stop, dtype=np.int32), raws)
 
 
 def some_items(
