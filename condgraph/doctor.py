@@ -23,6 +23,7 @@ PARTS: Final[Mapping[str, str]] = {
     "sql": "tables in SQL databases, together with the extra of the database",
     "duckdb": "DuckDB files and tables",
     "postgres": "PostgreSQL",
+    "spark": "Spark: exports to Parquet, and tables of its catalogue",
     "mysql": "MySQL and MariaDB",
     "excel": "Excel and OpenDocument workbooks",
     "arrow": "Parquet and Arrow files, data frames, s3:// addresses, answers as Arrow, files for Neo4j's import tool",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _EXAMPLE: Final = (
     "neo4j://localhost:7687 for Neo4j, sparql+http://localhost:8890/sparql for an RDF store, "
-    "duckdb:///file.duckdb or postgresql://localhost/database for SQL; a folder has no ://"
+    "duckdb:///file.duckdb, postgresql://localhost/database or spark://host:7077 for SQL; a folder has no ://"
 )
 #: What Neo4j's connection takes.
 LOGIN: Final = ("user", "password", "database", "timeout", "patience")
@@ -44,6 +44,7 @@ def open(
     store: str | None = None,
     base: str | None = None,
     method: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
     same: Mapping[str, Any] | None = None,
     **unknown: Never,
 ) -> Graph:
@@ -55,8 +56,9 @@ def open(
     triples, and no graph of condgraph's, is queried as it is too, unless `graph`, `update`, `store` or
     `base` is given. An option that the place does not have is an `OptionError`. A SQL database is
     `duckdb:///file.duckdb` (four slashes begin an absolute path) or `postgresql://host/database`; a graph
-    is a schema of it. A SQL database that has tables, and no graph of condgraph's, is queried as it is,
-    and nothing is written there.
+    is a schema of it. Spark is a `SparkSession` or `spark://MASTER`, such as `spark://host:7077` and
+    `spark://local[2]`; an export to Parquet is asked there, or its tables with `mapping`. A SQL database that
+    has tables, and no graph of condgraph's, is queried as it is, and nothing is written there.
 
     - `graph`: the name of the graph in its store
     - `read_only`: whether loads are refused
@@ -79,6 +81,7 @@ def open(
     - `update`, `store`: of an RDF store, its addresses for updates and for the Graph Store Protocol
     - `base`: of an RDF store, the IRI of the graph
     - `method`: of an RDF store, "get", "post" or "auto"
+    - `folder`: of Spark, where an export to Parquet is, as Spark reads it
     - `same`: of several stores, which entities of one are entities of the others: by its name the concepts whose
       members are the entities of their name, or the ids there by the ids in the others
 
@@ -87,7 +90,7 @@ def open(
     """
     given: dict[str, Any] = {
         "user": user, "password": password, "database": database, "timeout": timeout, "patience": patience,
-        "update": update, "store": store, "base": base, "method": method,
+        "update": update, "store": store, "base": base, "method": method, "folder": folder,
     }  # fmt: skip
     options = {name: value for name, value in given.items() if value is not None} | unknown
     if layout is not None and layout not in LAYOUTS:
@@ -96,6 +99,11 @@ def open(
         return _several(place, graph, same, {"layout": layout, "mapping": mapping, "as_of": as_of, "labels": labels, **options})
     if same is not None:
         raise OptionError("same is about several stores", hint="condgraph.open([a, b], same=...)")
+    if _is_session(place):
+        _check_about({"labels": labels, "warm": warm or None})
+        if as_of is not None:
+            raise no_versions("a graph on Spark")
+        return _sql(place, graph, read_only, layout, mapping, options)
     if isinstance(place, (str, os.PathLike)):
         if not os.fspath(place):
             # A variable that is not set would make a store of the current folder.
@@ -105,9 +113,8 @@ def open(
         of_neo4j: dict[str, Any] = {"labels": labels, "warm": warm or None}
         if not (mark and scheme in (*SPARQL_SCHEMES, *SQL_SCHEMES)):
             of_neo4j |= {"layout": layout, "mapping": mapping}
-        about = next((name for name, value in of_neo4j.items() if value is not None), None)
-        if about is not None and not (mark and scheme in NEO4J_SCHEMES):
-            raise OptionError(f"{about} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
+        if not (mark and scheme in NEO4J_SCHEMES):
+            _check_about(of_neo4j)
         if mark and as_of is not None:
             raise no_versions(os.fspath(place))
         if scheme in SPARQL_SCHEMES and mark:
@@ -126,16 +133,7 @@ def open(
                     return existing_rdf
             return SparqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
         if scheme in SQL_SCHEMES and mark:
-            from condgraph.remote_sql import SqlGraph, theirs
-
-            sure = layout == "native" or mapping is not None
-            if sure and (graph != "default" or layout == "condgraph"):
-                raise OptionError("tables that condgraph did not write are one graph", hint="leave `graph` and `layout` out")
-            if sure or (layout is None and graph == "default"):
-                existing = theirs(os.fspath(place), sure=sure, mapping=mapping, **options)
-                if existing is not None:
-                    return existing
-            return SqlGraph(os.fspath(place), graph=graph, read_only=read_only, **options)
+            return _sql(os.fspath(place), graph, read_only, layout, mapping, options)
         if not mark:
             if is_misplaced_login(os.fspath(place)) and not os.path.exists(place):
                 raise OptionError(f"{shown(os.fspath(place))!r} is an address without its scheme", hint=f"such as {_EXAMPLE}")
@@ -176,6 +174,31 @@ def open(
     if warm:
         opened.store.warm_behind()
     return opened
+
+
+def _check_about(of_neo4j: dict[str, Any]) -> None:
+    about = next((name for name, value in of_neo4j.items() if value is not None), None)
+    if about is not None:
+        raise OptionError(f"{about} is about a Neo4j database", hint=f"such as {_EXAMPLE}")
+
+
+def _is_session(place: Any) -> bool:
+    """Whether a place is a session of Spark."""
+    return any(sort.__name__ == "SparkSession" and sort.__module__.startswith("pyspark.") for sort in type(place).__mro__)
+
+
+def _sql(place: Any, graph: str, read_only: bool, layout: str | None, mapping: Any, options: dict[str, Any]) -> Graph:
+    """A graph in a SQL database, or its tables as a graph."""
+    from condgraph.remote_sql import SqlGraph, theirs
+
+    sure = layout == "native" or mapping is not None
+    if sure and (graph != "default" or layout == "condgraph"):
+        raise OptionError("tables that condgraph did not write are one graph", hint="leave `graph` and `layout` out")
+    if sure or (layout is None and graph == "default" and "folder" not in options):
+        existing = theirs(place, sure=sure, mapping=mapping, **options)
+        if existing is not None:
+            return existing
+    return SqlGraph(place, graph=graph, read_only=read_only, **options)
 
 
 def _check_folder(place: str) -> None:

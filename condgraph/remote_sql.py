@@ -1,4 +1,4 @@
-"""Graphs in SQL databases: DuckDB files and PostgreSQL."""
+"""Graphs in SQL databases: DuckDB files, PostgreSQL and Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from condgraph.vectors.stored import IndexReport
 
 #: What a SQL database takes.
-OPTIONS: Final = ("user", "password", "timeout")
+OPTIONS: Final = ("user", "password", "timeout", "folder")
 #: The note of the counts of tables that somebody else made.
 _ESTIMATES: Final = "these are estimates: rows of a table by its columns, and a view as one row"
 _EXAMPLE: Final = "duckdb:///folder/file.duckdb or postgresql://user@host:5432/database"
@@ -60,6 +60,12 @@ class SqlStorage(EditedStorage):
         """As its table states it."""
         return self.server.content()
 
+    def check_writable(self, wait: float = 0.0) -> None:
+        """Raise where nothing is written."""
+        if not self.server.engine.writes:
+            self.server.engine.writing(wait)
+        super().check_writable(wait)
+
     def changing(self, wait: float) -> AbstractContextManager[None]:
         """A file is opened once for a change."""
         return self.server.engine.changing(wait)
@@ -75,18 +81,19 @@ class SqlStorage(EditedStorage):
 
 class SqlGraph(EditedGraph):
     """One graph in a SQL database: `duckdb:///path` is a file, `postgresql://host/database` a server, with user and password
-    in the address or as options. Each graph is a schema of the database. `timeout` (seconds) is the deadline of calls that
-    are given none.
+    in the address or as options. Each graph is a schema of the database. Of Spark, a session or `spark://master`, it is an
+    export to Parquet in a `folder`, which is only read. `timeout` (seconds) is the deadline of calls that are given none.
     """
 
     _storage: SqlStorage
 
-    def __init__(self, place: str, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
+    def __init__(self, place: Any, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
         _check(options)
         timeout = options.pop("timeout", None)
-        engine = _engine(place, **options)
+        engine = _engine(place, graph, **options)
         from condgraph.sql.store import SqlStore
 
+        read_only = read_only or not engine.writes
         store = SqlStore(engine, graph=graph, read_only=read_only, timeout=timeout)
         super().__init__(SqlStorage(store, graph=graph, read_only=read_only))
 
@@ -132,7 +139,7 @@ class TheirGraph(SqlGraph):
         from condgraph.sql.their_store import TheirStore
         from condgraph.sql.theirs import TheirTables, check_tables
 
-        called = Path(engine.place).stem if engine.scheme == "duckdb" else engine.place.rpartition("/")[2]
+        called = {"duckdb": Path(engine.place).stem, "spark": "spark"}.get(engine.scheme, engine.place.rpartition("/")[2])
         reading = Reading(Source(called, engine.place), "skip")
         _declare(tables, mapping, reading)
         check_tables(tables, engine.place)
@@ -173,13 +180,13 @@ def _place(table: str, columns: tuple[str, ...]) -> str:
     return f"{table}.{columns[0]}" if len(columns) == 1 else f"{table}.({', '.join(columns)})"
 
 
-def theirs(place: str, *, sure: bool, mapping: str | os.PathLike[str] | None, **options: Any) -> TheirGraph | None:
+def theirs(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **options: Any) -> TheirGraph | None:
     """A database with tables that somebody else made; None where there are none, or a graph of condgraph's is there, and
     nobody is `sure`.
     """
     _check(options)
     timeout = options.pop("timeout", None)
-    engine = _engine(place, **options)
+    engine = _engine(place, None, **options)
     from condgraph.sql.catalogue import catalogue
     from condgraph.sql.connections import DuckDb
 
@@ -293,12 +300,32 @@ def _check(options: dict[str, Any]) -> None:
         raise OptionError(f"a SQL database takes no option {wrong!r}", candidates=nearest(wrong, OPTIONS), hint=hint)
 
 
-def _engine(place: str, user: str | None = None, password: str | None = None) -> Engine:
+def _engine(
+    place: Any,
+    graph: str | None,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Engine:
     try:
         from condgraph.sql.connections import DuckDb, Postgres
     except ImportError:
         raise MissingExtraError("sqlglot", "sql") from None
-    scheme, _, rest = place.partition("://")
+    scheme, _, rest = place.partition("://") if isinstance(place, str) else ("spark", "", "")
+    if scheme.lower() == "spark":
+        from condgraph.sql.spark import Spark, session_at
+
+        if user is not None or password is not None:
+            raise OptionError("Spark has no login here", hint="leave `user` and `password` out")
+        if graph is not None and folder is None:
+            raise OptionError("Spark has no tables", hint='condgraph.open(spark, folder="/data/films") asks an export to Parquet')
+        if graph is None and folder is not None:
+            raise OptionError("folder is where an export is, which needs no mapping", hint="leave `layout` and `mapping` out")
+        path = None if folder is None else os.fspath(folder)
+        return Spark(session_at(rest) if isinstance(place, str) else place, path, graph or "")
+    if folder is not None:
+        raise OptionError("folder is about Spark", hint="leave `folder` out")
     if scheme.lower() == "duckdb":
         if user is not None or password is not None:
             raise OptionError("a file of DuckDB has no login", hint="leave `user` and `password` out")

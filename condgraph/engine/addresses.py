@@ -16,7 +16,7 @@ from condgraph.engine.errors import OptionError, nearest
 
 NEO4J_SCHEMES: Final = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 SPARQL_SCHEMES: Final = ("sparql+http", "sparql+https")
-SQL_SCHEMES: Final = ("duckdb", "postgresql", "postgres")
+SQL_SCHEMES: Final = ("duckdb", "postgresql", "postgres", "spark")
 _PARTS: Final = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s/?#@:\[\]]*)(?::(?P<port>[^/?#@]*))?(?P<path>/[^\s?#]*)?(?:\?(?P<query>[^\s#]*))?"
 )

@@ -298,8 +298,13 @@ def _tell_apart(tables: Sequence[Table]) -> None:
 
 def catalogue(engine: Engine) -> tuple[list[Table], list[str]]:
     """The tables and views of a database with the keys it declares, and what is left out: two to four queries."""
+    notes: list[str] = []
     if isinstance(engine, DuckDb):
-        tables, notes = _of_duckdb(engine), list[str]()
+        tables = _of_duckdb(engine)
+    elif engine.scheme == "spark":
+        from condgraph.sql.spark_tables import of_spark
+
+        tables = of_spark(engine)
     else:
         assert isinstance(engine, Postgres)
         tables, notes = _of_postgres(engine)
@@ -349,9 +354,9 @@ class Cells(ABC):
             return is_filled(self.text(item, cell))
         if isinstance(item, Bound):
             if item.whole:
-                low, high = (exp.Literal.number(year) for year in (_FIRST_YEAR, _LAST_YEAR - 1))
+                low, high = (exp.Literal.number(year) for year in (_FIRST_YEAR, LAST_YEAR - 1))
                 return exp.Between(this=cell, low=low, high=high)
-            end = f"{_LAST_YEAR}-01-01" if item.sort == "date" else f"{_LAST_YEAR}-01-01 00:00:00"
+            end = f"{LAST_YEAR}-01-01" if item.sort == "date" else f"{LAST_YEAR}-01-01 00:00:00"
             end = "infinity" if item.type == "TIMESTAMP_NS" else end
             first, last = item.moment("-infinity"), item.moment(end)
             return both([exp.GT(this=cell, expression=first), exp.LT(this=cell.copy(), expression=last)])
@@ -410,19 +415,19 @@ class Cells(ABC):
     def exactly(self, item: Column, cell: exp.Expr) -> dict[str, exp.Expr]:
         """A number that no float is: its text, and what orders it among those of one float (`values.tie_break`)."""
         text, nearest = cast(cell.copy(), "text"), self.nearest(item, cell.copy())
-        digits = places = call("LTRIM", text, literal("-"))
+        digits = places = _trimmed("LEADING", text, "-")
         short: exp.Expr = text
         leading: exp.Expr = literal(0)
         if not item.whole:
             filled = exp.Like(this=text.copy(), expression=literal("%.%"))
-            short = case([(filled, call("RTRIM", call("RTRIM", text.copy(), literal("0")), literal(".")))], text.copy())
+            short = case([(filled, _trimmed("TRAILING", _trimmed("TRAILING", text.copy(), "0"), "."))], text.copy())
             before, after = (call("SPLIT_PART", digits.copy(), literal("."), literal(part)) for part in (1, 2))
-            places = call("LTRIM", before, literal("0"))
-            zeros = exp.Sub(this=call("LENGTH", after), expression=call("LENGTH", call("LTRIM", after.copy(), literal("0"))))
+            places = _trimmed("LEADING", before, "0")
+            zeros = exp.Sub(this=call("LENGTH", after), expression=call("LENGTH", _trimmed("LEADING", after.copy(), "0")))
             leading = case([(exp.EQ(this=places.copy(), expression=literal("")), zeros)], literal(0))
-            digits = call("LTRIM", call("REPLACE", digits, literal("."), literal("")), literal("0"))
+            digits = _trimmed("LEADING", call("REPLACE", digits, literal("."), literal("")), "0")
         exponent = exp.Add(this=call("LENGTH", places.copy()), expression=exp.Sub(this=literal(49_999), expression=leading))
-        figures = call("RTRIM", digits, literal("0"))
+        figures = _trimmed("TRAILING", digits, "0")
 
         def ordered(sign: str, size: exp.Expr, shown: exp.Expr) -> exp.Expr:
             padded = call("LPAD", cast(size, "text"), literal(6), literal("0"))
@@ -442,14 +447,14 @@ class Cells(ABC):
         same: exp.Expr = exp.EQ(this=nearest, expression=cell.copy())
         most = _most(item)
         if most is not None:
-            same = either([_fitting(cell, most), same])
+            same = either([fitting(cell, most), same])
         parts = {"exact": short.copy(), "tie": exp.DPipe(this=side, expression=order)}
         return {part: case([(same.copy(), NULL.copy())], value) for part, value in parts.items()}
 
 
 #: The years that times may be: those from the last on stand for no end.
 _FIRST_YEAR: Final = -100_000_000_000
-_LAST_YEAR: Final = civil(LAST.start // DAY_SECONDS)[0]
+LAST_YEAR: Final = civil(LAST.start // DAY_SECONDS)[0]
 #: Days from the first of January of the year 1 to that of 1970.
 _DAYS: Final = 719_162
 
@@ -468,7 +473,7 @@ def _new_year(year: exp.Expr, before: int) -> exp.Expr:
 #: Digits that a float holds of every decimal number.
 DIGITS: Final = 15
 #: From here on floats are whole numbers.
-_WHOLE: Final = 2**53
+WHOLE: Final = 2**53
 #: What an error of a query says that meets a number beyond all floats.
 TOO_LONG: Final = "a number is too large or too small to be compared here"
 #: White space, as `str.split` has it.
@@ -480,16 +485,21 @@ def is_filled(text: exp.Expr) -> exp.Expr:
     return exp.NEQ(this=exp.Trim(this=text, expression=literal(_BLANK)), expression=literal(""))
 
 
+def _trimmed(side: str, text: exp.Expr, mark: str) -> exp.Expr:
+    return exp.Trim(this=text, expression=literal(mark), position=side)
+
+
 def _most(item: Column) -> int | None:
     """A number up to which all numbers of a column are floats; None where there is none."""
     if item.whole:
-        return _WHOLE
+        return WHOLE
     if item.digits is None or item.digits[1] > DIGITS:
         return None
     return int(10 ** (DIGITS - item.digits[1]))
 
 
-def _fitting(cell: exp.Expr, most: int) -> exp.Expr:
+def fitting(cell: exp.Expr, most: int) -> exp.Expr:
+    """Whether a number is up to another one, whatever its sign."""
     return exp.Between(this=cell.copy(), low=literal(-most), high=literal(most))
 
 
@@ -538,7 +548,7 @@ class DuckDbCells(Cells):
             return by_text
         if item.sort == "decimal" and item.inexact:
             most = _most(item)
-            return by_text if most is None else case([(_fitting(cell, most), cast(cell, "double"))], by_text)
+            return by_text if most is None else case([(fitting(cell, most), cast(cell, "double"))], by_text)
         return cast(cell, "double")
 
     def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
@@ -550,7 +560,7 @@ class DuckDbCells(Cells):
         assert item.digits is not None
         kind = exp.DataType.build(f"decimal(38, {item.digits[1]})")
         printed = exp.TryCast(this=cast(number.copy(), "text"), to=kind)
-        return case([(_fitting(number, _WHOLE), printed)], exp.TryCast(this=whole, to=kind.copy()))
+        return case([(fitting(number, WHOLE), printed)], exp.TryCast(this=whole, to=kind.copy()))
 
 
 class PostgresCells(Cells):
@@ -633,7 +643,7 @@ class PostgresCells(Cells):
             return case([(last, large)], whole)
         none = exp.GT(this=exp.Abs(this=cell.copy()), expression=decimal(literal("1e300")))
         printed = decimal(cast(number.copy(), "text"))
-        return case([(none, NULL.copy()), (_fitting(number, _WHOLE), printed), (last, large)], whole)
+        return case([(none, NULL.copy()), (fitting(number, WHOLE), printed), (last, large)], whole)
 
 
 def _two(kind: str) -> exp.Expr:
@@ -646,4 +656,8 @@ def _pg_type(item: Column) -> exp.DataType:
 
 def cells_of(engine: Engine) -> Cells:
     """How the cells of a database are read."""
+    if engine.scheme == "spark":
+        from condgraph.sql.spark_tables import SparkCells
+
+        return SparkCells()
     return DuckDbCells() if isinstance(engine, DuckDb) else PostgresCells()

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import DialectType
 
 from condgraph.engine.addresses import Address
 from condgraph.engine.bounds import LOOK, Budget, check, current
@@ -52,7 +53,7 @@ class Writer(Protocol):
         ...
 
 
-def text(query: exp.Expr | str, dialect: str, *, pretty: bool = False) -> str:
+def text(query: exp.Expr | str, dialect: DialectType, *, pretty: bool = False) -> str:
     """A query in a dialect; a text is one already."""
     if isinstance(query, str):
         if not pretty:
@@ -68,6 +69,10 @@ class Engine(ABC):
     dialect: ClassVar[str]
     title: ClassVar[str]
     scheme: ClassVar[str]
+    #: Whether graphs are written there; those that are not have no table of single changes.
+    writes: ClassVar[bool] = True
+    #: Makes the table `below` of a graph (`tables.BELOW`), where a query cannot find out itself which concepts are below others.
+    close_subclasses: Callable[[str], None] | None = None
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -75,6 +80,10 @@ class Engine(ABC):
     def text(self, query: exp.Expr | str, *, pretty: bool = False) -> str:
         """A query in the dialect of the engine; a text is one already."""
         return text(query, self.dialect, pretty=pretty)
+
+    def quoted(self, text: str) -> str:
+        """A text as it is within quotes."""
+        return text.replace("'", "''")
 
     @abstractmethod
     def read(self, query: exp.Expr | str) -> list[Row]:
@@ -100,6 +109,10 @@ class Engine(ABC):
     def unchanged(self) -> object | None:
         """An object that stays the same while nobody can write to the database; None where somebody can at any time."""
         return None
+
+    def refresh(self) -> None:
+        """Forget what is known of what others may have changed."""
+        return
 
     def data_type(self, kind: Type) -> exp.DataType:
         """The type of a column."""
@@ -148,7 +161,8 @@ class _Watch:
 
 
 @contextmanager
-def _watching(end: Callable[[], object]) -> Iterator[None]:
+def watching(end: Callable[[], object]) -> Iterator[None]:
+    """A query, which `end` ends on the engine once its call has to end."""
     budget = current()
     if budget is None:
         yield
@@ -184,7 +198,7 @@ class _File:
         except self._library.Error as error:
             if "lock" in str(error):
                 raise StoreBusyError(f"another process has {self._path} open", hint="wait= for it, or close it there") from None
-            raise StoreError(f"DuckDB cannot open {self._path}: {_first_line(error)}") from None
+            raise StoreError(f"DuckDB cannot open {self._path}: {first_line(error)}") from None
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -314,7 +328,7 @@ class DuckDb(Engine):
         text = self.text(query)
         with self._file.reading() as cursor:
             try:
-                with _watching(cursor.interrupt):
+                with watching(cursor.interrupt):
                     found: list[Row] = cursor.execute(text).fetchall()
                     return found
             except self._library.InterruptException:
@@ -322,20 +336,20 @@ class DuckDb(Engine):
                 raise StoreError("DuckDB ended the query") from None
             except self._library.Error as error:
                 check()
-                raise StoreError(f"DuckDB does not answer: {_first_line(error)}") from None
+                raise StoreError(f"DuckDB does not answer: {first_line(error)}") from None
 
     @contextmanager
     def writing(self, wait: float) -> Iterator[Writer]:
         """A transaction."""
         with self._file.writing(wait) as connection:
             try:
-                with _watching(connection.interrupt):
+                with watching(connection.interrupt):
                     connection.execute("BEGIN TRANSACTION")
                     yield _DuckWriter(self, connection)
                     connection.execute("COMMIT")
             except self._library.Error as error:
                 check()
-                raise StoreError(f"DuckDB does not write: {_first_line(error)}") from None
+                raise StoreError(f"DuckDB does not write: {first_line(error)}") from None
 
     def changing(self, wait: float) -> AbstractContextManager[None]:
         """The file is opened once, if it is there."""
@@ -432,7 +446,7 @@ class Postgres(Engine):
             raise StoreError(f"PostgreSQL at {self.place} cannot be reached: {self._shown(error)}") from None
 
     def _shown(self, error: Exception) -> str:
-        text, password = _first_line(error), self._login["password"]
+        text, password = first_line(error), self._login["password"]
         return text.replace(str(password), "...") if password else text
 
     def read(self, query: exp.Expr | str) -> list[Row]:
@@ -457,7 +471,7 @@ class Postgres(Engine):
     def _rows(self, connection: Any, text: bytes) -> list[Row]:
         result: list[Row] = []
         try:
-            with _watching(connection.cancel), connection.cursor() as cursor:
+            with watching(connection.cancel), connection.cursor() as cursor:
                 cursor.execute(text)
                 while rows := cursor.fetchmany(_TOGETHER):
                     result += rows
@@ -490,7 +504,7 @@ class Postgres(Engine):
                         f"somebody else writes at {self.place}", hint="load again when that is finished, or wait= for it"
                     )
                 time.sleep(_AGAIN)
-            with _watching(connection.cancel):
+            with watching(connection.cancel):
                 yield _PostgresWriter(self, connection)
                 connection.commit()
         except self._library.Error as error:
@@ -571,5 +585,6 @@ def table_query(schema: str, name: str) -> exp.Select:
     return exp.Select(expressions=[exp.column("table_name")]).from_(table, copy=False).where(*own, copy=False)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says first."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -32,7 +32,7 @@ from condgraph.engine.values import Kind
 from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, told
 from condgraph.sql.conditions import condition, supports
 from condgraph.sql.rows import plain, plain_facts
-from condgraph.sql.tables import CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, NUMBERED, TAKEN, Graph, Row
+from condgraph.sql.tables import BELOW, CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, NUMBERED, TAKEN, Graph, Row
 from condgraph.sql.terms import NULL, Query, cast, coalesce, column, known, literal, name, named, select, together, within
 
 # -- Support -----------------------------------------------------------------------------------------
@@ -288,8 +288,8 @@ def counted(nodes: Sequence[Node], known: Any) -> list[Node]:
 class OwnPlans:
     """The queries of a graph in tables of its own, in the schema `place` of a database."""
 
-    def __init__(self, place: str, schema: StoredSchema) -> None:
-        self._in, self.schema = place, schema
+    def __init__(self, place: str, schema: StoredSchema, close_subclasses: Callable[[str], None] | None = None) -> None:
+        self._in, self.schema, self._close = place, schema, close_subclasses
 
     def _compiler(self, *plans: Node) -> Compiler:
         return Compiler(self._in, self.schema, plans)
@@ -341,10 +341,12 @@ class OwnPlans:
         """The results of some operators, as records."""
         compiler = self._compiler(*(node for _, node in parts))
         stated, more = list[Query](), list[Query]()
+        if members and self._close is not None:
+            self._close(self._in)
         for entities, concepts in members:
             assert isinstance(entities, alg.Entities)
             assert isinstance(concepts, alg.Entities)
-            _memberships(compiler, entities, concepts, stated, more)
+            _memberships(compiler, entities, concepts, stated, more, recursive=self._close is None)
         return gathering(compiler, parts, stated, more, most=most)
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
@@ -499,16 +501,20 @@ def _hit(kind: str, unit: exp.Expr, f: exp.Expr, e: exp.Expr) -> exp.Select:
     return select(*(named(cast(cell, kind), key) for key, cell in (("unit", unit), ("f", f), ("e", e))))
 
 
-def _memberships(compiler: Compiler, members: alg.Entities, concepts: alg.Entities, stated: list[Query], more: list[Query]) -> None:
+def _memberships(
+    compiler: Compiler, members: alg.Entities, concepts: alg.Entities, stated: list[Query], more: list[Query], *, recursive: bool
+) -> None:
     """The memberships, as they were stated, that put entities under concepts, and the subclasses between."""
     below = f"below_{len(more) + 1}"
     start = compiler.set_of(concepts)
-    step = (
-        select(named(column("concept", "c"), "e"))
-        .from_(compiler.stored("subclass", "c"), copy=False)
-        .join(compiler.bound(below, "b"), on=exp.EQ(this=column("parent", "c"), expression=column("e", "b")), copy=False)
-    )
-    compiler.let_recursive(below, exp.Union(this=start, expression=step, distinct=True))
+    step = select(named(column("concept", "c"), "e")).from_(compiler.stored("subclass" if recursive else BELOW, "c"), copy=False)
+    if recursive:
+        above = exp.EQ(this=column("parent", "c"), expression=column("e", "b"))
+        step = step.join(compiler.bound(below, "b"), on=above, copy=False)
+        compiler.let_recursive(below, exp.Union(this=start, expression=step, distinct=True))
+    else:
+        step = step.where(within(column("parent", "c"), compiler.set_of(concepts)), copy=False)
+        below = compiler.let("below", exp.Union(this=start, expression=step, distinct=True))
     under = select(column("e")).from_(compiler.bound(below), copy=False)
     stated.append(under.copy())
     belongs = exp.and_(within(column("concept"), under.copy()), within(column("e"), compiler.set_of(members)))

@@ -491,6 +491,7 @@ class SqlStore:
 
     def refresh(self) -> None:
         """Forget what is known, which another process may have changed."""
+        self.engine.refresh()
         self._state = None
 
     def content(self) -> str:
@@ -576,7 +577,7 @@ class SqlStore:
     @property
     def plans(self) -> Plans:
         """The queries of this layout."""
-        return OwnPlans(self._in, self.schema)
+        return OwnPlans(self._in, self.schema, self.engine.close_subclasses)
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the graph."""
@@ -745,15 +746,19 @@ class SqlStore:
         """The number of the last single change."""
         return self._last(self.engine.read)
 
+    def _has_edits(self, read: Callable[[exp.Query], list[layout.Row]]) -> bool:
+        # Graphs that an earlier version wrote have no table of changes.
+        return self.engine.writes and bool(read(table_query(self._in, layout.EDITS)))
+
     def _last(self, read: Callable[[exp.Query], list[layout.Row]]) -> int:
-        if not read(table_query(self._in, layout.EDITS)):
+        if not self._has_edits(read):
             return 0
         ((last,),) = read(select(exp.Max(this=column("n"))).from_(self._table(layout.EDITS), copy=False))
         return last or 0
 
     def stated(self) -> GraphSummary | None:
         """What the graph states of its content, read now."""
-        if not self.engine.read(table_query(self._in, layout.EDITS)):
+        if not self._has_edits(self.engine.read):
             return None
         ((_, content, counts, schema, text),) = self.engine.read(self._all("about"))
         survey = unpacked(text, content)
@@ -769,8 +774,7 @@ class SqlStore:
         return SqlParts(self.engine.read, self._in)
 
     def _records(self, read: Callable[[exp.Query], list[layout.Row]]) -> list[str]:
-        # Graphs that an earlier version wrote have no table of changes.
-        if not read(table_query(self._in, layout.EDITS)):
+        if not self._has_edits(read):
             return []
         return [record for _, record in sorted(read(self._all(layout.EDITS, *layout.EDIT_COLUMNS)))]
 

@@ -127,6 +127,8 @@ NUMBERED: Final = Layout(TABLES, ("int", "bigint", "smallint", "double", "text")
 #: The views of records: of statements, which have the statement's number in `c0`, and of entities, which have theirs there;
 #: and the entities that a statement leads to.
 FACT_RECORDS, ENTITY_RECORDS, ENDS = "fact_records", "entity_records", "fact_end"
+#: Concepts with all that they are below, where there is such a table.
+BELOW: Final = "below"
 
 
 def views(stored: Callable[[str], exp.Expr]) -> Iterator[tuple[str, Query]]:

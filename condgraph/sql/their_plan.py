@@ -25,6 +25,7 @@ from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Kind, Quantity, Time, 
 from condgraph.sql.catalogue import Bound, Column, Reference, Table, ends_of, is_filled
 from condgraph.sql.compiler import SAYING, reach_of
 from condgraph.sql.conditions import compared, exactly, span_test
+from condgraph.sql.connections import Engine
 from condgraph.sql.plan import VALUE, Bag, Numbered, Records
 from condgraph.sql.tables import CELL, TAKEN, Row
 from condgraph.sql.terms import (
@@ -153,11 +154,12 @@ class Template:
         self._texts = parts[::4]
         self._holes = list(zip(map(int, parts[1::4]), parts[2::4], map(int, parts[3::4]), strict=True))
 
-    def filled(self, constants: Sequence[Any]) -> str:
-        """The text with these."""
+    def filled(self, constants: Sequence[Any], quoted: Callable[[str], str]) -> str:
+        """The text with these; `quoted` writes a text within quotes."""
         pieces = [self._texts[0]]
         for (at, form, cut), after in zip(self._holes, self._texts[1:], strict=True):
-            pieces += (_FORMS[form](constants[at], cut), after)
+            constant = constants[at]
+            pieces += (quoted(constant[cut:]) if form == "text" else _FORMS[form](constant, cut), after)
         return "".join(pieces)
 
 
@@ -171,9 +173,8 @@ def _day(second: int, up: int) -> str:
     return _moment((second + (DAY_SECONDS - 1) * up) // DAY_SECONDS * DAY_SECONDS, 0)[:-9]
 
 
-#: How constants are written: all but numbers within quotes.
+#: How constants are written that are no texts: all but numbers within quotes.
 _FORMS: Final[dict[str, Callable[[Any, int], str]]] = {
-    "text": lambda text, cut: text[cut:].replace("'", "''"),
     "whole": lambda number, cut: str(int(number[cut:] if isinstance(number, str) else number)),
     "number": lambda number, cut: repr(float(number)),
     "decimal": lambda number, cut: format_number(number),
@@ -1062,10 +1063,10 @@ _MOST_CACHED: Final = 1_000
 
 
 class TheirPlans:
-    """The queries of plans over tables of others (`sql.plan.Plans`); `text` prints one."""
+    """The queries of plans over tables of others (`sql.plan.Plans`)."""
 
-    def __init__(self, tables: TheirTables, schema: StoredSchema, text: Callable[[exp.Expr], str]) -> None:
-        self._tables, self.schema, self._text = tables, schema, text
+    def __init__(self, tables: TheirTables, schema: StoredSchema, engine: Engine) -> None:
+        self._tables, self.schema, self._text, self._quoted = tables, schema, engine.text, engine.quoted
         self._marks = Marks(tables)
         self._templates: dict[Hashable, tuple[Template, tuple[str, ...]]] = {}
 
@@ -1165,4 +1166,4 @@ class TheirPlans:
             query, columns = build(compiler)
             self._templates[key] = Template(compiler.mark, self._text(query)), columns
         template, columns = self._templates[key]
-        return template.filled(shape.constants), columns
+        return template.filled(shape.constants, self._quoted), columns

@@ -382,7 +382,7 @@ class TheirStore(SqlStore):
                     hint="a view calls it otherwise, and `times` in a mapping file declares it",
                 )
         self._schema = schema_of(tables, self._shows)
-        self._plans = TheirPlans(tables, self._schema, engine.text)
+        self._plans = TheirPlans(tables, self._schema, engine)
         #: What is to be known of what is there: what is left out, and why.
         self.notes = (*notes, *shortfalls(engine, tables))
 

@@ -25,7 +25,7 @@ MOST_COUNTED: Final = 10_000_000
 
 
 def _quoted(table: Table, alias: str | None = None) -> exp.Table:
-    return terms.table_of(table.real, table.schema, alias)
+    return terms.table_of(table.real, table.schema or None, alias)
 
 
 def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:

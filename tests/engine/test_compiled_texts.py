@@ -1,5 +1,5 @@
-"""The Cypher and the SPARQL of every operator and condition, and of programs over one of everything, as text: a fault of a
-compiler shows here in milliseconds, without a server. `CONDGRAPH_GOLDEN=write` accepts what is new.
+"""The Cypher, the SPARQL and Spark's SQL of every operator and condition, and of programs over one of everything, as text:
+a fault of a compiler shows here in milliseconds, without a server. `CONDGRAPH_GOLDEN=write` accepts what is new.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from condgraph.sparql.dialect import STANDARD, VIRTUOSO
 from condgraph.sparql.gathered import compile_whole
 from condgraph.sparql.layout import GraphIris, base_iri
 from condgraph.sparql.load.write import counts
+from condgraph.sql import plan as sql
+from condgraph.sql.plan import OwnPlans
+from condgraph.sql.spark import printed
 from tests.support import golden
 from tests.support.operators import CONDITIONS, OPERATORS, asked, graph
 from tests.support.row_plans import EXAMPLES
@@ -56,9 +59,15 @@ def in_sparql(target: Target) -> Callable[[Node], str]:
     return lambda plan: compile_whole(plan, plain if over_rows(postorder(plan)) else target).text
 
 
+def in_spark(plan: Node) -> str:
+    plans = OwnPlans("condgraph world", PLAIN if over_rows(postorder(plan)) else SCHEMA, lambda place: None)
+    return printed(sql.compile_plan(plan, plans).query)
+
+
 NAMES: Final = GraphIris(base_iri("world"))
 COMPILERS: Final[dict[str, Callable[[Node], str]]] = {
     "cypher": in_cypher,
+    "spark": in_spark,
     "sparql": in_sparql(Target(NAMES, SCHEMA, counts(SNAPSHOT), dialect=STANDARD)),
     "sparql-virtuoso": in_sparql(Target(NAMES, SCHEMA, counts(SNAPSHOT), dialect=VIRTUOSO)),
 }

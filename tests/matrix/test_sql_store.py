@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from condgraph.engine.errors import (
     CondgraphError,
     DeadlineError,
     LoadError,
+    MissingExtraError,
     OptionError,
     ReadOnlyError,
     StoreError,
@@ -311,11 +313,19 @@ def test_patterns(pair: tuple[Graph, SqlGraph], monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("place", "options"),
     [("duckdb://a.duckdb", {}), ("duckdb:///", {}), ("postgresql://localhost", {}), ("duckdb:///a", {"user": "x"}),
-     ("postgresql://h/d", {"base": "x"}), ("duckdb:///a", {"labels": True})],
+     ("postgresql://h/d", {"base": "x"}), ("duckdb:///a", {"labels": True}), ("duckdb:///a", {"folder": "x"}),
+     ("spark://local", {"folder": "x", "user": "y"})],
 )  # fmt: skip
 def test_options(place: str, options: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         condgraph.open(place, **options)
+
+
+def test_spark_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pyspark", "pyspark.sql", "pyspark.errors", "py4j", "py4j.protocol"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"condgraph\[spark\]"):
+        condgraph.open("spark://local[2]", folder="x")
 
 
 def test_a_file_of_something_else(tmp_path: Path) -> None:

@@ -23,17 +23,16 @@ from condgraph.engine.errors import (
     ReadOnlyError,
 )
 from condgraph.engine.store import plan_answer
-from condgraph.engine.values import Quantity, Time
 from condgraph.overview.survey import survey
 from condgraph.remote_sql import TheirGraph
 from tests.support.differential import full_message
 from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
 from tests.support.long_numbers import check_long_numbers, long_numbers
-from tests.support.programs import Words, as_text, program
+from tests.support.programs import as_text, program
 from tests.support.row_plans import Maker
 from tests.support.sql_by_hand import different, shop, statements
-from tests.support.ugly_shop import ROW_WORDS, STATEMENTS
+from tests.support.ugly_shop import ROW_WORDS, STATEMENTS, shop_words
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +70,7 @@ def test_random_programs(pair: tuple[Graph, TheirGraph]) -> None:
     here, there = pair
     local = there.snapshot()
     assert local.current.counts == here.current.counts
-    snapshot = here.current
-    words = Words(
-        sorted({snapshot.name(number) for number in range(snapshot.entities)}),
-        *(snapshot.schema.attributes, snapshot.schema.relations, snapshot.schema.qualifiers, ["1"]),
-        *(["x", "late", "good", "Ann", "true"], [Quantity(2), Quantity(5), Quantity(1.25), Quantity(99.9)]),
-        [Time.year(2020), Time.year(1990), Time.day(2020, 3, 1)],
-    )
-    different = []
+    words, different = shop_words(here), []
     for number in range(by_lane(100, 2_000, 20_000)):
         text = as_text(program(Dice(number), words=words, wrong=number % 5 == 0))
         answers = [_result(graph, text) for graph in (here, there)]

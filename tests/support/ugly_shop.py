@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from condgraph import Graph
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import Ref
 from condgraph.engine.values import Quantity, Time
+from tests.support import programs
 from tests.support.row_plans import Words
 
 STATEMENTS: Final = (
@@ -51,3 +53,14 @@ ROW_WORDS: Final = Words(
     concept="товар",
     attribute="name",
 )  # fmt: skip
+
+
+def shop_words(graph: Graph) -> programs.Words:
+    """What random programs over this shop are about."""
+    snapshot = graph.current
+    return programs.Words(
+        sorted({snapshot.name(number) for number in range(snapshot.entities)}),
+        *(snapshot.schema.attributes, snapshot.schema.relations, snapshot.schema.qualifiers, ["1"]),
+        *(["x", "late", "good", "Ann", "true"], [Quantity(2), Quantity(5), Quantity(1.25), Quantity(99.9)]),
+        [Time.year(2020), Time.year(1990), Time.day(2020, 3, 1)],
+    )

@@ -1,0 +1,239 @@
+"""Spark as a SQL engine: an export to Parquet as views of a session, which is only read.
+
+A graph is asked in a session of its own within the user's application, with the user's views and settings but for those that
+queries rely on (`_SETTINGS`). Views are temporary, so that nothing is written to a catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from threading import Lock
+from typing import Any, ClassVar, Final, Never
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark as SparkDialect
+from sqlglot.generators.spark import SparkGenerator
+
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import MissingExtraError, OptionError, ReadOnlyError, StoreError, StoreMissingError, UnsupportedError
+from condgraph.sql import tables as layout
+from condgraph.sql.connections import Engine, first_line, text, watching
+from condgraph.sql.terms import column, name, select, table_of, type_of
+
+#: What queries rely on, whatever the user's session has.
+_SETTINGS: Final = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.jsonGenerator.ignoreNullFields": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # `${...}` in a text is a text.
+    "spark.sql.variable.substitute": "false",
+}
+_VIEWS: Final = (*layout.TABLES, layout.FACT_RECORDS, layout.ENTITY_RECORDS, layout.ENDS)
+_TAGS: Final = count()
+
+
+class _Generator(SparkGenerator):
+    """Prints Spark's SQL: views are in no schema, so that a view of a graph is called by both names."""
+
+    TRANSFORMS: ClassVar = {
+        **SparkGenerator.TRANSFORMS,
+        exp.TryCast: lambda self, expression: self.cast_sql(expression, safe_prefix="TRY_"),
+    }
+
+    def window_sql(self, expression: exp.Window) -> str:
+        """Rows are numbered in an order: where there is none, as they lie."""
+        if isinstance(expression.this, exp.RowNumber) and not expression.args.get("order"):
+            expression = expression.copy()
+            expression.set("order", exp.Order(expressions=[exp.Anonymous(this="MONOTONICALLY_INCREASING_ID")]))
+        return str(super().window_sql(expression))
+
+    def table_parts(self, expression: exp.Table) -> str:
+        """The name of a table or view."""
+        if not expression.db.startswith(layout.PREFIX):
+            return str(super().table_parts(expression))
+        view = self.sql(name(_view(expression.db, expression.name)))
+        return view if expression.alias else f"{view} AS {self.sql(expression.this)}"
+
+
+class _Dialect(SparkDialect):
+    Generator = _Generator
+
+
+def printed(query: exp.Expr | str, *, pretty: bool = False) -> str:
+    """A query as Spark takes it; a text is one already."""
+    return text(query, _Dialect, pretty=pretty)
+
+
+def _view(place: str, table: str) -> str:
+    # Sessions that do not tell letters by case keep names in small ones.
+    return f"{place}.{table}".lower()
+
+
+def _quoted(place: str, table: str) -> str:
+    """As methods take the name of a view to make or to look for."""
+    return name(_view(place, table)).sql(dialect=_Dialect)
+
+
+def session_at(master: str) -> Any:
+    """The session of the application in this process, or of one at a master; Spark's own settings say which where it is empty."""
+    try:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtraError("pyspark", "spark") from None
+    builder = SparkSession.builder.appName("condgraph")
+    if master and not master.startswith(("local", "yarn", "k8s:")):
+        master = f"spark://{master}"
+    try:
+        session = (builder.master(master) if master else builder).getOrCreate()
+    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+        hint = "it needs Java 17 or later, as JAVA_HOME or on the path"
+        raise StoreError(f"Spark does not start: {first_line(error)}", hint=hint) from None
+    if master and session.sparkContext.master != master:
+        there = session.sparkContext.master
+        raise OptionError(f"this process has an application of Spark at {there}", hint="condgraph.open(spark) takes its session")
+    return session
+
+
+class Spark(Engine):
+    """A session of Spark, and the folder of an export to Parquet that is asked there; without one its tables are."""
+
+    dialect = "spark"
+    title = "Spark"
+    scheme = "spark"
+    writes = False
+
+    def __init__(self, session: Any, folder: str | None, graph: str) -> None:
+        if "connect" in type(session).__module__:
+            raise UnsupportedError("Spark", ["sessions of Spark Connect"], hint="a session whose driver is this process")
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        # A session that was stopped has no parts, or its Java process is gone.
+        self._errors = (PySparkException, Py4JError, ConnectionError, AttributeError, AssertionError)
+        super().__init__(f"spark://{str(session.sparkContext.master).removeprefix('spark://')}")
+        self._given, self._folder, self._graph = session, folder and folder.rstrip("/"), f"{layout.PREFIX}{graph}"
+        self._own: Any = None
+        self._lock = Lock()
+
+    def text(self, query: exp.Expr | str, *, pretty: bool = False) -> str:
+        """A query in the dialect of Spark; a text is one already."""
+        return printed(query, pretty=pretty)
+
+    # -- the session -------------------------------------------------------------------------------
+
+    def _session(self) -> Any:
+        with self._lock, self._failing():
+            if self._own is None:
+                for table, kinds in layout.TABLES.items() if self._folder else ():
+                    # With its types no job looks them up in the files.
+                    types = ", ".join(f"`{field}` {type_of(kind).sql(dialect=_Dialect)}" for field, kind in kinds.items())
+                    rows = self._given.read.schema(types).parquet(f"{self._folder}/{table}")
+                    rows.createOrReplaceTempView(_quoted(self._graph, table))
+                for view, query in layout.views(lambda table: table_of(table, self._graph)) if self._folder else ():
+                    self._given.sql(self.text(query)).createOrReplaceTempView(_quoted(self._graph, view))
+                own = type(self._given)(self._given.sparkContext, self._given._jsparkSession.cloneSession())
+                for setting, value in _SETTINGS.items():
+                    own.conf.set(setting, value)
+                self._own = own
+            return self._own
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except self._errors as error:
+            check()
+            if self._is_lost():
+                raise StoreError(f"Spark at {self.place} has lost the session", hint="open the graph with another one") from None
+            message = first_line(error)
+            if "PATH_NOT_FOUND" in message:
+                hint = 'g.export(folder, to="parquet") makes one'
+                raise StoreMissingError(f"there is no export of a graph in {self._folder}", hint=hint) from None
+            again = "refresh() reads the files anew" if self._folder else None
+            raise StoreError(f"Spark at {self.place} does not answer: {message}", hint=again) from None
+
+    def _is_lost(self) -> bool:
+        try:
+            context = self._given.sparkContext._jsc
+            return context is None or bool(context.sc().isStopped())
+        except self._errors:
+            return True
+
+    def close_subclasses(self, place: str) -> None:
+        """Make the view of concepts below each other, at the first call: queries of Spark that refer to themselves cannot leave
+        out what they have found already, and would not end in a circle.
+        """
+        session = self._session()
+        with self._lock, self._failing():
+            if session.catalog.tableExists(_quoted(place, layout.BELOW)):
+                return
+            query = select(column("concept"), column("parent")).from_(table_of("subclass", place), copy=False)
+            below, size = session.sql(self.text(query)).distinct().persist(), -1
+            while size != (size := below.count()):
+                longer = below.join(below.toDF("parent", "above"), "parent").select("concept", "above")
+                below = below.union(longer).distinct().persist()
+            below.createOrReplaceTempView(_quoted(place, layout.BELOW))
+
+    def listed(self) -> list[Any]:
+        """The tables and views of the current database, and the temporary views."""
+        session = self._session()
+        with self._failing():
+            return list(session.catalog.listTables())
+
+    def described(self, table: str, schema: str) -> tuple[list[Any], int]:
+        """The fields of a table, and Spark's estimate of its bytes."""
+        session = self._session()
+        with self._failing():
+            rows = session.table(table_of(table, schema or None).sql(dialect=_Dialect))
+            return list(rows.schema.fields), int(str(rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def quoted(self, text: str) -> str:
+        """A text as it is within quotes."""
+        return printed(exp.Literal.string(text))[1:-1]
+
+    def read(self, query: exp.Expr | str) -> list[layout.Row]:
+        """The rows of a query."""
+        session, tag = self._session(), f"condgraph-{next(_TAGS)}"
+        with self._failing(), watching(lambda: session.interruptTag(tag)):
+            session.addTag(tag)
+            try:
+                return list(map(tuple, session.sql(self.text(query)).collect()))
+            finally:
+                with suppress(*self._errors):
+                    session.removeTag(tag)
+
+    def writing(self, wait: float) -> Never:
+        """Nothing is written."""
+        raise ReadOnlyError(f"{self.place} is only read", hint="load the graph in process, and export it again")
+
+    def has_schema(self, name: str) -> bool:
+        """Whether this is the graph, and there is an export of it."""
+        try:
+            return self._folder is not None and name == self._graph and self._session() is not None
+        except StoreMissingError:
+            return False
+
+    def unchanged(self) -> object | None:
+        """The session: its views are of the files that were there when it was opened."""
+        own: object | None = self._own
+        return own
+
+    def refresh(self) -> None:
+        """Look anew which files there are."""
+        with self._lock:
+            self._own = None
+
+    def close(self) -> None:
+        """Take the views away; the application is the user's."""
+        with self._lock, suppress(*self._errors):
+            own, self._own = self._own, None
+            for view in _VIEWS if own is not None and self._folder else ():
+                self._given.catalog.dropTempView(_view(self._graph, view))
