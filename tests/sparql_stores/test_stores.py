@@ -8,8 +8,10 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyoxigraph
 import pytest
 
 import condgraph
@@ -21,6 +23,7 @@ from condgraph.engine.errors import (
     StoreBusyError,
     StoreError,
     StoreMissingError,
+    UnknownNameError,
 )
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity
@@ -29,9 +32,11 @@ from condgraph.remote_sparql import SparqlGraph
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.dialect import VIRTUOSO
 from condgraph.sparql.load.push import state
+from tests.sparql.test_native import COUNTED
 from tests.support.canonical import contents_of
 from tests.support.lanes import sample
 from tests.support.pace import quick_enough
+from tests.support.sparql_servers import put
 from tests.support.stores import marked
 from tests.support.world import world
 
@@ -366,6 +371,31 @@ def test_a_result_that_ends_in_the_middle_is_an_error(oxigraph_server: Any) -> N
         for query in sample(queries, 2):
             with pytest.raises((DeadlineError, StoreError), match=ended):
                 remote.sparql(query)
+
+
+@pytest.mark.xdist_group("virtuoso")
+def test_texts_and_numbers_in_place_on_virtuoso(virtuoso_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells no datatype of a text with a language; and counts nodes in two graphs once."""
+    monkeypatch.setenv("CONDGRAPH_CACHE", str(tmp_path))
+    (tmp_path / "map.toml").write_text('graphs = ["http://e.org/1", "http://e.org/2"]\n')
+    triples = pyoxigraph.parse(input=COUNTED, format=pyoxigraph.RdfFormat.TURTLE)
+    lines = [f"{triple} .\n" for triple in triples] + ['<http://e.org/a> <http://e.org/title> "One"@en .\n']
+    put(virtuoso_server, lines, "http://e.org/1")
+    put(virtuoso_server, ["<http://e.org/a> <http://e.org/knows> <http://e.org/b> .\n"], "http://e.org/2")
+    (tmp_path / "data.nt").write_text("".join(lines))
+    ends, members = "FindAll() Relate(knows, backward)", "FindAll() FilterConcept(thing)"
+    with (
+        condgraph.open() as here,
+        condgraph.open(f"sparql+{virtuoso_server.query}", layout="native", mapping=tmp_path / "map.toml") as there,
+    ):
+        here.load(tmp_path / "data.nt")
+        for program in ("FindAll()", ends, members, f"{members} Relate(knows, forward)", f"{ends} {members} And()"):
+            assert there.kopl(f"{program} Count()").texts == here.kopl(f"{program} Count()").texts, program
+        assert there.kopl("FindAll() FilterStr(title, One) QueryName()").texts == ["A"]
+        counted = there.cypher('MATCH (n) WHERE n.title = "One" RETURN count(*)')
+        assert (counted.values, counted.warnings) == ([(1,)], [])
+        with pytest.raises(UnknownNameError, match="it is an attribute"):
+            there.kopl("FindAll() Relate(title, forward) Count()")
 
 
 @pytest.mark.xdist_group("virtuoso")

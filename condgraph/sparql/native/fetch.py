@@ -117,6 +117,16 @@ def listed(iris: Iterable[str], between: str = " ") -> str:
     return between.join(f"<{iri}>" for iri in iris)
 
 
+def datatype_of(literal: str) -> str:
+    """The datatype of a literal. Virtuoso tells none of a text with a language."""
+    return f"COALESCE(DATATYPE({literal}), <{RDF}langString>)"
+
+
+def is_text(literal: str) -> str:
+    """That a literal is a text, with a language or without."""
+    return f"{datatype_of(literal)} IN (<{XSD}string>, <{RDF}langString>)"
+
+
 def anywhere(patterns: str, *, apart: bool) -> str:
     """Patterns of one graph, whichever it is, where named graphs are apart from the default graph."""
     if not apart:
@@ -600,13 +610,14 @@ class Fetcher:
         else:
             iri = ""
             patterns, fact = self._scan(alg.Scan(None, (key,), family="attribute"), s, o)
-        texts, truth = f"DATATYPE({o}) IN (<{XSD}string>, <{RDF}langString>)", f'STR({o}) IN ("true", "false")'
+        # Virtuoso works out both sides of &&, and has no number of a text.
+        truth, number = f'STR({o}) IN ("true", "false")', f"IF(isNumeric({o}), {o}, 0)"
         tests = {
-            "whole": f"isNumeric({o}) && {o} = FLOOR({o})",
-            "fraction": f"isNumeric({o}) && {o} != FLOOR({o})",
-            "long": f"DATATYPE({o}) IN (<{XSD}double>, <{XSD}float>) && ABS({o}) >= 9.223372036854775808e18",
+            "whole": f"isNumeric({o}) && {o} = FLOOR({number})",
+            "fraction": f"isNumeric({o}) && {o} != FLOOR({number})",
+            "long": f"DATATYPE({o}) IN (<{XSD}double>, <{XSD}float>) && ABS({number}) >= 9.223372036854775808e18",
             "truth": f"isLiteral({o}) && {truth}",
-            "word": f"{texts} && !({truth})",
+            "word": f"{is_text(o)} && !({truth})",
         }
         branches = []
         for name, test in tests.items():
@@ -1111,8 +1122,7 @@ class Fetcher:
             if self._values(facts) == {Kind.TEXT}:
                 return [f"FILTER(CONTAINS(STR({o}), {string(word)}))"]
             # A node is met by its name, and a warning counts what cannot be compared.
-            other = f"!isLiteral({o}) || DATATYPE({o}) NOT IN (<{XSD}string>, <{RDF}langString>)"
-            return [f"FILTER(COALESCE({other} || CONTAINS(STR({o}), {string(word)}), true))"]
+            return [f"FILTER(COALESCE(!isLiteral({o}) || !({is_text(o)}) || CONTAINS(STR({o}), {string(word)}), true))"]
         return []
 
     # -- rows --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, I
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, VALUE
 from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
 from condgraph.sparql.dialect import DIALECTS, cut
-from condgraph.sparql.native.fetch import ONTOLOGY, anywhere, either, listed
+from condgraph.sparql.native.fetch import ONTOLOGY, anywhere, datatype_of, either, is_text, listed
 from condgraph.sparql.native.mapping import (
     LABEL,
     NAMING,
@@ -464,7 +464,7 @@ class Look:
         for row in self._ask(text) or ():
             if row["q"].value != TYPE and row["t"] is not None:
                 ends = found.setdefault(row["p"].value, {})
-                ends[row["q"].value] = ends.get(row["q"].value, True) and row["t"].value == "true"
+                ends[row["q"].value] = ends.get(row["q"].value, True) and row["t"].value in ("true", "1")
         for first, ends in sorted(found.items()):
             if len(ends) > 1 and not ends.keys() & {RDF + "first", RDF + "rest"}:
                 nodes = [iri for iri, literal in ends.items() if not literal]
@@ -646,13 +646,13 @@ _DECLARED: Final = (
 )
 #: Binds what a value is to ?t: its datatype, with an example of how numbers are written, which tells that or another one.
 _MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
-_SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR(DATATYPE(?o)), " ", {_MARK}), %s) AS ?t)'
+_SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR({datatype_of("?o")}), " ", {_MARK}), %s) AS ?t)'
 #: That an object of a Wikibase is known.
 KNOWN: Final = f"FILTER(isLiteral(?o) || !({is_unknown('?o')}))"
 #: Spaces that texts are not read with: at an end, several, others than U+0020.
 _SPACES: Final = "^ | $|  |[^\\\\S ]|[\u000b\u000c\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 #: Binds the language of a text to ?t; of other literals, and of one with such spaces, a question mark, of nodes nothing.
-WRITTEN: Final = f'BIND(IF(DATATYPE(?o) IN (<{XSD}string>, <{_LANG}>) && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
+WRITTEN: Final = f'BIND(IF({is_text("?o")} && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
 
 
 def written_as(rows: Iterable[Any]) -> dict[str, tuple[str, ...]]:

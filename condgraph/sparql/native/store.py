@@ -382,10 +382,11 @@ class NativeRdfStore:
 
     def number_of(self, node: alg.Entities) -> int:
         """About how many entities a set has; 0 where the endpoint takes too long for it."""
-        patterns = " ".join(self._fetcher().entities(node, "?e"))
+        fetcher = self._fetcher()
+        about = f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {' '.join(fetcher.entities(node, '?e'))} }}"
         try:
             with within(_LIKE):
-                return self._number(f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {patterns} }}")
+                return self._number(fetcher.counting(alg.Count(node)) or about)
         except (StoreError, DeadlineError):
             check()
             return 0
