@@ -53,6 +53,8 @@ class Dialect:
     atomic: bool = True
     #: Whether it tells the year of every date; Virtuoso ends a query over dates that it keeps apart.
     years: bool = True
+    #: Whether it orders joins by how many triples there are of each kind.
+    counts: bool = False
     #: Whether texts compare by units of UTF-16, and not by code point.
     by_units: bool = False
 
@@ -83,6 +85,7 @@ VIRTUOSO: Final = Dialect(
     joins_paths=False,
     atomic=False,
     years=False,
+    counts=True,
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 FUSEKI: Final = Dialect("fuseki", 5_000, 20_000, 2_000, by_units=True)

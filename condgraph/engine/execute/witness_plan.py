@@ -173,6 +173,8 @@ def _relaxed(facts: alg.Facts, beyond: set[int]) -> alg.Facts:
 # fetched by itself.
 
 
+#: Steps of a path up to which what its end reaches is fetched, and not all that its steps may follow.
+_MOST_STEPS: Final = 3
 #: Functions of an entity that read all its statements, and those that read its concepts.
 _READ_ALL: Final = frozenset(("keys", "properties"))
 #: Operators whose rows are those of their input, with more or fewer variables or rows: the context of one is that of the other.
@@ -363,7 +365,8 @@ class _Rows:
         if node.hops:
             named = [hop.predicates for hop in node.hops]
             every = None if None in named else tuple(sorted({name for names in named for name in names or ()}))
-            yield Unit(node.among or alg.Scan(None, every, "subject", "object", "relation"))
+            steps = node.among or alg.Scan(None, every, "subject", "object", "relation")
+            yield from self._within_reach(node, steps) or [Unit(steps)]
         if node.least == 0:
             of = None if node.of is None else self._rows_of(node.of)
             for place in (node.subject, node.object):
@@ -372,6 +375,29 @@ class _Rows:
                     return
             if not any(isinstance(place, alg.Entities) for place in (node.subject, node.object)):
                 yield Unit(_ALL)
+
+    def _within_reach(self, node: alg.Path, steps: alg.Facts) -> list[Unit]:
+        """The steps of a short path that an end leads to which the store knows; none of others."""
+        turned = any(isinstance(one, alg.FactsOf | alg.OtherEnd) for one in postorder(steps))
+        if node.most is None or node.most > _MOST_STEPS or turned:
+            return []
+        of = None if node.of is None else self._rows_of(node.of)
+        for place, along in ((node.subject, True), (node.object, False)):
+            if isinstance(place, alg.Variable):
+                start: Any = alg.EntitiesOf(of, place.name) if of is not None and place.name in of.variables else None
+            else:
+                start = self._place(place)
+            if start is None:
+                continue
+            directions = {hop.direction for hop in node.hops}
+            forward = {one != ("backward" if along else "forward") for one in directions if one != "either"}
+            found = list[Unit]()
+            for _ in range(node.most):
+                ways = [_from(steps, start, way) for way in ((True, False) if "either" in directions else sorted(forward))]
+                found += map(Unit, ways)
+                start = alg.Union(tuple(map(alg.Reached, ways))) if len(ways) > 1 else alg.Reached(ways[0])
+            return found
+        return []
 
     # -- expressions -------------------------------------------------------------------------------
 
@@ -423,6 +449,15 @@ class _Rows:
         concepts = alg.EntitiesOf(places, concept.name)
         yield Unit(concepts)
         yield Unit(alg.EntitiesOf(places, member.name), concepts=concepts)
+
+
+def _from(steps: Any, start: alg.Entities, forward: bool) -> alg.Facts:
+    """The steps of a path that begin at some entities."""
+    before = passed(steps)
+    if before is not None:
+        return passing(steps, _from(before, start, forward))
+    anchor, reach = ("subject", "object") if forward else ("object", "subject")
+    return replace(steps, of=start, anchor=anchor, reach=reach)  # type: ignore[no-any-return]
 
 
 def _narrowed(rows: Solutions, whole: Solutions) -> Solutions:

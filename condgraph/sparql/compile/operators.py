@@ -117,14 +117,18 @@ class Compiler:
         statement, predicate = None, self._predicate(node, out)
         if whole:
             statement = self.variable("f")
-            if not predicate.startswith("?"):
-                # The direct triple says nothing new, and is where most stores begin.
+            # The direct triple says nothing new, and is where most stores begin. A store without statistics would go through all
+            # statements of the one end for each of the other.
+            reaches = objects == "entity" and node.anchor != node.reach and of is not None and not self._skip(of, node)
+            if not predicate.startswith("?") and (self.target.dialect.counts or wanted.among is not None or not reaches):
                 out.append(f"{subject} {predicate} {thing} .")
             if not self._every_object_fits(node, objects):
                 out.append(self._of_sort(thing, objects))
             rows = conditions.FactTerms(subject, predicate, thing, statement, target, objects)
-            rows.bind.append(f"{statement} <pred:fact_h> {subject} . {statement} <pred:fact_r> {predicate} .")
-            rows.bind.append(f"{statement} <pred:fact_t> {thing} .")
+            ends = [f"{statement} <pred:fact_h> {subject} .", f"{statement} <pred:fact_t> {thing} ."]
+            # First the end where a store begins that orders patterns of one kind as they are written.
+            first, last = ends if node.anchor == "subject" else reversed(ends)
+            rows.bind.append(f"{first} {statement} <pred:fact_r> {predicate} . {last}")
             if node.source is not None:
                 rows.bind.append(f"{statement} <pred:source> {self.source(node.source)} .")
             return rows

@@ -8,6 +8,7 @@ does not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
@@ -135,8 +136,11 @@ def _pattern(compiler: Compiler, node: alg.Pattern) -> str:
     out: list[str] = []
     statements: list[str] = []
     shape = of_pattern(node)
+    parts: tuple[alg.StatementPattern | alg.MembershipPattern, ...] = (*node.statements, *node.memberships)
+    times = Counter(name for part in parts for name in part.variables)
+    often = {name for name in times if times[name] > 1}
     for statement in node.statements:
-        statements.append(_statement(compiler, statement, shape, out))
+        statements.append(_statement(compiler, statement, shape, often, out))
     if node.different:
         pairs = [(one, other) for at, one in enumerate(statements) for other in statements[:at]]
         out += [f"FILTER({one} != {other})" for one, other in pairs]
@@ -159,8 +163,8 @@ def _membership(compiler: Compiler, part: alg.MembershipPattern) -> str:
     return f"{{ SELECT DISTINCT {' '.join(dict.fromkeys(own))} WHERE {{ {' '.join(out)} }} }}"
 
 
-def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, out: list[str]) -> str:
-    """The patterns of a statement; its variable."""
+def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, often: set[str], out: list[str]) -> str:
+    """The patterns of a statement; its variable. `often` are the variables that other parts of the pattern have, too."""
     iris, schema = compiler.iris, compiler.schema
     s, o = _place(compiler, part.subject, out), _place(compiler, part.object, out)
     f = compiler.variable("f") if part.statement is None else variable(compiler, part.statement.name)
@@ -174,9 +178,16 @@ def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, 
         p = compiler.variable("p")
         if part.predicate is not None:
             out.append(f"VALUES {p} {{ {' '.join(map(iris.predicate, part.predicate))} }}" if part.predicate else NOTHING)
-    # The direct triple says nothing new, and is where most stores begin.
+    # The direct triple says nothing new, and is where most stores begin. One without statistics would go through all statements
+    # of the one end for each of the other.
+    known = (isinstance(end, alg.Entities) or (end is not None and end.name in often) for end in (part.subject, part.object))
+    single = single and (compiler.target.dialect.counts or all(known))
     forward = (f"{s} {p} {o} . " if single else "") + f"{f} <pred:fact_h> {s} . {f} <pred:fact_r> {p} . {f} <pred:fact_t> {o} ."
-    if part.undirected:
+    # Statements of other operators bring their ends.
+    ends_known = part.among is not None and part.during is None and not part.undirected
+    if ends_known:
+        out.append(f"{f} <pred:fact_r> {p} .")
+    elif part.undirected:
         backward = (
             f"{o} {p} {s} . " if single else ""
         ) + f"{f} <pred:fact_h> {o} . {f} <pred:fact_r> {p} . {f} <pred:fact_t> {s} ."
@@ -206,7 +217,11 @@ def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, 
     elif part.among is not None:
         group = Group()
         facts = compiler.facts(part.among, group, whole=True)
-        out.append(f"{{ SELECT DISTINCT ({facts.statement} AS {f}) WHERE {{ {group.text()} }} }}")
+        pairs = {f: facts.statement, s: facts.subject, o: facts.object} if ends_known else {f: facts.statement}
+        if s == o:
+            group.append(f"FILTER({facts.subject} = {facts.object})")
+        listed = " ".join(f"({there} AS {here})" for here, there in pairs.items())
+        out.append(f"{{ SELECT DISTINCT {listed} WHERE {{ {group.text()} }} }}")
     for qualifier in part.qualifiers:
         _qualifier(compiler, qualifier, f, out)
     return f
