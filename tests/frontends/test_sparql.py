@@ -159,6 +159,15 @@ def test_what_has_no_plan_is_refused_with_the_reason(text: str, reason: str) -> 
         films().query(text, language="sparql")
 
 
+def test_long_expressions() -> None:
+    graph, query = films(), "SELECT ?x {{ ?x <length>/<pred:value> ?l FILTER({}) }}"
+    once, often = (graph.query(query.format(" || ".join(["?l = 160"] * n)), language="sparql").values for n in (1, 1_000))
+    assert once == often
+    for expression, reason in (("!" * 100_000 + "(?l = 1)", "negations"), ("?l" + " + 1" * 1_000 + " > 0", "arithmetic")):
+        with pytest.raises(UnsupportedError, match=reason):
+            graph.query(query.format(expression), language="sparql")
+
+
 def test_wrong_names() -> None:
     with pytest.raises(OptionError, match="sparql has no parameters"):
         films().prepare("SELECT ?x { ?x <knows> ?y }")

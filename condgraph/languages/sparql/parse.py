@@ -5,7 +5,7 @@ where it stands, and so is what is no SPARQL.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NoReturn, TypeAlias
 
@@ -173,6 +173,8 @@ FUNCTIONS: Final = {
 AGGREGATES: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"))
 #: How deep groups and expressions may be nested.
 _DEEPEST: Final = 100
+#: The signs + - * / of a query: each is nested in the next.
+_MOST_OPERATIONS: Final = 150
 _COMPARED: Final = frozenset(("=", "!=", "<", "<=", ">", ">="))
 
 
@@ -196,12 +198,13 @@ class _Reader(Terms):
     # -- the query ---------------------------------------------------------------------------------
 
     _depth = 0
+    _operations = 0
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise syntax.beyond(f"more than {_DEEPEST} brackets within each other")
+            raise syntax.beyond(f"more than {_DEEPEST} brackets or negations within each other")
         yield
         self._depth -= 1
 
@@ -463,16 +466,17 @@ class _Reader(Terms):
             return self._disjunction()
 
     def _disjunction(self) -> syntax.Expression:
-        found = self._conjunction()
-        while self._take("||"):
-            found = syntax.Call("||", (found, self._conjunction()))
-        return found
+        return self._joined("||", self._conjunction)
 
     def _conjunction(self) -> syntax.Expression:
-        found = self._comparison()
-        while self._take("&&"):
-            found = syntax.Call("&&", (found, self._comparison()))
-        return found
+        return self._joined("&&", self._comparison)
+
+    def _joined(self, sign: str, part: Callable[[], syntax.Expression]) -> syntax.Expression:
+        """Parts between signs; all are operands of one call, as nested ones may be nested too deeply."""
+        found = [part()]
+        while self._take(sign):
+            found.append(part())
+        return syntax.Call(sign, tuple(found)) if len(found) > 1 else found[0]
 
     def _comparison(self) -> syntax.Expression:
         found = self._sum()
@@ -484,26 +488,31 @@ class _Reader(Terms):
             listed = []
             while not self._take(")"):
                 listed.append(self._expression())
-                self._take(",")
+                if not self._is(")"):
+                    self._expect(",")
             inside = syntax.Call("IN", (found, *listed))
             return syntax.Call("!", (inside,)) if negated else inside
         return found
 
     def _sum(self) -> syntax.Expression:
-        found = self._product()
-        while self._is("+", "-"):
-            found = syntax.Call(self._next()[1], (found, self._product()))
-        return found
+        return self._computed(("+", "-"), self._product)
 
     def _product(self) -> syntax.Expression:
-        found = self._unary()
-        while self._is("*", "/"):
-            found = syntax.Call(self._next()[1], (found, self._unary()))
+        return self._computed(("*", "/"), self._unary)
+
+    def _computed(self, signs: tuple[str, str], part: Callable[[], syntax.Expression]) -> syntax.Expression:
+        found = part()
+        while self._is(*signs):
+            self._operations += 1
+            if self._operations > _MOST_OPERATIONS:
+                raise syntax.beyond(f"more than {_MOST_OPERATIONS} operations of arithmetic")
+            found = syntax.Call(self._next()[1], (found, part()))
         return found
 
     def _unary(self) -> syntax.Expression:
         if self._take("!"):
-            return syntax.Call("!", (self._unary(),))
+            with self._deeper():
+                return syntax.Call("!", (self._unary(),))
         return self._primary()
 
     def _primary(self) -> syntax.Expression:
