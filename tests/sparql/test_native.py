@@ -301,7 +301,7 @@ def test_equal_texts_are_looked_up_where_they_are_written_as_they_are_read(serve
             ("FindAll() FilterStr(wide, one two) QueryName()", ["a", "b"], 'CONTAINS(STR(?o2), "one")'),
             ("FindAll() FilterStr(motto, alles ist gut) QueryName()", ["b"], 'CONTAINS(STR(?o2), "alles")'),
             ("FindAll() FilterStr(code, x) QueryName()", ["b"], "CONTAINS"),
-            ("FindAll() FilterStr(friend, a) QueryName()", ["c"], "!isLiteral"),
+            ("FindAll() FilterStr(friend, a) QueryName()", ["c"], "!(isLiteral"),
         ):
             assert graph.kopl(program).texts == expected, program
             assert lookup in graph.explain(program), program

@@ -122,9 +122,9 @@ def datatype_of(literal: str) -> str:
     return f"COALESCE(DATATYPE({literal}), <{RDF}langString>)"
 
 
-def is_text(literal: str) -> str:
-    """That a literal is a text, with a language or without."""
-    return f"{datatype_of(literal)} IN (<{XSD}string>, <{RDF}langString>)"
+def is_text(term: str) -> str:
+    """That a term is a text, with a language or without."""
+    return f"isLiteral({term}) && {datatype_of(term)} IN (<{XSD}string>, <{RDF}langString>)"
 
 
 def anywhere(patterns: str, *, apart: bool) -> str:
@@ -1122,7 +1122,7 @@ class Fetcher:
             if self._values(facts) == {Kind.TEXT}:
                 return [f"FILTER(CONTAINS(STR({o}), {string(word)}))"]
             # A node is met by its name, and a warning counts what cannot be compared.
-            return [f"FILTER(COALESCE(!isLiteral({o}) || !({is_text(o)}) || CONTAINS(STR({o}), {string(word)}), true))"]
+            return [f"FILTER(COALESCE(!({is_text(o)}) || CONTAINS(STR({o}), {string(word)}), true))"]
         return []
 
     # -- rows --------------------------------------------------------------------------------------
