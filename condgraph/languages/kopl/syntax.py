@@ -1,10 +1,9 @@
 """The syntax of KoPL: programs as text, in nested form, and as the data set's JSON.
 
-All three give a list of `Step`s in post-fix order, each with the steps it depends on. A text is first read plainly: calls
-whose arguments are all JSON strings by splitting at the quotes, others by one regular expression over calls whose
-arguments split without a doubt. Where there is a doubt, or anything wrong, the careful reading decides and complains. Only
-the careful one knows positions; `places` asks it when a message needs one, so that programs that are right do not pay for
-it.
+All three give a list of `Step`s in post-fix order, each with the steps it depends on. A text is first read plainly, by one
+regular expression over calls whose arguments split without a doubt. Where there is a doubt, or anything wrong, the careful
+reading decides and complains. Only the careful one knows positions; `places` asks it when a message needs one, so that
+programs that are right do not pay for it.
 """
 
 from __future__ import annotations
@@ -444,12 +443,8 @@ def read_plainly(program: str) -> list[table.Step] | None:
     """The linked steps of a program of plain calls only; None where the careful reading has to
     decide, or to complain.
     """
-    calls = _quoted_calls(program) if '"' in program else None
-    if calls is None:
-        calls = _plain_calls(program)
-        if calls is None:
-            return None
-    if len(calls) > table.MOST_STEPS:
+    calls = _plain_calls(program)
+    if calls is None or len(calls) > table.MOST_STEPS:
         return None
     steps: list[table.Step] = []
     stack: list[int] = []
@@ -481,81 +476,6 @@ def read_plainly(program: str) -> list[table.Step] | None:
     return steps if len(stack) == 1 else None
 
 
-# -- Calls with JSON strings -----------------------------------------------------------------------
-
-_NOTHING: Final = r"\b([^\W\d]\w*)[ \t]*\(\s*\)\s*"
-#: What is between two strings: the end of a call, calls that take no texts, and the beginning
-#: of the next one.
-_BETWEEN: Final = re.compile(rf"(\s*\)\s*)?((?:{_NOTHING})*)(?:\b([^\W\d]\w*)[ \t]*\(\s*)?")
-#: JSON strings hold no control characters.
-_CONTROL: Final = re.compile(r"[\x00-\x1f]").search
-#: Whether a call ends there, the calls that take no texts, and the function that begins ("" for
-#: none); None for a comma.
-_Between = tuple[bool, tuple[_Call, ...], str]
-#: Such parts as they were met: there are few ways of writing them.
-_KNOWN: Final[dict[str, _Between | None]] = {", ": None, ",": None}
-
-
-def _quoted_calls(program: str) -> list[_Call] | None:
-    """The calls of a program whose texts are all JSON strings without escapes; None for others."""
-    if "\\" in program:
-        return None
-    pieces = program.split('"')
-    quoted = pieces[1::2]
-    if not program.isprintable() and any(map(_CONTROL, quoted)):
-        return None
-    quoted.append("")
-    calls: list[_Call] = []
-    function: str | None = None
-    texts: list[str] = []
-    known = _KNOWN
-    for piece, text in zip(pieces[::2], quoted, strict=False):
-        try:
-            between = known[piece]
-        except KeyError:
-            if not _learn(piece):
-                return None
-            between = known[piece]
-        if between is None:
-            if not function:
-                return None
-            texts.append(text)
-            continue
-        ends, others, begins = between
-        if function:
-            if not ends:
-                return None
-            calls.append((function, tuple(texts)))
-        elif ends or function is not None:
-            return None
-        if others:
-            calls += others
-        function = begins
-        texts = [text]
-    return None if function or not len(pieces) % 2 else calls
-
-
-def _learn(piece: str) -> bool:
-    """Read what is between two strings; False where that does not separate plain calls."""
-    if len(_KNOWN) > 4096:
-        _KNOWN.clear()
-    if len(piece) > 1000:
-        return False
-    if piece.strip() == ",":
-        _KNOWN[piece] = None
-        return True
-    match = _BETWEEN.fullmatch(piece)
-    if match is None:
-        return False
-    others = tuple((function, ()) for function in re.findall(_NOTHING, match[2]))
-    if not all(function in table.SHAPES for function in (*(item for item, _ in others), match[4] or "Count")):
-        return False
-    _KNOWN[piece] = match[1] is not None, others, match[4] or ""
-    return True
-
-
-# -- Calls without quotes --------------------------------------------------------------------------
-
 #: A call as most are written: JSON strings without escapes, or no quotes and at most one level of
 #: parentheses in its arguments. It begins at the beginning of a word, so that what is no call is
 #: passed over once.
@@ -566,9 +486,7 @@ _CALL: Final = re.compile(
 
 
 def _plain_calls(program: str) -> list[_Call] | None:
-    """The calls of a program, of which some may have texts without quotes; None where anything
-    stands between them.
-    """
+    """The calls of a program; None where anything stands between them."""
     parts = _CALL.split(program)
     if any(parts[::4]):
         return None
