@@ -5,6 +5,7 @@ in the text and with a bounded depth. What writes, and what is not supported, is
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
@@ -101,9 +102,7 @@ class _Parser(Tokens):
                 self.starts[self.at],
                 hint="relationships of one MATCH are different; write two MATCH clauses to let them repeat",
             )
-        patterns = [self.path_pattern()]
-        while self.mark(","):
-            patterns.append(self.path_pattern())
+        patterns = self.several(self.path_pattern)
         if self.words[self.at] == "using":
             self.refuse("USING (a hint for a planner) is not supported", self.starts[self.at], hint="leave it out")
         where = self.expression() if self.word("where") else None
@@ -113,16 +112,11 @@ class _Parser(Tokens):
         self.at += 1
         imports: tuple[str, ...] | None = None
         if self.mark("("):
-            names: list[str] = []
-            if not self.mark(")"):
-                if self.mark("*"):
-                    names.append("*")
-                else:
-                    names.append(self.variable())
-                    while self.mark(","):
-                        names.append(self.variable())
+            if self.mark("*"):
+                imports = ("*",)
                 self.need(")")
-            imports = tuple(names)
+            else:
+                imports = tuple(self.several_until(")", self.variable))
         if not self.mark("{"):
             if imports is not None:
                 self.expected("{", hint="CALL (x) { ... } runs a query for each x")
@@ -146,12 +140,7 @@ class _Parser(Tokens):
             if not self.mark("."):
                 break
         end = self.ends[self.at - 1]
-        arguments: list[ex.Expression] = []
-        if self.mark("(") and not self.mark(")"):
-            arguments.append(self.expression())
-            while self.mark(","):
-                arguments.append(self.expression())
-            self.need(")")
+        arguments = self.several_until(")", self.expression) if self.mark("(") else []
         columns = self.projection(self.starts[self.at], final=False) if self.word("yield") else None
         for item in () if columns is None else columns.items:
             if not isinstance(item.value, ex.Variable):
@@ -161,18 +150,12 @@ class _Parser(Tokens):
     def projection(self, position: int, *, final: bool) -> tree.Projection:
         distinct = self.word("distinct")
         star = self.mark("*")
-        items: list[tree.Item] = []
-        if not star or self.mark(","):
-            items.append(self.item())
-            while self.mark(","):
-                items.append(self.item())
+        items = self.several(self.item) if not star or self.mark(",") else []
         order: list[tree.Order] = []
         if self.word("order"):
             if not self.word("by"):
                 self.expected("BY")
-            order.append(self.order())
-            while self.mark(","):
-                order.append(self.order())
+            order = self.several(self.order)
         skip = self.expression() if self.word("skip") or self.word("offset") else None
         limit = self.expression() if self.word("limit") else None
         where = self.expression() if not final and self.word("where") else None
@@ -296,14 +279,8 @@ class _Parser(Tokens):
                 position,
                 hint="p = (a)-[:TYPE]->{1,3}(b), and nodes(p) and relationships(p) of it",
             )
-        made = self.with_length(only, bounds)
+        made = replace(only, length=bounds)
         return tree.PathPattern(tuple(tree.NodePattern(self.anonymous()) for _ in "ab"), (made,), None, None, position)
-
-    @staticmethod
-    def with_length(only: tree.RelationshipPattern, bounds: tuple[int, int | None]) -> tree.RelationshipPattern:
-        return tree.RelationshipPattern(
-            only.variable, only.types, only.direction, bounds, only.conditions, only.item, only.position
-        )
 
     def node(self) -> tree.NodePattern:
         position = self.starts[self.at]
@@ -323,16 +300,14 @@ class _Parser(Tokens):
         conditions: list[ex.Expression] = []
         if self.mark(":") or self.word("is"):
             conditions.append(self.label_or(subject, kinds[0]))
-        if self.marks[self.at] == "{":
-            self.at += 1
-            if not self.mark("}"):
-                while True:
-                    key = self.known("property", self.name("a property"))
-                    self.need(":")
-                    conditions.append(ex.Comparison("=", ex.Property(subject, key), self.expression()))
-                    if not self.mark(","):
-                        break
-                self.need("}")
+        if self.mark("{"):
+
+            def equality() -> ex.Expression:
+                key = self.known("property", self.name("a property"))
+                self.need(":")
+                return ex.Comparison("=", ex.Property(subject, key), self.expression())
+
+            conditions += self.several_until("}", equality)
         elif self.kinds[self.at] == "parameter":
             self.refuse(
                 "a parameter as the properties of a pattern is not supported",
@@ -412,9 +387,6 @@ class _Parser(Tokens):
                 self.refuse("a relationship has two lengths", position)
             length, item = bounds, item or self.anonymous()
             conditions = [_renamed(condition, variable, item) for condition in conditions]
-        if length is not None and length[1] is not None and length[0] > length[1]:
-            # Cypher lets such a path match nothing.
-            length = (length[0], length[1])
         return tree.RelationshipPattern(variable, tuple(types), direction, length, tuple(conditions), item, position)  # type: ignore[arg-type]
 
     def bounds(self) -> tuple[int, int | None]:
@@ -511,22 +483,22 @@ class _Parser(Tokens):
 
     def predicate(self) -> ex.Expression:
         """`STARTS WITH`, `IN`, `IS NULL`, `=~`, behind a sum."""
-        result = self.sum()
+        result = self.arithmetic()
         count = 0
         while True:
             word, following = self.words[self.at], self.words[self.at + 1] if self.at + 1 < len(self.words) else ""
             if word in ("starts", "ends") and following == "with":
                 self.at += 2
-                result = ex.TextTest("starts with" if word == "starts" else "ends with", result, self.sum())
+                result = ex.TextTest("starts with" if word == "starts" else "ends with", result, self.arithmetic())
             elif word == "contains":
                 self.at += 1
-                result = ex.TextTest("contains", result, self.sum())
+                result = ex.TextTest("contains", result, self.arithmetic())
             elif self.marks[self.at] == "=~":
                 self.at += 1
-                result = ex.TextTest("matches", result, self.sum())
+                result = ex.TextTest("matches", result, self.arithmetic())
             elif word == "in":
                 self.at += 1
-                result = ex.In(result, self.sum())
+                result = ex.In(result, self.arithmetic())
             elif word == "is":
                 self.at += 1
                 turned = self.word("not")
@@ -541,30 +513,15 @@ class _Parser(Tokens):
                 return result
             count = self.counted(count)
 
-    def sum(self) -> ex.Expression:
-        result = self.product()
-        count = 0
-        while (operator := self.marks[self.at]) in ("+", "-", "||"):
+    def arithmetic(self, level: int = 0) -> ex.Expression:
+        """Sums of products of powers: operands with the operators of a level between them, from the left."""
+        last = level + 1 == len(_ARITHMETIC)
+        result, count = self.unary() if last else self.arithmetic(level + 1), 0
+        while (mark := self.marks[self.at]) in _ARITHMETIC[level]:
             self.at += 1
             count = self.counted(count)
-            result = ex.Arithmetic("-" if operator == "-" else "+", result, self.product())
-        return result
-
-    def product(self) -> ex.Expression:
-        result = self.power()
-        count = 0
-        while (operator := self.marks[self.at]) in ("*", "/", "%"):
-            self.at += 1
-            count = self.counted(count)
-            result = ex.Arithmetic(operator, result, self.power())  # type: ignore[arg-type]
-        return result
-
-    def power(self) -> ex.Expression:
-        result = self.unary()
-        count = 0
-        while self.mark("^"):
-            count = self.counted(count)
-            result = ex.Arithmetic("^", result, self.unary())
+            right = self.unary() if last else self.arithmetic(level + 1)
+            result = ex.Arithmetic("+" if mark == "||" else mark, result, right)  # type: ignore[arg-type]
         return result
 
     def unary(self) -> ex.Expression:
@@ -624,24 +581,19 @@ class _Parser(Tokens):
     def map_projection(self, of: ex.Variable) -> ex.Expression:
         """`n {.name, .*, age: 3, other}`."""
         self.at += 1
-        items: list[tuple[str, ex.Expression]] = []
-        everything = False
-        if not self.mark("}"):
-            while True:
-                if self.mark("."):
-                    if self.mark("*"):
-                        everything = True
-                    else:
-                        key = self.known("property", self.name("a property"))
-                        items.append((key, ex.Property(of, key)))
-                else:
-                    key = self.name("a key")
-                    items.append((key, self.expression() if self.mark(":") else ex.Variable(key)))
-                if not self.mark(","):
-                    break
-            self.need("}")
-        made: ex.Expression = ex.MapOf(tuple(items))
-        if everything:
+
+        def item() -> tuple[str, ex.Expression] | None:
+            if not self.mark("."):
+                key = self.name("a key")
+                return key, self.expression() if self.mark(":") else ex.Variable(key)
+            if self.mark("*"):
+                return None
+            key = self.known("property", self.name("a property"))
+            return key, ex.Property(of, key)
+
+        items = self.several_until("}", item)
+        made: ex.Expression = ex.MapOf(tuple(one for one in items if one is not None))
+        if None in items:
             made = ex.Call("merged", (tree.AllProperties(of), made))
         return ex.Case(((ex.IsNull(of), ex.NULL),), made)
 
@@ -665,7 +617,7 @@ class _Parser(Tokens):
                 return self.list()
             if value == "{":
                 self.at += 1
-                return self.map()
+                return ex.MapOf(tuple(self.several_until("}", self.entry)))
         if kind == "name" or (kind == "word" and word != "case" and (word not in RESERVED or self.marks[at + 1] == "(")):
             return self.named(word)
         if word in ("true", "false", "null"):
@@ -733,13 +685,7 @@ class _Parser(Tokens):
         pattern = self.pattern_comprehension()
         if pattern is not None:
             return pattern
-        items_: list[ex.Expression] = []
-        if not self.mark("]"):
-            items_.append(self.expression())
-            while self.mark(","):
-                items_.append(self.expression())
-            self.need("]")
-        return ex.ListOf(tuple(items_))
+        return ex.ListOf(tuple(self.several_until("]", self.expression)))
 
     def pattern_comprehension(self) -> ex.Expression | None:
         at, variable = self.at, None
@@ -762,17 +708,11 @@ class _Parser(Tokens):
             tree.PathPattern(chain.nodes, chain.relationships, variable, None, chain.position), where, result
         )
 
-    def map(self) -> ex.Expression:
-        items: list[tuple[str, ex.Expression]] = []
-        if not self.mark("}"):
-            while True:
-                key = self.name("a key")
-                self.need(":")
-                items.append((key, self.expression()))
-                if not self.mark(","):
-                    break
-            self.need("}")
-        return ex.MapOf(tuple(items))
+    def entry(self) -> tuple[str, ex.Expression]:
+        """An entry of a map."""
+        key = self.name("a key")
+        self.need(":")
+        return key, self.expression()
 
     def case(self) -> ex.Expression:
         operand = None if self.words[self.at] == "when" else self.expression()
@@ -816,9 +756,7 @@ class _Parser(Tokens):
         if self.marks[self.at] == "(" or (self.kinds[self.at] in ("word", "name") and self.marks[self.at + 1] == "="):
             # A pattern alone.
             position = self.starts[self.at]
-            patterns = [self.path_pattern()]
-            while self.mark(","):
-                patterns.append(self.path_pattern())
+            patterns = self.several(self.path_pattern)
             where = self.expression() if self.word("where") else None
             query = tree.Query((tree.Single((tree.Match(tuple(patterns), where, False, position),)),))
         else:
@@ -845,12 +783,7 @@ class _Parser(Tokens):
         if name == "count" and self.mark("*"):
             self.need(")")
             return tree.Aggregate("count")
-        arguments: list[ex.Expression] = []
-        if not self.mark(")"):
-            arguments.append(self.expression())
-            while self.mark(","):
-                arguments.append(self.expression())
-            self.need(")")
+        arguments = self.several_until(")", self.expression)
         if name in tree.AGGREGATES:
             wanted = 2 if name.startswith("percentile") else 1
             if len(arguments) != wanted:
@@ -935,6 +868,8 @@ class _Parser(Tokens):
         )
 
 
+#: Operators by level, the loosest first.
+_ARITHMETIC: Final = (("+", "-", "||"), ("*", "/", "%"), ("^",))
 _COMPARISONS: Final = frozenset(("=", "<>", "<", "<=", ">", ">="))
 _ALIASES: Final = {"ceiling": "ceil", "rels": "relationships", "sdtev": "stdev"}
 _NAMESPACES: Final = frozenset(

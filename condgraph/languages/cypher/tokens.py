@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, TypeVar
 
 from condgraph.engine.errors import ParseError, shortened
 
+T = TypeVar("T")
 #: Characters of a text, levels of brackets, and operators of one level in a row.
 LONGEST_TEXT: Final = 1_000_000
 _DEEPEST: Final = 50
@@ -181,6 +183,24 @@ class Tokens:
         """Take a mark, which has to be here."""
         if not self.mark(mark):
             self.expected(f"{mark!r}")
+
+    def several(self, item: Callable[[], T]) -> list[T]:
+        """Take items with commas between them, at least one."""
+        items = [item()]
+        while self.mark(","):
+            items.append(item())
+        return items
+
+    def several_until(self, closing: str, item: Callable[[], T]) -> list[T]:
+        """Take items with commas between them, or none, and the mark that closes them."""
+        if self.mark(closing):
+            return []
+        # Without a call of `several`, since brackets may be nested deep.
+        items = [item()]
+        while self.mark(","):
+            items.append(item())
+        self.need(closing)
+        return items
 
     def name(self, what: str) -> str:
         """Take a name, which may be any word or be in backticks."""
