@@ -7,11 +7,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from condgraph.cypher.layout.base import Bound, Cell, ComputedCell, Layout, Match, ScanRequest, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Field, Layout, Match, ScanRequest, Writing
 from condgraph.cypher.layout.schema import quote
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node
 from condgraph.engine.values import Kind, Precision
+
+
+class ComputedCell(Cell):
+    """A value whose fields are expressions; those that are not given are null."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[Field, str]) -> None:
+        self._fields = fields
+
+    @property
+    def whole(self) -> str:
+        """A map of the fields."""
+        return f"{{{', '.join(f'{name}: {expression}' for name, expression in self._fields.items())}}}"
+
+    def field(self, name: Field) -> str:
+        """What was given."""
+        return self._fields.get(name, "null")
+
+    @property
+    def ordered(self) -> str:
+        """By what is there for it, else the text."""
+        return f"coalesce({self.order}, {self.text})" if "order" in self._fields else self.text
 
 
 class PlainLayout(Layout):

@@ -56,7 +56,7 @@ def give(parameters: dict[str, Any], name: str, value: Any) -> str:
 #
 # What compares, orders and prints values asks a `Cell` for the expressions it needs. A layout whose
 # values are nodes gives cells that read the properties of the node (`Bound`); one whose values are
-# plain properties gives cells that work each field out of the property (`ComputedCell`). Wherever a query
+# plain properties gives cells that work each field out of the property. Wherever a query
 # hands a value on as a whole, in a list or under a name, it hands on a node or map that has the
 # fields under their own names, and the next clause reads it as `Bound`.
 
@@ -82,6 +82,18 @@ FIELDS: Final[tuple[Listed, ...]] = (
 
 #: Types of values by the word in `kind`.
 KINDS: Final = {kind.name.lower(): kind for kind in Kind}
+
+
+class _FieldOf:
+    """A field of a cell as an attribute."""
+
+    _name: Field
+
+    def __set_name__(self, owner: type, name: Field) -> None:
+        self._name = name
+
+    def __get__(self, cell: Cell, owner: type) -> str:
+        return cell.field(self._name)
 
 
 class Cell(ABC):
@@ -113,65 +125,19 @@ class Cell(ABC):
         """A comparison with a time where that is none of seconds; `parameter` writes what it needs."""
         return None
 
-    @property
-    def kind(self) -> str:
-        """The type."""
-        return self.field("kind")
-
-    @property
-    def text(self) -> str:
-        """The text."""
-        return self.field("text")
-
-    @property
-    def raw(self) -> str:
-        """How it stood in its source."""
-        return self.field("raw")
-
-    @property
-    def key(self) -> str:
-        """What identifies a text."""
-        return self.field("key")
-
-    @property
-    def number(self) -> str:
-        """The number of a quantity, a float."""
-        return self.field("number")
-
-    @property
-    def unit(self) -> str:
-        """The unit of a quantity."""
-        return self.field("unit")
-
-    @property
-    def start(self) -> str:
-        """The first second of a time."""
-        return self.field("start")
-
-    @property
-    def end(self) -> str:
-        """The second after a time."""
-        return self.field("end")
-
-    @property
-    def precision(self) -> str:
-        """The precision of a time, as a number (`engine.values.Precision`)."""
-        return self.field("precision")
-
-    @property
-    def order(self) -> str:
-        """What breaks ties among values that the server takes for equal."""
-        return self.field("order")
-
-    @property
-    def ranks(self) -> str:
-        """The numbers of a text that begins with one."""
-        return self.field("ranks")
-
-    @property
-    def id(self) -> str:
-        """The id of an entity."""
-        return self.field("id")
+    #: The fields as attributes.
+    kind = _FieldOf()
+    text = _FieldOf()
+    raw = _FieldOf()
+    key = _FieldOf()
+    number = _FieldOf()
+    unit = _FieldOf()
+    start = _FieldOf()
+    end = _FieldOf()
+    precision = _FieldOf()
+    order = _FieldOf()
+    ranks = _FieldOf()
+    id = _FieldOf()
 
 
 class Bound(Cell):
@@ -200,36 +166,6 @@ class Bound(Cell):
         """By what is there for it, else the text, else the name that an entity has."""
         whole = self._whole
         return f"coalesce({whole}.order, {whole}.text, {whole}.name)"
-
-
-class ComputedCell(Cell):
-    """A value whose fields are expressions; those that are not given are null.
-
-    >>> height = ComputedCell({"kind": "'quantity'", "number": "toFloat(e.height)", "unit": "'1'"})
-    >>> height.number, height.start
-    ('toFloat(e.height)', 'null')
-    >>> height.whole
-    "{kind: 'quantity', number: toFloat(e.height), unit: '1'}"
-    """
-
-    __slots__ = ("_fields",)
-
-    def __init__(self, fields: Mapping[Field, str]) -> None:
-        self._fields = fields
-
-    @property
-    def whole(self) -> str:
-        """A map of the fields."""
-        return f"{{{', '.join(f'{name}: {expression}' for name, expression in self._fields.items())}}}"
-
-    def field(self, name: Field) -> str:
-        """What was given."""
-        return self._fields.get(name, "null")
-
-    @property
-    def ordered(self) -> str:
-        """By what is there for it, else the text."""
-        return f"coalesce({self.order}, {self.text})" if "order" in self._fields else self.text
 
 
 def value_of(fields: Mapping[str, Any]) -> Value:

@@ -23,7 +23,7 @@ from condgraph.patterns.matches import Matches
 from condgraph.patterns.remote.match import match_remote
 from condgraph.patterns.remote.near_catalogue import NearCatalogue
 from condgraph.patterns.remote.parts import Tally
-from condgraph.patterns.remote.terms import exact_distances, predicate_terms
+from condgraph.patterns.remote.terms import PredicateTerms, exact_distances
 from condgraph.vectors.encoders import Encoder, LexicalEncoder
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class CandidateSearch:
         self.content, self.encoder = content, encoder
         self._store, self._place, self._predicates = store, place, predicates
         self._memberships, self._texts, self._current, self._values = memberships, texts, current, values
-        self._terms = predicate_terms(self._catalogue(Tally()), encoder)
+        self._terms = PredicateTerms(self._catalogue(Tally()), encoder)
         self.has_types = bool(store.connection.values(_ANY_CONCEPT, {"graph": store.name}))
 
     def _catalogue(self, tally: Tally) -> NearCatalogue:

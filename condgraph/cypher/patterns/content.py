@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,30 +39,10 @@ if TYPE_CHECKING:
 # edges lie between pairs of nodes.
 
 
-class JoiningStore(Protocol):
-    """A store that joins parts itself."""
-
-    def rows(self, plan: PartPlan, catalogue: Catalogue, tally: Tally) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The solutions of a plan: sums, shape (n,), and numbers of nodes, shape (n, nodes of the
-        plan).
-        """
-        ...
-
-    def joined(
-        self, catalogue: Catalogue, ones: Sequence[int], others: Sequence[int], forward: bool, backward: bool
-    ) -> Sequence[bool]:
-        """Which pairs of nodes an edge joins, from the first to the second, or back."""
-        ...
-
-    def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]]) -> Snapshot:
-        """All statements and memberships between these pairs of nodes, in either direction."""
-        ...
-
-
 class Parts:
     """The joins of a search on a store (`patterns.join.join.Server`)."""
 
-    def __init__(self, store: JoiningStore, catalogue: Catalogue, tally: Tally) -> None:
+    def __init__(self, store: Neo4jContent, catalogue: Catalogue, tally: Tally) -> None:
         self.store, self.catalogue, self.tally = store, catalogue, tally
         self._labels: dict[tuple[int, int], list[int]] = {}
 
@@ -592,8 +572,7 @@ class Writer(Values):
 
 
 class Neo4jContent:
-    """One content of a graph (`patterns.remote.match.PatternStore`,
-    `patterns.remote.match.JoiningStore`).
+    """One content of a graph (`patterns.remote.match.PatternStore`).
 
     `attributes` are the predicates with text values, `valued` the types of relationships that lead
     to values. `orders` says what ids are ordered by, where the server would order them otherwise;

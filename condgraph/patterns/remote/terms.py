@@ -26,7 +26,9 @@ _KEPT_TEXTS: Final = 4096
 
 
 class PredicateTerms:
-    """Terms of relations, from the vectors of a graph's predicates; what is found is kept."""
+    """Terms of relations, from the vectors of a graph's predicates, which are encoded here: a graph has few of them.
+    What is found is kept.
+    """
 
     def __init__(self, catalogue: Catalogue, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -112,11 +114,6 @@ class CatalogueTerms(PredicateTerms):
                 found = Domain(self._nodes.distances(self.vector(text)).take(self._places))
             self._found[text] = found
         return found
-
-
-def predicate_terms(catalogue: Catalogue, encoder: Encoder) -> PredicateTerms:
-    """The terms of relations alone, whose names are encoded here: a graph has few of them."""
-    return PredicateTerms(catalogue, encoder)
 
 
 def exact_distances(encoder: Encoder, query: NDArray[np.float32], texts: Sequence[str], known: dict[str, Any]) -> Costs:
