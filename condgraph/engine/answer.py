@@ -23,7 +23,7 @@ from condgraph.engine.execute.run import Run, count
 from condgraph.engine.facts import Entity
 from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step, Substitution, owners
-from condgraph.engine.pieces import each_once, mapped, places_in_order, watched
+from condgraph.engine.pieces import places_in_order, watched
 from condgraph.engine.records import Evidence
 from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
@@ -178,7 +178,7 @@ class AnswerValues(Tabular):
             values, texts = found.values_and_texts()
             if len(values) > 1 and not found.in_order():
                 order = places_in_order(len(values), lambda i: (order_key(values[i]), texts[i]))
-                values, texts = mapped(values.__getitem__, order), mapped(texts.__getitem__, order)
+                values, texts = list(map(values.__getitem__, watched(order))), list(map(texts.__getitem__, watched(order)))
         elif found is None:
             values, texts = [], []
         elif isinstance(found, (bool, int, float)):
@@ -226,13 +226,13 @@ class AnswerValues(Tabular):
         if self._texts is None:
             found = self._shown
             with within(self._timeout):
-                self._texts = each_once(found)
+                self._texts = list(dict.fromkeys(watched(found)))
         return self._texts
 
     @kept
     def plain_texts(self) -> list[str]:
         """The same, rows by their names: what they are shown by is no part of what an answer rests on."""
-        return each_once(self._outcome()[1])
+        return list(dict.fromkeys(watched(self._outcome()[1])))
 
     @kept
     def _shown(self) -> list[str]:
@@ -241,7 +241,7 @@ class AnswerValues(Tabular):
         if not any(BETWEEN in text for text in watched(texts)):
             return texts
         if isinstance(self.plan, Table | Solutions):
-            return mapped(rows.BETWEEN.join, self.cells)
+            return list(map(rows.BETWEEN.join, watched(self.cells)))
         if isinstance(self.plan, Entities | Facts | Names):
             found = self._row_texts(texts)
             return [found.get(text, text) for text in watched(texts)] if found else texts
@@ -279,7 +279,7 @@ class AnswerValues(Tabular):
             numbers = sorted({i for part in found.parts if part.kind in ("ent", "name") for i in part.ids.tolist()})
         else:
             numbers = []
-        return mapped(snapshot.entity, numbers[: self._limit])
+        return list(map(snapshot.entity, watched(numbers[: self._limit])))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.values)

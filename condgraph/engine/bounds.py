@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from contextvars import ContextVar, Token
 from functools import wraps
 from numbers import Integral, Real
@@ -157,35 +158,22 @@ class bounded_by:
             self._token = None
 
 
-class _AsBefore:
-    """A context manager that changes nothing, for calls that say nothing of a deadline: most of
-    them, and the quickest.
-    """
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error: object) -> None:
-        return None
+#: For calls that say nothing of a deadline: most of them, and the quickest.
+_UNBOUNDED: Final = nullcontext()
 
 
-_AS_BEFORE: Final = _AsBefore()
-
-
-def within(timeout: float | None, cancelled: Event | None = None) -> bounded_by | _AsBefore:
+def within(timeout: float | None, cancelled: Event | None = None) -> bounded_by | nullcontext[None]:
     """A context manager: everything in it has `timeout` seconds together, and ends soon after
     `cancelled` is set.
 
     Not for the body of a generator, whose callers would be bounded too.
     """
     if timeout is None and cancelled is None:
-        return _AS_BEFORE
+        return _UNBOUNDED
     return bounded_by(merged(timeout, cancelled))
 
 
-def waiting(wait: float) -> bounded_by | _AsBefore:
+def waiting(wait: float) -> bounded_by | nullcontext[None]:
     """A context manager for what a load asks a store before it waits `wait` seconds for others: who
     says how long to wait is not held for longer by a store that says nothing. 0 bounds nothing.
     """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass, shown
-from condgraph.engine.pieces import mapped, watched
+from condgraph.engine.pieces import watched
 from condgraph.engine.records import Evidence, place_text, record_of
 from condgraph.engine.snapshot import readback
 from condgraph.engine.terms import INFERRED, axioms_of
@@ -180,13 +180,13 @@ class EvidenceList(Sequence[Evidence]):
         named by no statement here.
         """
         mentioned = self.trail.mentioned()
-        return tuple(mapped(self._declared, self.trail.entities[~np.isin(self.trail.entities, mentioned)].tolist(), SOME))
+        return tuple(map(self._declared, watched(self.trail.entities[~np.isin(self.trail.entities, mentioned)].tolist(), SOME)))
 
     @cached_property
     def rows(self) -> tuple[Declared, ...]:
         """The table rows that the statements name, with the places they have."""
         places, mentioned = self._snapshot.arrays.get("ent.source"), self.trail.mentioned()
-        return tuple(mapped(self._declared, mentioned[places[mentioned] >= 0].tolist(), SOME)) if len(places) else ()
+        return tuple(map(self._declared, watched(mentioned[places[mentioned] >= 0].tolist(), SOME))) if len(places) else ()
 
     def _declared(self, number: int) -> Declared:
         snapshot, places = self._snapshot, self._snapshot.arrays.get("ent.source")

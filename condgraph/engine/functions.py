@@ -13,7 +13,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import shortened
 from condgraph.engine.facts import shown
 from condgraph.engine.forms import Point, read_point
-from condgraph.engine.pieces import set_of, watched
+from condgraph.engine.pieces import watched
 from condgraph.engine.units import conversions, fold_unit
 
 # -- comparisons -------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def _times(a: values.Time, b: values.Time, operator: str) -> bool:
 
 def _best(operand: operands.Operand, operator: str, what: str) -> operands.Operand:
     """The value that competes where a side has several: the largest for `>`, the smallest for `<`."""
-    if len(set_of(operand.texts)) < 2 or operator in ("=", "!="):
+    if len(set(watched(operand.texts))) < 2 or operator in ("=", "!="):
         return operand
     pairs = dict(watched(zip(operand.texts, operand.values, strict=True)))
     best: operands.Operand | None = None
@@ -132,7 +132,7 @@ def relation(arguments: Sequence[operands.Operand], options: operands.Options) -
 
 
 def _any(arguments: Sequence[operands.Operand], operator: str) -> bool:
-    if operator == "=" and not set_of(arguments[0].texts).isdisjoint(arguments[1].texts):
+    if operator == "=" and not set(watched(arguments[0].texts)).isdisjoint(arguments[1].texts):
         return True
     _check_size(arguments, operator)
     for left, text in zip(arguments[0].values, arguments[0].texts, strict=True):
@@ -160,7 +160,7 @@ def _note_case(left: Any, right: Any, operand: operands.Operand, what: str) -> b
 def equal(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
     """Whether two sets have the same members."""
     left, right = arguments
-    if set_of(left.texts) == set_of(right.texts):
+    if set(watched(left.texts)) == set(watched(right.texts)):
         return [True]
     _check_size(arguments, "equal")
     return [_subset(left, right) and _subset(right, left)]
@@ -171,7 +171,7 @@ def is_in(arguments: Sequence[operands.Operand], options: operands.Options) -> l
     left, right = arguments
     if not len(left) or not len(right):
         return [False]
-    ours, theirs = set_of(left.texts), set_of(right.texts)
+    ours, theirs = set(watched(left.texts)), set(watched(right.texts))
     check()
     if ours <= theirs or theirs <= ours:
         return [True]
@@ -506,7 +506,7 @@ def length(arguments: Sequence[operands.Operand], options: operands.Options) -> 
     """How long one interval lasts, how many characters one text has, or how many members a set has."""
     operand = arguments[0]
     if len(operand) != 1:
-        return [values.Quantity(len(set_of(operand.texts)))]
+        return [values.Quantity(len(set(watched(operand.texts))))]
     value = operand.values[0]
     if isinstance(value, values.Time):
         return [long_of(value, options)]

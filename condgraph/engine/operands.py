@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine import values
-from condgraph.engine.pieces import each_once, watched
+from condgraph.engine.pieces import watched
 from condgraph.engine.units import conversions, fold_unit
 
 
@@ -31,7 +31,7 @@ class Operand:
 
     def one(self, what: str) -> Any:
         """The only value; equal ones count once."""
-        distinct = each_once(self.texts)
+        distinct = list(dict.fromkeys(watched(self.texts)))
         if len(distinct) != 1:
             raise Inapplicable(f"{what} takes one value, not {len(distinct)}" if distinct else f"{what} of nothing is nothing")
         return self.values[0]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from mmap import mmap
 from tempfile import TemporaryFile
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check, current
 
 T = TypeVar("T")
-H = TypeVar("H", bound=Hashable)
 #: Things of Python (values, texts) that are handled between two looks at the clock: a hundredth of
 #: a second or two.
 PIECE: Final = 1 << 13
@@ -76,41 +74,6 @@ def _some(items: Iterator[T], size: int) -> Iterator[list[T]]:
         yield found
 
 
-def mapped(call: Callable[[Any], T], items: Sequence[Any], size: int = PIECE) -> list[T]:
-    """`call` of each of the items."""
-    if current() is None or len(items) <= size:
-        return list(map(call, items))
-    found: list[T] = []
-    for piece in pieces(items, size):
-        found.extend(map(call, piece))
-    return found
-
-
-def each_once(items: Sequence[H]) -> list[H]:
-    """The distinct items, in the order in which they first come."""
-    if current() is None or len(items) <= PIECE:
-        return list(dict.fromkeys(items))
-    found: dict[H, None] = {}
-    for piece in pieces(items, 1 << 16):
-        found.update(dict.fromkeys(piece))
-    return list(found)
-
-
-def set_of(items: Sequence[H]) -> set[H]:
-    """The distinct items."""
-    if current() is None or len(items) <= PIECE:
-        return set(items)
-    found: set[H] = set()
-    for piece in pieces(items, 1 << 16):
-        found.update(piece)
-    return found
-
-
-def tally(items: Iterable[H]) -> Counter[H]:
-    """How often each of the items comes."""
-    return Counter(watched(items))
-
-
 def places_in_order(count: int, key: Callable[[int], Any], *, reverse: bool = False) -> list[int]:
     """The places `0 .. count - 1` sorted by a key, as `sorted` does, equal ones in the order of
     their places.
@@ -119,7 +82,7 @@ def places_in_order(count: int, key: Callable[[int], Any], *, reverse: bool = Fa
     """
     if current() is None or count <= 2 * PIECE:
         return sorted(range(count), key=key, reverse=reverse)
-    keys = mapped(key, range(count))
+    keys = list(map(key, watched(range(count))))
     # Thirty-two keys of each bucket tell well enough where it begins.
     sample = sorted(keys[:: PIECE // 32])
     check()
@@ -217,47 +180,3 @@ def _follows(mark: NDArray[Any], before: NDArray[Any]) -> bool:
         return False
     apart = mark - before
     return bool((apart == apart[0]).all())
-
-
-def alike(columns: Sequence[NDArray[Any]]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """Rows side by side with those equal to them, in parts: places of rows, equal ones together and
-    ascending, and whether a row is the first of its equals. `columns` are the parts of the rows,
-    integers of any size, each of shape (rows,).
-
-    Rows are spread over parts by a hash of what they hold, so that equal ones meet in one part.
-    """
-    count = len(columns[0])
-    if count <= 2 * ROWS:
-        yield _sorted(columns, np.arange(count))
-        return
-    bits = (count // ROWS).bit_length()
-    part = np.empty(count, np.uint16)
-    for start in range(0, count, ROWS):
-        check()
-        mixed = np.zeros(min(ROWS, count - start), np.uint64)
-        for column in columns:
-            mixed = (mixed ^ column[start : start + ROWS].astype(np.int64).view(np.uint64)) * _ODD
-            mixed ^= mixed >> np.uint64(29)
-        part[start : start + ROWS] = (mixed * _ODD) >> np.uint64(64 - bits)
-    check()
-    # Sorting such small numbers takes one pass over them.
-    order = part.argsort(kind="stable")
-    ends = np.bincount(part, minlength=1 << bits).cumsum().tolist()
-    for low, high in zip([0, *ends[:-1]], ends, strict=True):
-        check()
-        if low < high:
-            yield _sorted(columns, order[low:high])
-
-
-_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _sorted(columns: Sequence[NDArray[Any]], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    rows = [column.take(places) for column in columns]
-    order = rows[0].argsort(kind="stable") if len(rows) == 1 else np.lexsort(rows)
-    fresh = np.zeros(len(places), bool)
-    fresh[:1] = True
-    for row in rows:
-        there = row.take(order)
-        fresh[1:] |= there[1:] != there[:-1]
-    return places.take(order), fresh

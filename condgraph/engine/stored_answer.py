@@ -16,7 +16,7 @@ from condgraph.engine.errors import DeadlineError, PlanError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.evidence import trace_back
-from condgraph.engine.pieces import each_once
+from condgraph.engine.pieces import watched
 from condgraph.engine.row_texts import labels_of_table, labels_plan
 from condgraph.engine.store import plan_answer
 from condgraph.engine.why_not import MOST_ENTITIES, folded
@@ -157,7 +157,7 @@ def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) 
     trail = answer.evidence.trail
     snapshot = trail.run.snapshot
     statements = statements_of(snapshot, trail.statements, declared)
-    owners = each_once(snapshot.subjects(statements).tolist())
+    owners = list(dict.fromkeys(watched(snapshot.subjects(statements).tolist())))
     if not owners:
         return []
     some = ById(tuple(snapshot.ident(owner) for owner in owners[:MOST_SUBJECTS]))
@@ -229,7 +229,7 @@ class _StoreLookup:
 
     def texts(self, node: Node, most: int) -> list[str]:
         known = self._names.get(id(node.entities if isinstance(node, Names) else node))
-        return list(plan_answer(self._store, node, most).plain_texts) if known is None else each_once(known[:most])
+        return list(plan_answer(self._store, node, most).plain_texts) if known is None else list(dict.fromkeys(known[:most]))
 
     def near(self, name: str) -> list[str]:
         return self.schema.nearest_entities(name)
@@ -259,7 +259,7 @@ class _StoreLookup:
         if names is None:
             names = self._names[id(of)] = self.texts(Names(of), MOST_ENTITIES)
             self._asked.append(of)
-        names = each_once(names)
+        names = list(dict.fromkeys(watched(names)))
         some = names[: self.batch]
         if any(name not in self._several for name in some):
             # How many entities have each name, and each of what else the program led to: one query.

@@ -17,7 +17,7 @@ from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import EMPTY, Numbers
 from condgraph.engine.passes import rebuild
-from condgraph.engine.pieces import each_once, watched
+from condgraph.engine.pieces import watched
 from condgraph.engine.why_not import MOST_ENTITIES, folded
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ class _LocalLookup:
         found = run.results[id(node.entities if isinstance(node, Names) else node)]
         if isinstance(node, Entities | Names):
             snapshot = run.snapshot
-            return each_once(snapshot.texts.take(snapshot.entity_name[found[:most]]))
+            return list(dict.fromkeys(watched(snapshot.texts.take(snapshot.entity_name[found[:most]]))))
         if isinstance(found, Bag) and (size := len(found)) and (size == 1 or found.in_order()):
-            return each_once((found.take(np.arange(most)) if size > most else found).texts())
+            return list(dict.fromkeys(watched((found.take(np.arange(most)) if size > most else found).texts())))
         return self._texts_of(run, node, most)
 
     def near(self, name: str) -> list[str]:

@@ -16,7 +16,7 @@ from condgraph.engine.errors import DeadlineError, OptionError, PlanError, short
 from condgraph.engine.evidence import EvidenceList, items
 from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
-from condgraph.engine.pieces import each_once, watched
+from condgraph.engine.pieces import watched
 from condgraph.engine.records import Evidence
 from condgraph.engine.rows import Typed, typed_columns
 from condgraph.languages.pattern.pattern import Pattern
@@ -219,7 +219,7 @@ class Matches(Answer):
     @kept
     def texts(self) -> list[str]:
         """The answers as distinct texts."""
-        return each_once(self.values)
+        return list(dict.fromkeys(watched(self.values)))
 
     @kept
     def entities(self) -> list[Entity]:

@@ -32,7 +32,7 @@ from condgraph.engine.execute import solutions as _solutions  # noqa: F401  # fo
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
 from condgraph.engine.functions import FUNCTIONS
-from condgraph.engine.pieces import PIECE, alike, each_once, mapped, pieces, places_in_order, tally, watched
+from condgraph.engine.pieces import PIECE, pieces, places_in_order, watched
 from condgraph.engine.values import Quantity, Time
 from condgraph.engine.workers import SharedTask, Workers, shared
 from condgraph.graph import Graph
@@ -565,29 +565,9 @@ def test_pieces_give_what_the_whole_gives() -> None:
     size = 5 * PIECE + 17
     values = [draw.randrange(1000) for _ in range(size)]
     assert [one for piece in pieces(values) for one in piece] == list(watched(values)) == values
-    assert mapped(str, values) == list(map(str, values))
-    assert each_once(values) == list(dict.fromkeys(values))
-    assert tally(values) == __import__("collections").Counter(values)
     for reverse in (False, True):
         for key in (values.__getitem__, lambda place: (values[place] % 7, str(place)), lambda place: 0):
             assert places_in_order(size, key, reverse=reverse) == sorted(range(size), key=key, reverse=reverse)
-
-
-def test_rows_that_are_alike() -> None:
-    import numpy as np
-
-    draw = np.random.default_rng(1)
-    for size in (1, 1000, 400_000):
-        columns = [draw.integers(-3, 300, size), draw.integers(0, 5, size).astype(np.int8)]
-        seen: dict[tuple[int, int], int] = {}
-        for place, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            seen.setdefault(row, place)
-        first, places = [], 0
-        for rows, fresh in alike(columns):
-            places += len(rows)
-            first += rows[fresh].tolist()
-        assert places == size
-        assert sorted(first) == sorted(seen.values())
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 1.5}, {"limit": "a"}, {"limit": True}, {"timeout": "a"}, {"timeout": True}])

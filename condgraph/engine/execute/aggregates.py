@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -23,7 +24,7 @@ from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers
 from condgraph.engine.execute.sets import EMPTY, Mask, Numbers, distinct
 from condgraph.engine.facts import shown
 from condgraph.engine.operands import Inapplicable, exact, plain, quotient
-from condgraph.engine.pieces import mapped, set_of, tally, watched
+from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.ordered import Cells, add_types
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, as_float, format_number, parse_number
 
@@ -196,7 +197,7 @@ def extreme(run: Run, node: Extreme) -> Bag:
     if leading_numbers(texts) is not None:
         # 5-10 is more than 5-7: one number after the other.
         run.warn(f"{node.direction}: the values are texts and are compared by the numbers in them")
-        ranks = mapped(lambda text: inner_numbers(text) or [], texts)
+        ranks = [inner_numbers(text) or [] for text in watched(texts)]
         top = max(watched(ranks)) if largest else min(watched(ranks))
         return bag.take(np.array([rank == top for rank in watched(ranks)]))
     run.warn(f"{node.direction}: the values are texts and are compared by code point")
@@ -208,7 +209,7 @@ def mode(run: Run, node: Mode) -> Bag:
     """The values that occur most or least often, with their carriers."""
     bag = run.values(node.values)
     texts = bag.texts()
-    counts = tally(texts)
+    counts = Counter(watched(texts))
     if not counts:
         run.warn("the most frequent of no values is nothing")
         return bag
@@ -219,7 +220,7 @@ def mode(run: Run, node: Mode) -> Bag:
 def count(run: Run, node: Count) -> int:
     """How many entities, or distinct texts."""
     found: Any = run.results[id(node.of)]
-    return len(set_of(found.texts())) if isinstance(found, Bag) else len(found)
+    return len(set(watched(found.texts()))) if isinstance(found, Bag) else len(found)
 
 
 def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
@@ -231,7 +232,7 @@ def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
         run.warn(f"{what}: {read_as_numbers(bag.values())}")
         return numbers, NO_UNIT
     other = len(bag) - len(found)
-    units = tally(mapped(lambda value: (Kind.QUANTITY, value.unit), found))
+    units = Counter((Kind.QUANTITY, value.unit) for value in watched(found))
     _, unit = most_frequent(units) if units else (Kind.QUANTITY, NO_UNIT)
     chosen = [value.number for value in watched(found) if value.unit == unit]
     other += len(found) - len(chosen)
@@ -253,7 +254,7 @@ def middle(numbers: list[Any]) -> Fraction:
     for place in ((len(numbers) - 1) // 2, len(numbers) // 2):
         # Numbers are in the order of their floats, but for those that a float cannot tell apart.
         alike = np.flatnonzero(floats == ordered[place]).tolist()
-        told_apart = sorted(mapped(lambda i: exact(numbers[i]), alike))
+        told_apart = sorted(exact(numbers[i]) for i in watched(alike))
         found.append(told_apart[place - int(ordered.searchsorted(ordered[place]))])
     return sum(found, Fraction(0)) / 2
 
@@ -263,9 +264,9 @@ def sample_deviation(numbers: list[Any]) -> Fraction:
 
     It is exact where it is rational, otherwise accurate enough to be rounded once.
     """
-    ratios = mapped(lambda number: exact(number).as_integer_ratio(), numbers)
+    ratios = [exact(number).as_integer_ratio() for number in watched(numbers)]
     unit = lcm(*{bottom for _, bottom in ratios})
-    whole = mapped(lambda ratio: ratio[0] * (unit // ratio[1]), ratios)
+    whole = [ratio[0] * (unit // ratio[1]) for ratio in watched(ratios)]
     size, total = len(whole), sum(whole)
     squares = sum(number * number for number in watched(whole))
     variance = Fraction(size * squares - total * total, size * (size - 1) * unit * unit)

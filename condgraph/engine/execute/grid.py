@@ -19,7 +19,7 @@ from condgraph.engine.execute.left_out import most_frequent
 from condgraph.engine.execute.series import Cell, ListSeries, Places, Series
 from condgraph.engine.facts import shown
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import PIECE, different, in_order, mapped, watched
+from condgraph.engine.pieces import PIECE, different, in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 
 #: What stands between the cells of a row, and between the values of a cell, in a text.
@@ -120,7 +120,7 @@ class Grid:
 
     def values_and_texts(self) -> tuple[list[Any], list[str]]:
         """Every row, and its cells as one text."""
-        return self.values(), mapped(BETWEEN.join, self.cell_texts())
+        return self.values(), list(map(BETWEEN.join, watched(self.cell_texts())))
 
     def cell_texts(self) -> list[tuple[str, ...]]:
         """The texts of each row that are shown; "" where there is no value."""

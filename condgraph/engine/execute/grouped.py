@@ -22,7 +22,7 @@ from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_o
 from condgraph.engine.facts import Entity, EntityKind, shown
 from condgraph.engine.functions import OPERATORS
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import changed, in_order, mapped, watched
+from condgraph.engine.pieces import changed, in_order, watched
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.units import clock_text
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, collapse
@@ -295,7 +295,7 @@ def _measured(run: Run, ways: GroupRows, bindings: Bindings, measure: Measure, s
         return aggregate.of_groups(size, group, values, found.series)
     order = in_order((group,))
     group, items, values = group.take(order), items.take(order), values.take(order)
-    entities = mapped(run.snapshot.entity, ways.rows.take(bindings.row.take(first).take(items)).tolist())
+    entities = list(map(run.snapshot.entity, watched(ways.rows.take(bindings.row.take(first).take(items)).tolist())))
     cells = list(zip([Cell(entity, entity.name) for entity in entities], found.series.cells(values), strict=True))
     best = [aggregate.best(cells[low:high]) for low, high in watched(bounds_of(group, size))]
     aggregate.warn()
@@ -499,7 +499,7 @@ def _competing_ranks(column: Column, *, largest: bool) -> tuple[Places, Places, 
     part[there] = np.where(first, 0, 1)
     for chosen, key in ((True, lambda cell: size_of(cell.value, largest=largest)), (False, order_of)):
         here = [at for at, one in enumerate(first) if one is chosen]
-        some = ranked(mapped(order_of if wins.kind is None else key, [cells[at] for at in here]))
+        some = ranked(list(map(order_of if wins.kind is None else key, watched([cells[at] for at in here]))))
         rank[np.flatnonzero(there).take(here)] = some
     return part, rank, wins
 
@@ -515,7 +515,7 @@ def _ranks(column: Column) -> Places:
     at = column.at[there]
     found = column.series.ranks(at)
     if found is None:
-        found = ranked(mapped(order_of, column.series.cells(at)))
+        found = ranked(list(map(order_of, watched(column.series.cells(at)))))
     rank = np.full(len(there), int(found.max(initial=0)) + 1, np.int64)
     rank[there] = found
     return rank

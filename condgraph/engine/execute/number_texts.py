@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from condgraph.engine.operands import year_of
-from condgraph.engine.pieces import set_of, watched
+from condgraph.engine.pieces import watched
 from condgraph.engine.reading.shapes import UNSURE, readings
 from condgraph.engine.values import Precision, Time, collapse, parse_number
 
@@ -42,7 +42,7 @@ def summed_numbers(texts: list[str]) -> list[Any] | None:
     "5 May 2021" is not 5. None as well where "12,5" would be cut at its comma.
     """
     found = leading_numbers(texts)
-    if found is not None and any(map(_is_cut, set_of(texts))):
+    if found is not None and any(map(_is_cut, set(watched(texts)))):
         return None
     if found is not None:
         found = [number if (year := _year(text)) is None else year for number, text in zip(found, watched(texts), strict=True)]

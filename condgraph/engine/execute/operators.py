@@ -22,7 +22,7 @@ from condgraph.engine.execute.sets import Mask, Numbers, distinct
 from condgraph.engine.execute.spans import span_part, span_precision
 from condgraph.engine.execute.validity import interval_mask
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
-from condgraph.engine.pieces import alike, places_in_order, watched
+from condgraph.engine.pieces import changed, in_order, places_in_order, watched
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (
     DAY_SECONDS,
@@ -152,10 +152,8 @@ def times_of(run: Run, bag: Bag, what: str) -> tuple[Ints, Ints]:
         are = "is not a time and decides" if other == 1 else "are not times and decide"
         run.warn(f"{what}: {other} of {len(cells)} values {are} nothing")
     start, end = cells["a"][time].astype(np.int64), cells["b"][time].astype(np.int64)
-    if len(start):
-        once = np.concatenate([places[fresh] for places, fresh in alike([start, end])])
-        start, end = start[once], end[once]
-    order = np.lexsort((end, start))
+    order = in_order([start, end])
+    order = order[changed(start[order], end[order])]
     return start[order], end[order]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.sets import Mask
-from condgraph.engine.pieces import alike
+from condgraph.engine.pieces import changed, in_order
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import Kind
 
@@ -37,20 +37,13 @@ def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int
     kinds = cells["kind"]
     parts = _TELLING[int(kinds[0])] if np.count_nonzero(kinds == kinds[0]) == n else _IDENTITY
     if ordered:
-        fresh = np.zeros(n, bool)
-        fresh[0] = True
-        for name in parts:
-            mark = cells[name]
-            fresh[1:] |= mark[1:] != mark[:-1]
-        return fresh.nonzero()[0]
+        return changed(*(cells[name] for name in parts)).nonzero()[0]
     varying = [mark for mark in (cells[name] for name in parts) if np.count_nonzero(mark != mark[0])]
     if not varying:
         return np.zeros(1, np.int64)
-    first = np.zeros(n, bool)
-    for places, fresh in alike(varying):
-        # Equal ones are ascending, so the first of them is the first position.
-        first[places[fresh]] = True
-    return first.nonzero()[0]
+    # Equal ones are ascending, so the first of them is the first position.
+    order = in_order(varying)
+    return np.sort(order[changed(*(mark.take(order) for mark in varying))])
 
 
 def equal_cells(run: Scoped, cells: Cells, other: Bag) -> Mask:
@@ -60,11 +53,12 @@ def equal_cells(run: Scoped, cells: Cells, other: Bag) -> Mask:
     found: Mask = np.zeros(size, bool)
     if not size or not len(right):
         return found
-    for places, fresh in alike([np.concatenate([left[name], right[name]]) for name in _IDENTITY[:5]]):
-        group, ours = fresh.cumsum() - 1, places < size
-        there = np.zeros(int(group[-1]) + 1, bool)
-        there[group[~ours]] = True
-        found[places[ours]] = there[group[ours]]
+    marks = [np.concatenate([left[name], right[name]]) for name in _IDENTITY[:5]]
+    order = in_order(marks)
+    group, ours = changed(*(mark.take(order) for mark in marks)).cumsum() - 1, order < size
+    there = np.zeros(int(group[-1]) + 1, bool)
+    there[group[~ours]] = True
+    found[order[ours]] = there[group[ours]]
     return found
 
 

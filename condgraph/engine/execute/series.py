@@ -19,7 +19,7 @@ from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.sets import Numbers
 from condgraph.engine.facts import Entity, shown
 from condgraph.engine.operands import plain
-from condgraph.engine.pieces import changed, in_order, mapped, places_in_order, watched
+from condgraph.engine.pieces import changed, in_order, places_in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ class EntitySeries(Series):
         return len(self._numbers)
 
     def cells(self, at: Places) -> list[Cell]:
-        entities = mapped(self._snapshot.entity, self._numbers.take(at).tolist())
+        entities = list(map(self._snapshot.entity, watched(self._numbers.take(at).tolist())))
         return [Cell(entity, entity.name) for entity in watched(entities)]
 
     def codes(self, at: Places) -> Places:

@@ -13,7 +13,7 @@ from condgraph.engine.execute.same_cells import by_name
 from condgraph.engine.execute.sets import Mask
 from condgraph.engine.facts import Entity
 from condgraph.engine.operands import year_of
-from condgraph.engine.pieces import each_once
+from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Unknown
 
@@ -32,7 +32,7 @@ def versus(run: State, operator: Operator, cells: Cells, bag: Bag, holds: Callab
     with every unit. `holds` decides a single comparison.
     """
     found = np.zeros(len(cells), bool)
-    values: list[Any] = each_once(bag.values())
+    values: list[Any] = list(dict.fromkeys(watched(bag.values())))
     if len(values) > _MANY:
         run.warn(f"a comparison with {len(values)} values looks at the first {_MANY}")
         values = values[:_MANY]

@@ -9,6 +9,7 @@ value, and is sorted in the same way.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.engine.pieces import tally
+from condgraph.engine.pieces import watched
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.container import ArrayFile
@@ -129,7 +130,7 @@ class Cells:
         first = int(kinds[0]), int(units[0])
         if (kinds == first[0]).all() and (units == first[1]).all():
             return {first: len(self)}
-        return tally(zip(kinds.tolist(), units.tolist(), strict=True))
+        return Counter(watched(zip(kinds.tolist(), units.tolist(), strict=True)))
 
 
 class Cell(Cells):

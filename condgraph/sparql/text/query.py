@@ -18,7 +18,7 @@ from condgraph.engine import errors
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.iris import PRED, PREFIXES, RDF, RDFS, VALUE, XSD, value_named
-from condgraph.engine.pieces import mapped, watched
+from condgraph.engine.pieces import watched
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import ENTITY_CLASSES, GraphIris
 from condgraph.sparql.load.pull import exact_value
@@ -429,7 +429,7 @@ def run(
         rows = rows[:limit]
         warnings.append(f"there are more rows than are shown (limit {limit})")
     if not kqapro:
-        return Table(columns, mapped(lambda row: tuple(map(plain, row)), rows), standard, None, warnings)
+        return Table(columns, [tuple(map(plain, row)) for row in watched(rows)], standard, None, warnings)
     read, left_out = meanings(rows, columns, Meaning(runs, names, list_length, values, known))
     if left_out:
         warnings.append(
