@@ -14,10 +14,11 @@ from neo4j.exceptions import Forbidden
 import condgraph
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.labels import Labels, begun_otherwise, first, further, is_wanted
-from condgraph.cypher.load.write import RowMaker, content_id
+from condgraph.cypher.load.write import RowMaker
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import StoreError
 from condgraph.engine.facts import Item, Member, Ref, Statement
+from condgraph.engine.identity import content_digest
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -136,6 +137,6 @@ def test_nothing_added_leaves_a_graph_as_it_is() -> None:
     nothing = Snapshot.of(*lay_out(Builder()))
     previous = world().current
     same = Change().joined(previous, nothing)
-    assert content_id(same) == content_id(previous)
+    assert content_digest(same) == content_digest(previous)
     kinds = {batch.kind for batch in RowMaker(same, previous).batches()}
     assert kinds <= {"sources", "predicates"}

@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 
 from condgraph.cypher.labels import Labelling, Labels, chosen
 from condgraph.cypher.layout import schema as layout
-from condgraph.cypher.load.batches import CELL
-from condgraph.cypher.load.write import Pairs, content_id
+from condgraph.cypher.load.batches import CELL, cells, order_of
+from condgraph.cypher.load.write import Pairs, validity_of
 from condgraph.engine.errors import OptionError, pyarrow_or_error
-from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.identity import statement_ids
-from condgraph.engine.snapshot.cells import PARTS
+from condgraph.engine.identity import content_digest, statement_ids
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import place_raws
-from condgraph.engine.values import NO_UNIT, UNKNOWN, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, parse_number, tie_break
+from condgraph.engine.values import Kind
 from condgraph.overview.survey import described, packed, survey
 
 if TYPE_CHECKING:
@@ -33,128 +31,43 @@ if TYPE_CHECKING:
 
 
 # -- Columns -----------------------------------------------------------------------------------------
-# Columns of the files for Neo4j's import tool: texts, and what the layout makes of values, each
-# distinct one once.
+# Columns of the files for Neo4j's import tool, of what `write` sends as rows.
 
 
 #: The separator of the parts of a list; a control character, so that names may hold anything
 #: else.
 SEPARATOR: Final = "\x1f"
-#: Statements whose columns are made together.
-_CHUNK: Final = 100_000
-#: Texts of which is kept what was made of them.
-_KEPT: Final = 100_000
+#: Records whose columns are made together.
+_CHUNK: Final = 50_000
 
 Ints = NDArray[Any]
 Columns = dict[str, Any]
 
 
-class PoolColumns:
-    """The pool of texts as Arrow columns, what the layout makes of texts, each text once, and the
-    properties of values.
-    """
+def text_column(snapshot: Snapshot, numbers: Ints) -> pa.Array:
+    """The texts of numbers; null where a number is negative."""
+    import pyarrow as pa
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        import pyarrow as pa
+    there = numbers >= 0
+    result = np.full(len(numbers), None, object)
+    result[there] = snapshot.texts.take(numbers[there])
+    return pa.array(result, pa.large_string())
 
-        self._snapshot, self._get = snapshot, snapshot.arrays.get
-        get = self._get
-        offsets, data = np.ascontiguousarray(get("pool.offsets"), np.int64), np.ascontiguousarray(get("pool.bytes"), np.uint8)
-        size = max(len(offsets) - 1, 0)
-        self._pool = (
-            pa.LargeStringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(data))
-            if size
-            else pa.array([], pa.large_string())
-        )
-        self._long = np.flatnonzero(np.diff(offsets) > layout.LONGEST_KEY)
-        self._keys: pa.Array | None = None
-        self._orders = _Made(self._pool, lambda text: None if (found := layout.text_order(text)) == text else found)
-        self._ranks = _Made(self._pool, lambda text: None if (found := layout.inner_ranks(text)) is None else SEPARATOR.join(found))
 
-    def take(self, numbers: Ints) -> pa.Array:
-        """The texts of numbers; null where a number is negative."""
-        return self._pool.take(_index(numbers))
+def value_columns(snapshot: Snapshot, family: str, part: slice) -> Columns:
+    """The properties of values, as `batches.CELL` names them."""
+    import pyarrow as pa
 
-    def keys(self, numbers: Ints) -> pa.Array:
-        """The texts as they are indexed."""
-        if self._keys is None:
-            self._keys = self._pool
-            if len(self._long):
-                import pyarrow as pa
+    types = {"number": pa.float64(), **dict.fromkeys(("start", "end", "precision"), pa.int64())}
+    rows = cells(snapshot, family, np.arange(part.start, part.stop))
+    columns: Columns = dict(zip(CELL, zip(*rows, strict=True), strict=True))
+    columns["ranks"] = _joined(columns["ranks"])
+    made = {name: pa.array(column, types.get(name, pa.large_string())) for name, column in columns.items()}
+    return made | {"number": _numbers(made["number"])}
 
-                result = self._pool.to_pylist()
-                for i in self._long.tolist():
-                    result[i] = layout.index_key(result[i])
-                self._keys = pa.array(result, pa.large_string())
-        return self._keys.take(_index(numbers))
 
-    def orders(self, numbers: Ints) -> pa.Array:
-        """How texts are ordered, where they do not say it themselves."""
-        return self._orders.take(numbers)
-
-    def ranks(self, numbers: Ints) -> pa.Array:
-        """The numbers of texts that begin with one."""
-        return self._ranks.take(numbers)
-
-    def cells(self, family: str, part: slice) -> Columns:
-        """The properties of values, as `cells.CELL` names them."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        snapshot = self._snapshot
-        kind, a, b, ref, unit, precision = (self._get(f"{family}.{name}")[part] for name, _ in PARTS)
-        n = len(kind)
-        text, quantity, time, entity = (kind == item for item in (Kind.TEXT, Kind.QUANTITY, Kind.TIME, Kind.ENTITY))
-        shown_at = np.where(text, ref, -1)
-        if entity.any():
-            shown_at[entity] = snapshot.entity_name[ref[entity]]
-        shown = self.take(shown_at)
-        made: list[str | None] | None = None
-        exact: list[str | None] = [None] * n
-        order_of: list[str | None] | None = None
-        if not (text | entity).all():
-            made = [None] * n
-            self._quantities(np.flatnonzero(quantity), a, ref, unit, made, exact)
-            for i, *key in zip(np.flatnonzero(time).tolist(), *(c[time].tolist() for c in (a, b, precision)), strict=True):
-                made[i] = layout.time_text(*key)
-            for i in np.flatnonzero(kind == Kind.UNKNOWN).tolist():
-                made[i] = str(UNKNOWN)
-            shown = pc.coalesce(shown, pa.array(made, pa.large_string()))
-            if any(element is not None for element in exact):
-                order_of = [None if one is None else tie_break(parse_number(one)) for one in exact]
-        words = pa.array([entry.name.lower() for entry in Kind], pa.large_string())
-        units = self.take(np.where(quantity | text, unit, -1))
-        columns = {
-            "kind": words.take(pa.array(kind.astype(np.int64))),
-            "text": shown,
-            "key": self.keys(shown_at),
-            "number": _numbers(a.view(np.float64), ~quantity),
-            "exact": pa.array(exact, pa.large_string()),
-            "unit": pc.if_else(pa.array(quantity), pc.fill_null(units, NO_UNIT), units),
-            "start": pa.array(a, mask=~time),
-            "end": pa.array(b, mask=~time),
-            "precision": pa.array(precision.astype(np.int64), mask=~time),
-            "order": self.orders(np.where(text, ref, -1)),
-            "ranks": self.ranks(np.where(text, ref, -1)),
-        }
-        if order_of is not None:
-            columns["order"] = pc.coalesce(columns["order"], pa.array(order_of, pa.large_string()))
-        assert tuple(columns) == CELL
-        return columns
-
-    def _quantities(self, at: Ints, a: Ints, ref: Ints, unit: Ints, made: list[str | None], exact: list[str | None]) -> None:
-        floats, units = a.view(np.float64), {-1: NO_UNIT}
-        result: dict[tuple[float, int, int], tuple[str, str | None]] = {}
-        for i, x, exactly, item in zip(at.tolist(), floats[at].tolist(), ref[at].tolist(), unit[at].tolist(), strict=True):
-            key = x, exactly, item
-            pair = result.get(key)
-            if pair is None:
-                if item not in units:
-                    units[item] = self._snapshot.texts[item]
-                number = x if exactly < 0 else parse_number(self._snapshot.texts[exactly])
-                same = exactly < 0 or tie_break(number) == "1"
-                pair = result[key] = str(Quantity(number, units[item])), None if same else str(number)
-            made[i], exact[i] = pair
+def _joined(lists: Sequence[list[str] | None]) -> list[str | None]:
+    return [None if one is None else SEPARATOR.join(one) for one in lists]
 
 
 class StatementColumns:
@@ -188,65 +101,19 @@ class StatementColumns:
         """`since`, `until`, `span` and `valid` of statements."""
         import pyarrow as pa
 
-        owners = self._get("val.stmt")
-        if not len(owners) or not len(numbers):
+        if not len(self._get("val.stmt")) or not len(numbers):
             return {}
-        at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
-        start, end, missing = self._get("val.start")[at], self._get("val.end")[at], owners[at] != numbers
-        if missing.all():
-            return {name: pa.nulls(len(numbers), pa.int64()) for name in ("since", "until", "span")} | {
-                "valid": pa.nulls(len(numbers), pa.large_string())
-            }
-        span = span_precision(start, end)
-        known = ~missing & (start != UNKNOWN_START) & (end != UNKNOWN_END)
-        valid: list[str | None] = [None] * len(numbers)
-        for i in np.flatnonzero(known).tolist():
-            valid[i] = layout.time_text(int(start[i]), int(end[i]), int(span[i]))
-        columns = {"since": start, "until": end, "span": span.astype(np.int64)}
-        return {name: pa.array(column, mask=missing) for name, column in columns.items()} | {
-            "valid": pa.array(valid, pa.large_string())
-        }
+        types = {"since": pa.int64(), "until": pa.int64(), "span": pa.int64(), "valid": pa.large_string()}
+        columns = zip(*validity_of(self._snapshot, numbers), strict=True)
+        return {name: pa.array(column, kind) for (name, kind), column in zip(types.items(), columns, strict=True)}
 
 
-class _Made:
-    """What a function makes of texts of the pool, worked out for those that are asked for."""
-
-    def __init__(self, pool: pa.Array, make: Callable[[str], str | None]) -> None:
-        self._pool, self._make = pool, make
-        self._known = np.zeros(len(pool), bool)
-        self._made: dict[int, str] = {}
-
-    def take(self, numbers: Ints) -> pa.Array:
-        import pyarrow as pa
-
-        if len(self._made) > _KEPT:
-            self._made.clear()
-            self._known[:] = False
-        wanted = np.unique(numbers[numbers >= 0])
-        for number in wanted[~self._known[wanted]].tolist():
-            result = self._make(self._pool[number].as_py())
-            if result is not None:
-                self._made[number] = result
-        self._known[wanted] = True
-        if not self._made:
-            return pa.nulls(len(numbers), pa.large_string())
-        get = self._made.get
-        return pa.array([get(number) for number in numbers.tolist()], pa.large_string())
-
-
-def _index(numbers: Ints) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(numbers.astype(np.int64), mask=numbers < 0)
-
-
-def _numbers(floats: NDArray[np.float64], missing: NDArray[np.bool_]) -> pa.Array:
+def _numbers(column: pa.Array) -> pa.Array:
     """Floats; as texts where one is infinite, which the tool spells in its own way."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = pa.array(floats, mask=missing)
-    if not np.isinf(floats[~missing]).any():
+    if not pc.any(pc.is_inf(column)).as_py():
         return column
     return pc.replace_substring(pc.cast(column, pa.large_string()), "inf", "Infinity")
 
@@ -341,9 +208,8 @@ class ImportFiles:
 
 
 # -- The writer ------------------------------------------------------------------------------------
-# The files hold what `write` writes, for the same layout. They are made a column at a time: each
-# distinct text or value is looked at once, and columns take what was made of it. The tool fills an
-# empty database; the first to open the graph makes the indexes.
+# The files hold what `write` writes, for the same layout. The tool fills an empty database; the first to
+# open the graph makes the indexes.
 
 
 class BulkWriter:
@@ -352,7 +218,6 @@ class BulkWriter:
     def __init__(self, snapshot: Snapshot, graph: str, folder: Path) -> None:
         self.snapshot, self.graph, self._files = snapshot, graph, ImportFiles(folder)
         self._get = snapshot.arrays.get
-        self._texts = PoolColumns(snapshot)
         self._sids = statement_ids(snapshot)
         self._sources = [snapshot.source_of(i) for i in range(len(self._get("src.name")))]
         names = [source.name for source in self._sources]
@@ -361,7 +226,7 @@ class BulkWriter:
         self._source_names = names
         self._statements = StatementColumns(snapshot, names)
         self._raws = {number: json.dumps(raws, ensure_ascii=False) for number, raws in place_raws(snapshot).items()}
-        self._content = content_id(snapshot)
+        self._content = content_digest(snapshot)
         self._survey = packed(survey(snapshot), self._content)
         # The tool fills an empty database, where nobody else uses a name.
         names, self.remarks = chosen(Labels(snapshot).counts())
@@ -421,7 +286,7 @@ class BulkWriter:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        snapshot, texts = self.snapshot, self._texts
+        snapshot = self.snapshot
         labels = {
             EntityKind.ENTITY: layout.ENTITY,
             EntityKind.CONCEPT: f"{layout.ENTITY}{SEPARATOR}{layout.CONCEPT}",
@@ -431,7 +296,7 @@ class BulkWriter:
         concepts = Labels(snapshot, set(self._labelling.after or ()))
         places, declared = self._get("ent.source"), texts_of(snapshot)
         for low, high in chunks(snapshot.entities):
-            names = snapshot.entity_name[low:high]
+            ids, names = (snapshot.texts.take(column[low:high]) for column in (snapshot.entity_id, snapshot.entity_name))
             columns: Columns = {
                 ":ID(e){id-type:long}": np.arange(low, high),
                 ":LABEL": pc.binary_join_element_wise(
@@ -441,13 +306,13 @@ class BulkWriter:
                     null_handling="skip",
                 ),
                 "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
-                "handle": texts.keys(snapshot.entity_id[low:high]),
-                "id": texts.take(snapshot.entity_id[low:high]),
-                "name": texts.take(names),
-                "key": texts.keys(names),
+                "handle": list(map(layout.index_key, ids)),
+                "id": ids,
+                "name": names,
+                "key": list(map(layout.index_key, names)),
                 "kind": snapshot.entity_kind[low:high],
-                "order": texts.orders(names),
-                "ranks": texts.ranks(names),
+                "order": pa.array(map(order_of, names), pa.large_string()),
+                "ranks": pa.array(_joined(list(map(layout.inner_ranks, names))), pa.large_string()),
                 "declared": pa.array([declared.get(number) for number in range(low, high)], pa.string()),
             }
             if len(places):
@@ -502,9 +367,9 @@ class BulkWriter:
         for low, high in chunks(snapshot.statements - first):
             numbers = np.arange(first + low, first + high, dtype=np.int32)
             predicates = pa.array(snapshot.predicates(numbers))
-            cells = self._texts.cells("att", slice(low, high))
-            raw = self._texts.take(raws[low:high]) if len(raws) else pa.nulls(high - low, pa.large_string())
-            shown = pc.coalesce(raw, cells["text"])
+            properties = value_columns(snapshot, "att", slice(low, high))
+            raw = text_column(snapshot, raws[low:high]) if len(raws) else pa.nulls(high - low, pa.large_string())
+            shown = pc.coalesce(raw, properties["text"])
             values: Columns = {
                 ":ID(v){id-type:long}": np.arange(low, high),
                 "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
@@ -518,7 +383,7 @@ class BulkWriter:
                 ),
                 "raw": raw,
                 "raws": pa.array([self._raws.get(number) for number in numbers.tolist()], pa.string()),
-                **cells,
+                **properties,
             }
             self._files.add(f"nodes={layout.VALUE}", "values", values, append=low > 0)
             edges: Columns = {
@@ -544,8 +409,8 @@ class BulkWriter:
                 ":ID(q){id-type:long}": np.arange(low, high),
                 "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
                 "name": names.take(pa.array(self._get("q.key")[part].astype(np.int64))),
-                **self._texts.cells("q", part),
-                "id": self._texts.take(np.where(here, snapshot.entity_id.take(np.where(here, refs[part], 0)), -1))
+                **value_columns(snapshot, "q", part),
+                "id": text_column(snapshot, np.where(here, snapshot.entity_id.take(np.where(here, refs[part], 0)), -1))
                 if snapshot.entities
                 else pa.nulls(high - low, pa.large_string()),
             }

@@ -19,12 +19,13 @@ from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.load.batches import ENTITY_PROPERTIES, REMOVALS, RENAMED, TEXTS, Batch
 from condgraph.cypher.load.lock import EDGES, LOCKED, ChangedError, Loading, busy_error, delete, make, remove, terms
 from condgraph.cypher.load.pull import graph_sources, pull
-from condgraph.cypher.load.write import RemovalBatches, RowMaker, content_id, earlier_content_id, write_snapshot
+from condgraph.cypher.load.write import RemovalBatches, RowMaker, earlier_content_id, write_snapshot
 from condgraph.edits import RemoteEdit, joined, named_in
 from condgraph.engine import errors
 from condgraph.engine.bounds import LEAST, waiting
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.facts import EntityKind, Statement
+from condgraph.engine.identity import content_digest
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity
 from condgraph.overview.adjusted import CHANGED, GraphSummary
@@ -217,7 +218,7 @@ def push(
         if not begun.complete:
             layout.make_indexes(connection)
         end = loading.remove if change.without and previous is not None else loading.finish
-        end(content_id(snapshot), snapshot, labelling.stated(snapshot))
+        end(content_digest(snapshot), snapshot, labelling.stated(snapshot))
     return held, dict(snapshot.counts)
 
 
@@ -282,7 +283,7 @@ def _asked(snapshot: Snapshot, change: Change) -> tuple[str, list[str]]:
     """What a load is known by, which is the same for the same content and change, and the sources that
     it has to do with.
     """
-    adds = content_id(snapshot)
+    adds = content_digest(snapshot)
     if change:
         adds += " " + blake2b(change.name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
@@ -392,7 +393,7 @@ def write_edit(connection: Connection, graph: str, change: RemoteEdit, about: di
     if change.stated is None:
         check_loadable(change.after, connection)
         labelling = further(connection, about, change.before, change.after, wanted="labels" in about)
-        content = content_id(change.after)
+        content = content_digest(change.after)
         node = terms(content, change.after, labelling.stated(change.after))
     else:
         # No entity changes its labels, and a new one has none.
@@ -537,7 +538,7 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
         same = (
             json.loads(about["counts"]) == result.counts
             if content.startswith(CHANGED)
-            else content in (content_id(result), earlier_content_id(result))
+            else content in (content_digest(result), earlier_content_id(result))
         )
         if not same:
             raise errors.StoreDamagedError(

@@ -22,7 +22,7 @@ from condgraph.cypher.load.batches import BATCH, Batch, Ids, Numbers, Rows, capt
 from condgraph.engine.changes import OnWritten
 from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.identity import content_digest, mix, statement_ids, text_hashes
+from condgraph.engine.identity import mix, statement_ids, text_hashes
 from condgraph.engine.snapshot.build import fewer_collections
 from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import place_raws
@@ -257,6 +257,24 @@ class ConceptRows:
 _LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: [layout.CONCEPT], EntityKind.ROW: [layout.ROW]}
 
 
+def validity_of(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[int | None, int | None, int | None, str | None]]:
+    """`since`, `until`, `span` and `valid` of each statement that has a validity."""
+    get = snapshot.arrays.get
+    owners, starts, ends = get("val.stmt"), get("val.start"), get("val.end")
+    if not len(owners):
+        yield from ((None, None, None, None),) * len(numbers)
+        return
+    at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
+    starts, ends = starts[at], ends[at]
+    columns = (owners[at] == numbers, starts, ends, span_precision(starts, ends))
+    for has, start, end, precision in zip(*(column.tolist() for column in columns), strict=True):
+        if not has:
+            yield None, None, None, None
+        else:
+            known = start != UNKNOWN_START and end != UNKNOWN_END
+            yield start, end, precision, layout.time_text(start, end, precision) if known else None
+
+
 class RowMaker:
     """Makes batches of what `snapshot` has and `previous` has not."""
 
@@ -397,7 +415,7 @@ class RowMaker:
         rows: Rows = [
             [s, o, t, sid, *places, *valid]
             for s, o, t, sid, places, valid in zip(
-                subjects, objects, types, sids, self._places(numbers), self._validity(numbers), strict=True
+                subjects, objects, types, sids, self._places(numbers), validity_of(snapshot, numbers), strict=True
             )
         ]
         if not kind.endswith("qualifiers"):
@@ -421,7 +439,7 @@ class RowMaker:
             predicates,
             self.sids[numbers].tolist(),
             self._places(numbers),
-            self._validity(numbers),
+            validity_of(snapshot, numbers),
             cells(snapshot, "att", at),
             raws,
             strict=True,
@@ -450,23 +468,6 @@ class RowMaker:
                 yield [names[source]], [row]
             else:
                 yield [names[source], *(names[item] for item, _ in more)], [row, *(entry for _, entry in more)]
-
-    def _validity(self, numbers: Numbers) -> Iterator[tuple[int | None, int | None, int | None, str | None]]:
-        """`since`, `until`, `span` and `valid` of each statement that has a validity."""
-        get = self.snapshot.arrays.get
-        owners, starts, ends = get("val.stmt"), get("val.start"), get("val.end")
-        if not len(owners):
-            yield from ((None, None, None, None),) * len(numbers)
-            return
-        at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
-        starts, ends = starts[at], ends[at]
-        columns = (owners[at] == numbers, starts, ends, span_precision(starts, ends))
-        for has, start, end, precision in zip(*(column.tolist() for column in columns), strict=True):
-            if not has:
-                yield None, None, None, None
-            else:
-                known = start != UNKNOWN_START and end != UNKNOWN_END
-                yield start, end, precision, layout.time_text(start, end, precision) if known else None
 
     def _qualify(self, rows: Rows, numbers: Numbers, ids: Ids) -> tuple[int, int]:
         """Append the qualifiers of each statement to its row; how many of them name entities, and
@@ -548,13 +549,8 @@ WRITERS: Final = 2
 T = TypeVar("T")
 
 
-def content_id(snapshot: Snapshot) -> str:
-    """A name for the content of a snapshot: the same content gives the same name."""
-    return content_digest(snapshot)
-
-
 def earlier_content_id(snapshot: Snapshot) -> str:
-    """The same as earlier versions had it, who looked at statements and counts alone."""
+    """The name of a content as earlier versions had it, who looked at statements and counts alone."""
     digest = blake2b(np.sort(statement_ids(snapshot)).tobytes(), digest_size=12)
     digest.update(json.dumps(snapshot.counts, sort_keys=True).encode())
     return digest.hexdigest()
