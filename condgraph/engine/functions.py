@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator as operator_module
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,15 +21,25 @@ from condgraph.engine.units import conversions, fold_unit
 # Native functions that compare, and what holds: the truth of an operand.
 
 
-#: Comparison of two numbers by operator.
-OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": lambda a, b: bool(a == b),
-    "!=": lambda a, b: bool(a != b),
-    "<": lambda a, b: bool(a < b),
-    ">": lambda a, b: bool(a > b),
-    "<=": lambda a, b: bool(a <= b),
-    ">=": lambda a, b: bool(a >= b),
-}
+#: Comparisons of two values, or of an array with one.
+OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "=": operator_module.eq, "!=": operator_module.ne, "<": operator_module.lt, ">": operator_module.gt, "<=": operator_module.le,
+    ">=": operator_module.ge,
+}  # fmt: skip
+
+
+def time_mask(operator: str, literal: values.Time, start: Any, end: Any) -> Any:
+    """Whether times, or arrays of starts and ends, compare so with one: `=` lies within, `!=` is disjoint, `<` ends before,
+    `>` begins after.
+    """
+    low, high = literal.start, literal.end
+    if operator == "=":
+        return (start >= low) & (end <= high)
+    if operator == "!=":
+        return (end <= low) | (start >= high)
+    if operator[0] == "<":
+        return end <= (low if operator == "<" else high)
+    return start >= (high if operator == ">" else low)
 
 
 def compared(left: Any, right: Any, operator: str, what: str) -> bool:
@@ -44,18 +55,16 @@ def compared(left: Any, right: Any, operator: str, what: str) -> bool:
         return _times(a, b, operator)
     if isinstance(a, values.Quantity) and isinstance(b, values.Quantity):
         a, b, _ = operands.alike(a, b, what)
-        return OPERATORS[operator](operands.exact(a.number), operands.exact(b.number))
+        return bool(OPERATORS[operator](operands.exact(a.number), operands.exact(b.number)))
     one, two = (values.collapse(shown(value)).casefold() for value in (left, right))
-    return OPERATORS[operator](one, two)
+    return bool(OPERATORS[operator](one, two))
 
 
 def _times(a: values.Time, b: values.Time, operator: str) -> bool:
-    if operator == "=":
-        return a.start >= b.start and a.end <= b.end
-    if operator == "!=":
-        return a.end <= b.start or a.start >= b.end
+    if operator in ("=", "!="):
+        return bool(time_mask(operator, b, a.start, a.end))
     # Which of two is earlier has an answer for times that overlap as well: by start, then by end.
-    return OPERATORS[operator]((a.start, a.end), (b.start, b.end))
+    return bool(OPERATORS[operator]((a.start, a.end), (b.start, b.end)))
 
 
 def _best(operand: operands.Operand, operator: str, what: str) -> operands.Operand:

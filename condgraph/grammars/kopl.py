@@ -327,13 +327,7 @@ def schema(names: Vocabulary, *, none: bool = False, has: Mapping[str, Has] | No
     values = [{"$ref": "#/$defs/values"}] if "values" in definitions else []
     nothing: list[dict[str, Any]] = [{"type": "null"}] if none else []
     # Servers want an object at the top.
-    return {
-        "type": "object",
-        "properties": {"program": {"anyOf": [*answers, *values, *nothing]}},
-        "required": ["program"],
-        "additionalProperties": False,
-        "$defs": definitions,
-    }
+    return {**object_schema({"program": {"anyOf": [*answers, *values, *nothing]}}), "$defs": definitions}
 
 
 def _by_types(role: str, keys: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:

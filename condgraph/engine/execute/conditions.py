@@ -9,10 +9,9 @@ answers.
 from __future__ import annotations
 
 import math
-import operator as compare_by
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.same_cells import equal_cells
 from condgraph.engine.execute.sets import EMPTY, Mask, Numbers
 from condgraph.engine.execute.versus import versus
-from condgraph.engine.functions import OPERATORS
+from condgraph.engine.functions import OPERATORS, time_mask
 from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.ordered import Cell, Cells
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, as_float, format_number, parse_number
@@ -81,18 +80,13 @@ def decide(run: State, condition: Condition) -> Callable[[Ordered, int], Any]:
 
         return same if found >= 0 else lambda cells, at: False
     if isinstance(value, Quantity) and not run.snapshot.inexact:
-        unit, compare = run.scope.unit_number(value.unit), _COMPARE[operator]
+        unit, compare = run.scope.unit_number(value.unit), OPERATORS[operator]
         number, exact = as_float(value)
         if exact:
             return lambda cells, at: cells.kind[at] == 1 and cells.unit[at] == unit and compare(cells.x[at], number)
     if isinstance(value, Time):
         return lambda cells, at: cells.kind[at] == 2 and time_mask(operator, value, cells.a[at], cells.b[at])
     return lambda cells, at: holds(run, condition, Cell(cells, at))
-
-
-_COMPARE: Final[dict[Operator, Callable[[float, float], bool]]] = {
-    "=": compare_by.eq, "!=": compare_by.ne, "<": compare_by.lt, ">": compare_by.gt, "<=": compare_by.le, ">=": compare_by.ge,
-}  # fmt: skip
 
 
 def compared_kinds(condition: Condition) -> set[tuple[Kind, str]]:
@@ -115,47 +109,11 @@ def _time(operator: Operator, literal: Time, cells: Cells) -> Any:
     return (cells["kind"] == Kind.TIME) & time_mask(operator, literal, cells["a"], cells["b"])
 
 
-def time_mask(operator: Operator, literal: Time, start: Any, end: Any) -> Any:
-    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
-    low, high = literal.start, literal.end
-    mask: Any
-    if operator == "=":
-        mask = (start >= low) & (end <= high)
-    elif operator == "!=":
-        mask = (end <= low) | (start >= high)
-    elif operator == "<":
-        mask = end <= low
-    elif operator == ">":
-        mask = start >= high
-    elif operator == "<=":
-        mask = end <= high
-    else:
-        mask = start >= low
-    return mask
-
-
-def _number_mask(operator: Operator, numbers: NDArray[np.float64], literal: float) -> Mask:
-    mask: Mask
-    if operator == "=":
-        mask = numbers == literal
-    elif operator == "!=":
-        mask = numbers != literal
-    elif operator == "<":
-        mask = numbers < literal
-    elif operator == ">":
-        mask = numbers > literal
-    elif operator == "<=":
-        mask = numbers <= literal
-    else:
-        mask = numbers >= literal
-    return mask
-
-
 def _quantity(run: State, operator: Operator, literal: Quantity, cells: Cells) -> Any:
     numbers = cells.numbers()
     comparable = (cells["kind"] == Kind.QUANTITY) & (cells["unit"] == run.scope.unit_number(literal.unit))
     value, exact = as_float(literal)
-    mask = comparable & _number_mask(operator, numbers, value)
+    mask = comparable & OPERATORS[operator](numbers, value)
     # Numbers a float cannot tell apart are compared as they were written.
     if exact and not run.scope.inexact:
         return mask
@@ -175,7 +133,7 @@ def _written(run: State, ref: int, number: float) -> Number:
 def _exactly(operator: Operator, left: Any, right: Any) -> bool:
     # A float stands for what it prints as, here as everywhere.
     a, b = (Decimal(format_number(n)) if isinstance(n, float) and not math.isinf(n) else n for n in (left, right))
-    return bool({"=": a == b, "!=": a != b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[operator])
+    return bool(OPERATORS[operator](a, b))
 
 
 def _text(run: State, operator: Operator, literal: str, cells: Cells) -> Any:
@@ -197,20 +155,14 @@ def _text(run: State, operator: Operator, literal: str, cells: Cells) -> Any:
 
 def text_mask(snapshot: Snapshot, operator: Operator, literal: str, refs: NDArray[Any]) -> Mask:
     """Text comparison on the numbers of texts: equality, and order by code point."""
+    found = snapshot.texts.find(literal)
     mask: Mask
     if operator in ("=", "!="):
-        found = snapshot.texts.find(literal)
-        mask = refs == found if operator == "=" else refs != found
+        mask = OPERATORS[operator](refs, found)
         return mask
-    rank, known = snapshot.texts.rank(literal), snapshot.texts.find(literal) >= 0
-    if operator == "<":
-        mask = refs < rank
-    elif operator == ">=":
-        mask = refs >= rank
-    elif operator == ">":
-        mask = refs >= rank + known
-    else:
-        mask = refs < rank + known
+    # The texts before a number are less; those before the next one are less or equal.
+    limit = snapshot.texts.rank(literal) + (operator in ("<=", ">") and found >= 0)
+    mask = refs < limit if operator[0] == "<" else refs >= limit
     return mask
 
 
@@ -249,12 +201,8 @@ def matches(run: State, condition: Compare, cells: Ordered, low: int, high: int,
         runs = [(first, last)]
     elif operator == "!=":
         runs = [(low, first), (last, high)]
-    elif operator == "<":
-        runs = [(low, first)]
-    elif operator == ">":
-        runs = [(last, high)]
     else:
-        runs = [(low, last)] if operator == "<=" else [(first, high)]
+        runs = {"<": [(low, first)], "<=": [(low, last)], ">": [(last, high)], ">=": [(first, high)]}[operator]
     return [run for run in runs if run[0] < run[1]]
 
 

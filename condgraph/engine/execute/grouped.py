@@ -20,7 +20,7 @@ from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, d
 from condgraph.engine.execute.sets import Mask
 from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_out
 from condgraph.engine.facts import Entity, EntityKind, shown
-from condgraph.engine.functions import OPERATORS
+from condgraph.engine.functions import OPERATORS, time_mask
 from condgraph.engine.operands import exact
 from condgraph.engine.pieces import changed, in_order, watched
 from condgraph.engine.snapshot.snapshot import ranges
@@ -378,7 +378,7 @@ def _satisfied(left: LeftOut, called: NamedEntities, test: CellTest, values: Pla
     if numbers is not None:
         wanted = [exact(one.number) for one in test.readings if isinstance(one, Quantity) and one.unit == numbers.unit]
         scaled = [number * 10**numbers.digits for number in wanted]
-        if scaled and test.operator in _ARRAYS and all(abs(number) < LARGEST for number in scaled):
+        if scaled and test.operator in OPERATORS and all(abs(number) < LARGEST for number in scaled):
             mask = np.zeros(len(values.at), bool)
             for number in scaled:
                 mask |= _compared(numbers.integers, test.operator, number)
@@ -391,21 +391,11 @@ def _satisfied(left: LeftOut, called: NamedEntities, test: CellTest, values: Pla
     return np.array(some, bool).take(which) if some else np.zeros(len(which), bool)
 
 
-_ARRAYS: Final[dict[str, Callable[[Places, int], Any]]] = {
-    "=": np.equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
-
-
 def _compared(integers: Places, operator: str, wanted: Fraction) -> Mask:
     """Integers compared with an exact number, which may lie between two of them."""
     below = floor(wanted)
     if below == wanted:
-        found: Mask = _ARRAYS[operator](integers, below)
+        found: Mask = OPERATORS[operator](integers, below)
         return found
     if operator in ("=", "!="):
         return np.full(len(integers), operator == "!=")
@@ -436,26 +426,14 @@ def _kind(value: Any) -> tuple[Kind, str]:
 
 def _compares(value: Any, wanted: Any, operator: str) -> bool:
     if isinstance(value, Time):
-        return span_holds(value, wanted, operator)
+        return bool(time_mask(operator, wanted, value.start, value.end))
     if isinstance(value, Quantity):
-        return OPERATORS[operator](exact(value.number), exact(wanted.number))
+        return bool(OPERATORS[operator](exact(value.number), exact(wanted.number)))
     if operator in TEXT_OPERATORS:
         text = collapse(shown(value))
         found = {"contains": wanted in text, "starts with": text.startswith(wanted), "ends with": text.endswith(wanted)}
         return found[operator]
-    return OPERATORS[operator](collapse(shown(value)), collapse(wanted))
-
-
-def span_holds(value: Time, wanted: Time, operator: str) -> bool:
-    """Whether an interval compares so with another: within, disjoint, before, after, and so on."""
-    return {
-        "=": value.start >= wanted.start and value.end <= wanted.end,
-        "!=": value.end <= wanted.start or value.start >= wanted.end,
-        "<": value.end <= wanted.start,
-        ">": value.start >= wanted.end,
-        "<=": value.end <= wanted.end,
-        ">=": value.start >= wanted.start,
-    }[operator]
+    return bool(OPERATORS[operator](collapse(shown(value)), collapse(wanted)))
 
 
 # -- order and limit -------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine.execute.sets import EMPTY, Mask, Numbers
+from condgraph.engine.functions import time_mask
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Time
 
 if TYPE_CHECKING:
@@ -62,21 +63,15 @@ def interval_mask(relation: str, interval: Time, start: Any, end: Any) -> Mask:
         inside_end = ~no_end & (end > low) & (end <= high)
         both = ~no_start & ~no_end & (start < high) & (end > low)
         mask = inside_start | inside_end | both
-    elif relation == "disjoint":
-        mask = (latest_end <= low) | (earliest_start >= high)
-    elif relation == "within":
-        mask = (earliest_start >= low) & (latest_end <= high)
     elif relation == "contains":
         mask = (latest_start <= low) & (earliest_end >= high)
-    elif relation == "before":
-        mask = latest_end <= low
-    elif relation == "after":
-        mask = earliest_start >= high
-    elif relation == "until":
-        mask = latest_end <= high
     else:
-        mask = earliest_start >= low
+        mask = time_mask(_AS_COMPARED[relation], interval, earliest_start, latest_end)
     return mask
+
+
+#: Relations that are comparisons of times.
+_AS_COMPARED: Final = {"disjoint": "!=", "within": "=", "before": "<", "after": ">", "until": "<=", "from": ">="}
 
 
 def cut(snapshot: Snapshot, period: Period) -> Snapshot:
