@@ -23,6 +23,7 @@ from condgraph.engine.execute import points, rdf_terms
 from condgraph.engine.execute.comparing import NUMBERS, alike, as_quantity, equal, order_key, rank_of
 from condgraph.engine.execute.terms import PathAt, type_name
 from condgraph.engine.forms import Point
+from condgraph.engine.operands import exact
 from condgraph.engine.values import Quantity, Time, as_number, format_number, parse_number, parse_quantity
 
 #: The longest list that a function makes; texts may have ten times as many characters.
@@ -183,7 +184,7 @@ def _round(value: Any, places: Any = 0, mode: Any = None) -> float:
     if not -300 <= digits <= 300:
         raise PlanError("round() needs a number of places from -300 to 300")
     # Halves are rounded up, towards positive infinity, where no mode is given.
-    scaled = Fraction(repr(number) if isinstance(number, float) else str(number)) * Fraction(10) ** digits
+    scaled = exact(number) * Fraction(10) ** digits
     below = math.floor(scaled)
     half = scaled - below
     toward_zero = below if scaled >= 0 else math.ceil(scaled)
@@ -385,17 +386,15 @@ _SHIFT: Final = 10**40
 def _number_text(number: Any) -> str:
     if isinstance(number, float) and not math.isfinite(number):
         return "9" if number > 0 else "/"
-    exact = (
-        Fraction(repr(number) if isinstance(number, float) else str(number)) if not isinstance(number, int) else Fraction(number)
-    )
-    whole = math.floor(exact)
+    fraction = exact(number)
+    whole = math.floor(fraction)
     if abs(whole) >= _SHIFT:
         # Beyond forty digits the number of digits comes first.
         digits = str(abs(whole))
         if whole > 0:
             return f"8{len(digits):05d}{digits}"
         return f"0{99_999 - len(digits):05d}" + "".join(str(9 - int(digit)) for digit in digits)
-    rest = exact - whole
+    rest = fraction - whole
     return f"1{whole + _SHIFT:041d}" + (f".{int(rest * 10**40):040d}" if rest else "")
 
 

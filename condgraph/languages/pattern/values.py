@@ -19,6 +19,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias
 
+from condgraph.engine.functions import OPERATORS, time_mask
+from condgraph.engine.operands import exact
 from condgraph.engine.units import conversions
 from condgraph.engine.values import NO_UNIT, Quantity, Time, format_number, parse_quantity
 
@@ -44,7 +46,7 @@ class Condition:
         """
         if isinstance(value, Quantity) and self.quantity is not None:
             wanted = self.in_unit(value.unit)
-            return wanted is not None and self._compared(_exact(value.number), wanted)
+            return wanted is not None and bool(OPERATORS[self.operator](exact(value.number), wanted))
         if isinstance(value, Time) and self.time is not None:
             return bool(self.at(value.start, value.end))
         return False
@@ -53,9 +55,9 @@ class Condition:
         """What a number of this unit is compared with; None where units do not agree."""
         assert self.quantity is not None
         if self.quantity.unit in (NO_UNIT, unit):
-            return _exact(self.quantity.number)
+            return exact(self.quantity.number)
         found = conversions(self.quantity, [unit])
-        return _exact(found[0].number) if found else None
+        return exact(found[0].number) if found else None
 
     def in_units(self, units: Iterable[str]) -> list[Quantity]:
         """What numbers of some units are compared with, one of each unit that agrees; a number
@@ -68,33 +70,10 @@ class Condition:
             return [own] if any(True for _ in units) else []
         return [one for unit in units for one in ([own] if unit == own.unit else conversions(own, [unit]))]
 
-    def _compared(self, number: Fraction, wanted: Fraction) -> bool:
-        match self.operator:
-            case "=":
-                return number == wanted
-            case "<":
-                return number < wanted
-            case "<=":
-                return number <= wanted
-            case ">":
-                return number > wanted
-            case _:
-                return number >= wanted
-
     def at(self, start: Any, end: Any) -> Any:
         """Whether intervals `[start, end)` are as asked; arrays give an array."""
         assert self.time is not None
-        match self.operator:
-            case "=":
-                return (start >= self.time.start) & (end <= self.time.end)
-            case "<":
-                return end <= self.time.start
-            case "<=":
-                return end <= self.time.end
-            case ">":
-                return start >= self.time.end
-            case _:
-                return start >= self.time.start
+        return time_mask(self.operator, self.time, start, end)
 
 
 def condition_of(text: str) -> Condition | None:
@@ -127,8 +106,3 @@ def written(value: Any) -> str | None:
     if isinstance(value, datetime.datetime):
         return f"= {value.isoformat(timespec='seconds')}"
     return f"= {value.isoformat()}" if isinstance(value, datetime.date) else None
-
-
-def _exact(number: Any) -> Fraction:
-    # A float stands for its shortest text.
-    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
