@@ -278,6 +278,10 @@ class Schema:
         """
         return places_in(self.shown[sort], keys)
 
+    def word_of(self, name: str) -> str:
+        """A text of an attribute that is no truth value, for which others are texts as well; empty where there is none."""
+        return attribute_reading(self._snapshot, name).text_shown
+
     # -- what entities are -------------------------------------------------------------------------
 
     def end_classes(self, predicate: str, end: End) -> Classes | None:

@@ -172,6 +172,11 @@ class StoredSchema:
                 result += self.leased((sort, key), partial(self._look, key, qualifier))
         return result
 
+    def word_of(self, name: str) -> str:
+        """A text of an attribute that is no truth value (`Schema.word_of`); empty where it is not known."""
+        *_, (_, places) = self.shown["attributes"].get(name, [[False, []]])
+        return str(places[0][2]) if places else ""
+
     def leased(self, key: tuple[str, str], look: Callable[[], T]) -> T:
         """What a look gives, or gave not long ago."""
         begin = time.monotonic()

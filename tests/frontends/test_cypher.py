@@ -412,6 +412,16 @@ def test_what_means_nothing_is_a_typed_error(graph: Graph, text: str, error: typ
         graph.cypher(text)
 
 
+def test_texts_that_look_like_truth_values() -> None:
+    graph = condgraph.open("memory:")
+    graph.load([{"k": "a", "flag": "True", "fine": True}, {"k": "b", "flag": "False", "fine": False}], name="t", key="k")
+    for condition in ("n.flag", "n.flag = true", "false <> n.flag AND n.k = 'a'", "CASE WHEN n.flag THEN true END"):
+        answer = graph.cypher(f"MATCH (n:t) WHERE {condition} RETURN count(*)")
+        assert "'flag' is a text such as 'False'" in answer.warnings[0], condition
+    answer = graph.cypher("MATCH (n:t) WHERE n.fine AND toBoolean(n.flag) AND n.flag = 'True' RETURN count(*)")
+    assert (answer.values, answer.warnings) == ([(1,)], [])
+
+
 def test_numbers_that_no_float_holds() -> None:
     graph = condgraph.open("memory:")
     graph.load([{"k": "a", "v": 10**400, "w": 10**400}, {"k": "b", "v": 0.5, "w": 2}], name="t", key="k")

@@ -47,6 +47,10 @@ class Lowering(scope.Naming, Protocol):
         """Raise `PlanError` for what is no condition."""
         ...
 
+    def warn_of_words(self, e: ex.Expression) -> None:
+        """Warn of a property that is a truth value here, and is a text such as 'True' in the graph."""
+        ...
+
     def exists(self, query: tree.Query, rows: scope.Rows, outer: Sequence[str]) -> ex.Expression:
         """Whether a subquery has rows."""
         ...
@@ -114,9 +118,14 @@ class Expressions:
         parts = tuple(self.lowered(part) for part in e.parts())
         for part in parts:
             self._lowering.check_truth(part, self._kind(part))
+            self._lowering.warn_of_words(part)
         if isinstance(e, ex.Not):
             return ex.Not(parts[0])
         return ex.Xor(*parts) if isinstance(e, ex.Xor) else type(e)(parts)
+
+    def _case(self, e: ex.Case) -> None:
+        for condition, _ in e.branches if e.operand is None else ():
+            self._lowering.warn_of_words(condition)
 
     def _has_concept(self, e: ex.HasConcept) -> ex.Expression:
         of = self.lowered(e.of)
@@ -131,6 +140,9 @@ class Expressions:
 
     def _comparison(self, e: ex.Comparison) -> ex.Expression:
         left, right = self.lowered(e.left), self.lowered(e.right)
+        for one, other in ((left, right), (right, left)):
+            if isinstance(other, ex.Constant) and isinstance(other.value, bool):
+                self._lowering.warn_of_words(one)
         return ex.Comparison(e.operator, self._with_unit(left, right), self._with_unit(right, left))
 
     def _in(self, e: ex.In) -> ex.Expression:
@@ -281,6 +293,7 @@ _HANDLERS: Final[dict[type, Callable[[Any, Any], ex.Expression | None]]] = {
     ex.Or: Expressions._truths,
     ex.Xor: Expressions._truths,
     ex.Not: Expressions._truths,
+    ex.Case: Expressions._case,
     ex.Comparison: Expressions._comparison,
     ex.In: Expressions._in,
     ex.Call: Expressions._call,

@@ -263,7 +263,13 @@ class Lowering:
         for condition in conjuncts(where):
             test = self.expression(condition, rows)
             self.check_truth(test, self.kind_of(test, rows))
+            self.warn_of_words(test)
             rows.plan = alg.solutions.Filter(rows.plan, test)
+
+    def warn_of_words(self, e: ex.Expression) -> None:
+        """Warn of a property that is a truth value here, and is a text such as 'True' in the graph."""
+        if isinstance(e, ex.Property) and (word := self.schema.word_of(e.key)).casefold() in ("true", "false"):
+            self.warn(f"{e.key!r} is a text such as {word!r}, which is no truth value: toBoolean(n.{e.key}) makes one of it")
 
     @staticmethod
     def check_truth(test: ex.Expression, kind: str = "") -> None:
