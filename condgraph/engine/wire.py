@@ -64,20 +64,14 @@ class _Plain(http.client.HTTPConnection):
     wire: Wire
 
     def connect(self) -> None:
-        """Connect, within the patience of the wire."""
+        """Connect (and shake hands), within the patience of the wire."""
         timeout = self.wire.begin(self)
         super().connect()
         self.wire.connected(self.sock, timeout)
 
 
-class _Tls(http.client.HTTPSConnection):
-    wire: Wire
-
-    def connect(self) -> None:
-        """Connect and shake hands, within the patience of the wire."""
-        timeout = self.wire.begin(self)
-        super().connect()
-        self.wire.connected(self.sock, timeout)
+class _Tls(_Plain, http.client.HTTPSConnection):
+    pass
 
 
 class _Http(urllib.request.HTTPHandler):

@@ -178,12 +178,6 @@ class Aggregate:
             return self._nothing()
         return self._number(Fraction(total) / count, NO_UNIT) if function == "mean" else best
 
-    def _count(self, cells: Sequence[Cell]) -> Cell:
-        return text_cell(len(cells))
-
-    def _distinct(self, cells: Sequence[Cell]) -> Cell:
-        return text_cell(len({identity(cell.value) for cell in some(cells)}))
-
     def _values(self, cells: Sequence[Cell]) -> Cell | None:
         found = each_once(cells)
         return listed([found[at] for at in places_in_order(len(found), lambda at: fixed_order(found[at]))])
@@ -296,7 +290,7 @@ def each_once(cells: Sequence[Cell]) -> list[Cell]:
     return list(found.values())
 
 
-#: What is worked out for all groups at once, where the values are alike; None where they are not.
+#: What is worked out for all groups at once, where the values are alike; None where they are not. Counts always are.
 _ARRAYS: Final[dict[str, Callable[[Aggregate, int, Places, Places, Series], Column | None]]] = {
     "count": Aggregate._counts,
     "distinct": Aggregate._differents,
@@ -308,8 +302,6 @@ _ARRAYS: Final[dict[str, Callable[[Aggregate, int, Places, Places, Series], Colu
     "values": Aggregate._lists,
 }
 _VALUES: Final[dict[str, Callable[[Aggregate, Sequence[Cell]], Cell | None]]] = {
-    "count": Aggregate._count,
-    "distinct": Aggregate._distinct,
     "sum": Aggregate._sum,
     "mean": Aggregate._mean,
     "median": Aggregate._median,

@@ -51,9 +51,7 @@ def all_of(conditions: Sequence[ex.Expression]) -> ex.Expression:
 
 def mentioned_in(node: Any, found: dict[str, None]) -> None:
     """The names of variables in a part of a tree, in order."""
-    stack = [node]
-    while stack:
-        item = stack.pop()
+    for item in tree.within(node):
         if isinstance(item, ex.Variable):
             found[item.name] = None
         elif isinstance(item, tree.NodePattern | tree.RelationshipPattern | tree.PathPattern):
@@ -62,10 +60,6 @@ def mentioned_in(node: Any, found: dict[str, None]) -> None:
         elif isinstance(item, tree.Projection) and item.star:
             # Whatever there is.
             found[" *"] = None
-        if isinstance(item, tuple):
-            stack.extend(reversed(item))
-        elif hasattr(item, "__dataclass_fields__") and not isinstance(item, ex.Constant):
-            stack.extend(getattr(item, name) for name in reversed(list(item.__dataclass_fields__)))
 
 
 class Naming(Protocol):

@@ -17,17 +17,8 @@ class CypherTemplate:
 
     def __init__(self, program: Any) -> None:
         self._text = program if isinstance(program, str) else str(program)
-        names: list[str] = []
-        stack: list[Any] = [parse(self._text).query]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, tree.Parameter):
-                names.append(item.name)
-            elif isinstance(item, tuple):
-                stack.extend(reversed(item))
-            elif hasattr(item, "__dataclass_fields__"):
-                stack.extend(getattr(item, name) for name in reversed(list(item.__dataclass_fields__)))
-        self.parameters = in_order(names)
+        parts = tree.within(parse(self._text).query)
+        self.parameters = in_order([part.name for part in parts if isinstance(part, tree.Parameter)])
         self.entities: frozenset[str] = frozenset()
 
     def bind(self, values: Mapping[str, GivenText]) -> BoundQuery:

@@ -6,11 +6,11 @@ variable have one that begins with a space, which nobody can write.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from condgraph.engine.algebra.expressions import Expression
+from condgraph.engine.algebra.expressions import Constant, Expression
 
 #: The functions over the rows of a group.
 AGGREGATES = frozenset(("count", "sum", "avg", "min", "max", "collect", "stdev", "stdevp", "percentilecont", "percentiledisc"))
@@ -205,6 +205,18 @@ class Query:
     parts: tuple[Single, ...]
     every: bool = False
     unions: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+
+
+def within(root: Any) -> Iterator[Any]:
+    """A part of a tree and all that it is made of, in order; constants have no parts."""
+    stack = [root]
+    while stack:
+        item = stack.pop()
+        yield item
+        if isinstance(item, tuple):
+            stack.extend(reversed(item))
+        elif hasattr(item, "__dataclass_fields__") and not isinstance(item, Constant):
+            stack.extend(getattr(item, name) for name in reversed(list(item.__dataclass_fields__)))
 
 
 def rebuilt(expression: Expression, replace: Callable[[Expression], Expression | None]) -> Expression:
