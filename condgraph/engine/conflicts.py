@@ -15,7 +15,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest, numbered
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity
 from condgraph.engine.identity import statement_ids
-from condgraph.engine.pieces import watched
+from condgraph.engine.pieces import changed, watched
 from condgraph.engine.records import Evidence, record_of, statement_text
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
@@ -273,11 +273,8 @@ class _Objects:
         # Entities count by their names.
         names = snapshot.entity_name.take(snapshot.relation_object.take(numbers[: self._split])).astype(np.int64)
         attributes = numbers[self._split :] - np.int32(snapshot.relations)
-        fresh = np.zeros(len(attributes), bool)
-        for part, _ in PARTS:
-            column = snapshot.arrays.get(f"att.{part}").take(attributes)
-            fresh[1:] |= column[1:] != column[:-1]
-        self.codes = np.concatenate([names, -1 - fresh.cumsum()])
+        columns = [snapshot.arrays.get(f"att.{part}").take(attributes) for part, _ in PARTS]
+        self.codes = np.concatenate([names, -changed(*columns).cumsum()])
         self._read: dict[int, Entity | Value] = {}
         self._compared: dict[tuple[int, int], Comparison] = {}
 
@@ -317,7 +314,7 @@ def pairs(snapshot: Snapshot, numbers: Numbers, *, by_name: bool = False) -> Ite
         subjects = snapshot.entity_name.take(subjects)
     order = np.argsort(subjects, kind="stable")
     owners = subjects[order]
-    starts = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
+    starts = np.flatnonzero(changed(owners))
     lengths = np.diff(np.append(starts, len(owners)))
     codes = objects.codes[order]
     several = np.minimum.reduceat(codes, starts) != np.maximum.reduceat(codes, starts)

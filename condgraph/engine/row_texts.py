@@ -1,7 +1,7 @@
 """How table rows without a key are shown.
 
 Such a row is called "peaks row 3", which says little to who reads an answer. Its text in an answer is
-therefore its cell of the column that tells most (`engine.telling`); ids, names, values and the order
+therefore its cell of the column that tells most (`engine.row_labels`); ids, names, values and the order
 of answers stay as they are. Rows of one answer that would read the same are told apart by their names:
 "Monte Rosa (peaks row 3)". The column is found when a graph is written, from the graph itself, and is
 kept with its schema, so that it is the same on every store.

@@ -391,7 +391,7 @@ def _sorted_largest(ids: Ids, products: Scores) -> Vector:
         return NOTHING
     order = np.argsort(ids, kind="stable")
     ids, products = ids[order].astype(np.int64), products[order]
-    first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+    first = np.flatnonzero(changed(ids))
     return Vector(0.0, ids[first], np.maximum.reduceat(products, first))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.pieces import changed
 from condgraph.patterns.graph import Costs, Numbers
 
 #: Rows that are sorted outright; of more, the first k are picked first.
@@ -74,12 +75,16 @@ def best_of_groups(rows: Rows, by: Sequence[int], rank: NDArray[Any], n: int = 1
         return rows.take(_least(group, [rows.totals, *(rank.take(rows.columns[number]) for number in sorted(rows.columns))]))
     keys = [group, rows.totals, *(rank.take(rows.columns[number]) for number in sorted(rows.columns))]
     order = np.lexsort(keys[::-1])
-    ordered = group[order]
-    fresh = np.ones(len(order), bool)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    starts = np.flatnonzero(fresh)
-    place = np.arange(len(order)) - starts.repeat(np.diff(np.append(starts, len(order))))
-    return rows.take(order[place < n])
+    return rows.take(order[places_among(group[order]) < n])
+
+
+def places_among(*keys: NDArray[Any]) -> NDArray[np.int64]:
+    """The place of each among those before it that have the same keys."""
+    order = np.lexsort(keys[::-1])
+    starts = np.flatnonzero(changed(*(key[order] for key in keys)))
+    found = np.empty(len(order), np.int64)
+    found[order] = np.arange(len(order)) - starts.repeat(np.diff(np.append(starts, len(order))))
+    return found
 
 
 def groups_of(rows: Rows, by: Sequence[int]) -> NDArray[np.int64]:
@@ -98,9 +103,7 @@ def _least(group: NDArray[np.int64], keys: Sequence[NDArray[Any]]) -> NDArray[np
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     for key in keys:
-        fresh = np.ones(len(order), bool)
-        fresh[1:] = ordered[1:] != ordered[:-1]
-        starts = np.flatnonzero(fresh)
+        starts = np.flatnonzero(changed(ordered))
         if len(starts) == len(order):
             break
         values = key[order]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.pieces import changed
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.languages.pattern.pattern import Pattern
@@ -69,8 +70,7 @@ def with_value(domain: Domain, edge: ValueEdge, nodes: NDArray[Any], predicates:
     costs = np.minimum(edge.prices.take(predicates) + edge.against, BARRED)
     order = np.lexsort((costs, nodes))
     nodes, costs = nodes[order], costs[order]
-    fresh = np.ones(len(nodes), bool)
-    fresh[1:] = nodes[1:] != nodes[:-1]
+    fresh = changed(nodes)
     nodes, costs = nodes[fresh].astype(np.int32), costs[fresh]
     own = domain.at(nodes)
     costs = np.minimum(costs if own is None else costs + own, BARRED)

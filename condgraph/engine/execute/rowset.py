@@ -20,10 +20,10 @@ from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.bags import Bag, Part, PartKind
 from condgraph.engine.execute.grid import Column, Grid, Members, fixed_order, order_of
 from condgraph.engine.execute.scope import Scope
-from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListSeries, Series, dense
+from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListSeries, Series, dense, ranked
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
 from condgraph.engine.facts import Entity, shown
-from condgraph.engine.pieces import changed, in_order, places_in_order, watched
+from condgraph.engine.pieces import changed, in_order, watched
 from condgraph.engine.records import PathTerm, record_of, records_of, statement_text
 from condgraph.engine.row_shapes import visible
 from condgraph.engine.snapshot.ordered import Cells
@@ -419,15 +419,7 @@ class RowSet:
             return ranks
         first: Any = np.unique(column.numbers.take(places), return_index=True, return_inverse=True)
         cells = series.cells(places.take(first[1]))
-        keys = [_order(cell, spelled) for cell in cells]
-        order = places_in_order(len(keys), keys.__getitem__)
-        rank = np.empty(len(keys), np.int64)
-        at = -1
-        for position, place in enumerate(watched(order)):
-            if position == 0 or keys[place] != keys[order[position - 1]]:
-                at += 1
-            rank[place] = at
-        ranks[places] = rank.take(first[2])
+        ranks[places] = ranked([_order(cell, spelled) for cell in cells]).take(first[2])
         return ranks
 
     def in_fixed_order(self) -> RowSet:

@@ -243,9 +243,7 @@ class BagSeries(Series):
         if not len(at) or both.max() == codes.max():
             return None
         first, which = first_of_each(both)
-        texts = [cell.text for cell in self._decoded(at.take(first))]
-        rank = {text: number for number, text in enumerate(sorted(set(texts)))}
-        return np.array([rank[text] for text in texts], np.int64).take(which)
+        return ranked([cell.text for cell in self._decoded(at.take(first))]).take(which)
 
     def decimals(self, at: Places) -> Decimals | None:
         if self._kind(at) != Kind.QUANTITY:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
-from condgraph.engine.pieces import ROWS
+from condgraph.engine.pieces import ROWS, different
 
 Numbers = NDArray[np.int32]
 #: One truth value a number, a cell or a value.
@@ -27,11 +27,7 @@ def distinct(numbers: Numbers, size: int) -> Numbers:
     if ascending(numbers):
         return numbers
     if not by_mask(n, size):
-        ordered = np.sort(numbers)
-        fresh = np.empty(n, bool)
-        fresh[0] = True
-        np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-        return ordered[fresh]
+        return different(numbers)
     return mask_of(numbers, size).nonzero()[0].astype(np.int32)
 
 

@@ -17,7 +17,7 @@ from condgraph.engine.execute.edges import Edge, Index
 from condgraph.engine.execute.sets import EMPTY, distinct
 from condgraph.engine.execute.terms import PathAt
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.pieces import different, in_order, watched
+from condgraph.engine.pieces import changed, different, in_order, watched
 from condgraph.engine.snapshot.snapshot import ranges
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ class Steps:
         # A statement that several hops name, and a loop in both directions, is one step.
         order = in_order([places, statements, targets])
         places, targets, statements = places.take(order), targets.take(order), statements.take(order)
-        fresh = np.ones(len(places), bool)
-        fresh[1:] = (places[1:] != places[:-1]) | (statements[1:] != statements[:-1]) | (targets[1:] != targets[:-1])
+        fresh = changed(places, statements, targets)
         return places[fresh], targets[fresh], statements[fresh]
 
     def sizes(self, entities: Numbers) -> rowset.Places:
@@ -310,14 +309,7 @@ def _named(run: Run, node: Path, rows: rowset.RowSet, walks: Walks, *, backward:
         pair = [rows.columns[name].numbers for name in ("\0s", "\0o")]
         others = [rows.ranks(name) for name in rows.columns if not name.startswith("\0")]
         order = in_order([*others, *pair, *(_from_start(read, lengths, at, backward) for at in range(len(read)))])
-        keys = [mark.take(order) for mark in (*others, *pair)]
-        fresh = np.ones(len(order), bool)
-        if len(order):
-            same = np.ones(len(order) - 1, bool)
-            for key in keys:
-                same &= key[1:] == key[:-1]
-            fresh[1:] = ~same
-        chosen = np.sort(order[fresh])
+        chosen = np.sort(order[changed(*(mark.take(order) for mark in (*others, *pair)))])
         rows, walks, lengths = rows.take(chosen), walks.take(chosen), lengths.take(chosen)
     if node.length is not None:
         distinct_lengths, which = np.unique(lengths, return_inverse=True)

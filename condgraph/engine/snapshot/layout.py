@@ -161,12 +161,7 @@ def lay_qualifiers(columns: Columns, qualifiers: Columns, number: NDArray[np.int
     marks = [owner, qualifiers["key"], qualifiers["kind"], value]
     marks += [qualifiers[name] for name in ("b", "unit", "ref", "precision")]
     order = np.lexsort(marks[::-1])
-    fresh = np.zeros(len(order), bool)
-    fresh[:1] = True
-    for mark in marks:
-        ordered = mark[order]
-        fresh[1:] |= ordered[1:] != ordered[:-1]
-    kept = order[fresh]
+    kept = order[changed(*(mark[order] for mark in marks))]
     columns["q.owner"] = owner[kept].astype(I32)
     for name in parts:
         columns[f"q.{name}"] = qualifiers[name][kept]
@@ -249,9 +244,7 @@ def lay_memberships(columns: Columns, builder: Builder, entity: NDArray[np.int32
         if len(table):
             table[:, 0], table[:, 1] = entity[table[:, 0]], entity[table[:, 1]]
             table = table[sorted_by([table[:, at] for at in (first, 1 - first, 2, 3)])]
-            fresh = np.ones(len(table), bool)
-            fresh[1:] = (table[1:] != table[:-1]).any(axis=1)
-            table = table[fresh]
+            table = table[changed(*table.T)]
         for i, name in enumerate((*names, "src", "row")):
             columns[f"{prefix}.{name}"] = table[:, i].astype(I32)
     columns.update(closed_members(columns))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check, current
-from condgraph.engine.pieces import watched
+from condgraph.engine.pieces import changed, watched
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
 from condgraph.patterns.options import AGAINST
 
@@ -194,12 +194,9 @@ def _neighbours(
         keep = costs <= limit
         if not keep.all():
             owner, found, costs = owner[keep], found[keep], costs[keep]
-        if len(owner) < 2:
+        starts = np.flatnonzero(changed(found, owner))
+        if len(starts) == len(owner):
             return owner, found, costs
-        fresh = (found[1:] != found[:-1]) | (owner[1:] != owner[:-1])
-        if fresh.all():
-            return owner, found, costs
-        starts = np.concatenate([[0], np.flatnonzero(fresh) + 1])
         return owner[starts], found[starts], np.minimum.reduceat(costs, starts)
     keep = labels < prices.shape[1] - 1
     owner, found, labels = owner[keep], found[keep], labels[keep]
@@ -339,6 +336,4 @@ def _cheapest(
 
 def starts_of(keys: NDArray[Any]) -> NDArray[np.int64]:
     """Where runs of equal keys begin."""
-    fresh = np.ones(len(keys), bool)
-    fresh[1:] = keys[1:] != keys[:-1]
-    return np.flatnonzero(fresh)
+    return np.flatnonzero(changed(keys))

@@ -23,7 +23,7 @@ from condgraph.patterns.distance.domains import (
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
 from condgraph.patterns.join.distinct import apart
 from condgraph.patterns.problem import Problem
-from condgraph.patterns.ranking import Rows
+from condgraph.patterns.ranking import Rows, places_among
 
 # -- The order of nodes ------------------------------------------------------------------------------
 
@@ -199,12 +199,12 @@ def _choices(
     keys: list[Any] = [rank.take(found.nodes[node]) for node in sorted(found.nodes, reverse=True)]
     found = found.take(np.lexsort([*keys, found.costs, found.owner]))
     # Of one node in between a row leaves all but so many; so does, where nodes are kept apart, of one leaf.
-    found = found.take(np.flatnonzero(_places(found.owner, found.nodes[step.node]) < each))
+    found = found.take(np.flatnonzero(places_among(found.owner, found.nodes[step.node]) < each))
     most = few - problem.spare + others * (each + 2)
     if problem.injective:
-        found = found.take(np.flatnonzero(_places(found.owner, found.nodes[leaf.node]) < each))
+        found = found.take(np.flatnonzero(places_among(found.owner, found.nodes[leaf.node]) < each))
         most = few - problem.spare + others * 2 * each
-    return found.take(np.flatnonzero(_places(found.owner) < most))
+    return found.take(np.flatnonzero(places_among(found.owner) < most))
 
 
 def nearest(owner: NDArray[np.int64], found: Numbers, costs: Costs, few: int, rank: NDArray[Any]) -> Beside:
@@ -212,21 +212,8 @@ def nearest(owner: NDArray[np.int64], found: Numbers, costs: Costs, few: int, ra
     if int(np.bincount(owner).max(initial=0)) <= few:
         return owner, found, costs
     order = np.lexsort((rank.take(found), costs, owner))
-    order = order[_places(owner[order]) < few]
+    order = order[places_among(owner[order]) < few]
     return owner[order], found[order], costs[order]
-
-
-def _places(*keys: NDArray[Any]) -> NDArray[np.int64]:
-    """The place of each among those before it that have the same keys."""
-    order = np.lexsort(keys[::-1])
-    fresh = np.arange(len(order)) == 0
-    for key in keys:
-        ordered = key[order]
-        fresh[1:] |= ordered[1:] != ordered[:-1]
-    starts = np.flatnonzero(fresh)
-    found = np.empty(len(order), np.int64)
-    found[order] = np.arange(len(order)) - starts.repeat(np.diff(np.append(starts, len(order))))
-    return found
 
 
 # -- semijoin ----------------------------------------------------------------------------------------
