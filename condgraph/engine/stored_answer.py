@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.algebra import ById, ByName, Entities, Facts, Names, Objects, Scan, around
+from condgraph.engine.algebra import ById, ByName, Entities, Facts, Names, Objects, Predicates, Qualifiers, Scan, around
+from condgraph.engine.algebra.constructors import fields_of
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, kept, within
 from condgraph.engine.check import known_ids
@@ -184,6 +185,9 @@ class _StoreLookup:
         self._store = store
         # Operators are known by identity, so that they must stay alive.
         self._asked: list[Node] = []
+        self._sizes: dict[int, int] = {}
+        # All texts of the results of operators that have few and that the client works out.
+        self._texts: dict[int, list[str]] = {}
         # All names of the results of operators that have few.
         self._names: dict[int, list[str]] = {}
         # Names by what they have in common (`folded`), and whether several entities have a name.
@@ -198,21 +202,36 @@ class _StoreLookup:
         return self.counts((node,))[0]
 
     def counts(self, nodes: Sequence[Node]) -> list[int]:
+        self._count([node for node in nodes if id(node) not in self._sizes])
+        return [self._sizes[id(node)] for node in nodes]
+
+    def _count(self, nodes: Sequence[Node]) -> None:
         # Of statements the number of their objects, which may be values.
-        found = self._store.sizes([Objects(node) if isinstance(node, Facts) else node for node in nodes], _MOST_NAMED)
+        found = (
+            self._store.sizes([Objects(node) if isinstance(node, Facts) else node for node in nodes], _MOST_NAMED) if nodes else ()
+        )
         self._asked += nodes
+        sizes = self._sizes
+        rest: list[Node] = []
         for node, size in zip(nodes, found, strict=True):
-            if size is not None and isinstance(node, Entities) and len(size[1]) == size[0]:
+            if size is None:
+                rest.append(node)
+                continue
+            sizes[id(node)] = size[0]
+            if isinstance(node, Entities) and len(size[1]) == size[0]:
                 self._names[id(node)] = list(size[1])
-        sizes = [None if size is None else size[0] for size in found]
-        inner = {at: node.facts if isinstance(node, Objects) else node for at, node in enumerate(nodes) if sizes[at] is None}
-        facts = {at: node for at, node in inner.items() if isinstance(node, Facts)}
+        carried = [(node, node.facts if isinstance(node, Objects | Predicates | Qualifiers) else node) for node in rest]
+        facts = [(node, of) for node, of in carried if isinstance(of, Facts)]
         if facts:
-            # Values that a store does not count are as many as their statements.
+            # Values that a store does not count are as many as their statements; without a statement there is no qualifier.
             with suppress(PlanError):
-                for at, number in zip(facts, self._store.counted([*facts.values()], _not_known), strict=True):
-                    sizes[at] = number
-        return [self._worked_out(node) if number is None else number for node, number in zip(nodes, sizes, strict=True)]
+                for (node, _), number in zip(facts, self._store.counted([of for _, of in facts], _not_known), strict=True):
+                    if number == 0 or not isinstance(node, Qualifiers):
+                        sizes[id(node)] = number
+        for node in rest:
+            if id(node) not in sizes:
+                needed = fields_of(node, node.facets.strict)
+                sizes[id(node)] = 0 if any(sizes.get(id(one)) == 0 for one in needed) else self._worked_out(node)
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
         return self.counts([program.changed(*one) for one in changes])
@@ -222,12 +241,17 @@ class _StoreLookup:
 
     def _worked_out(self, node: Node) -> int:
         """Of an operator that the client works out."""
-        return len(plan_answer(self._store, node).values)
+        answer = plan_answer(self._store, node)
+        if len(answer.values) <= _MOST_NAMED:
+            self._texts[id(node)] = list(answer.plain_texts)
+        return len(answer.values)
 
     def values(self, node: Values, most: int) -> list[Any]:
         return list(plan_answer(self._store, node, most).values)
 
     def texts(self, node: Node, most: int) -> list[str]:
+        if id(node) in self._texts:
+            return self._texts[id(node)][:most]
         known = self._names.get(id(node.entities if isinstance(node, Names) else node))
         return list(plan_answer(self._store, node, most).plain_texts) if known is None else list(dict.fromkeys(known[:most]))
 
