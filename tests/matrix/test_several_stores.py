@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -90,20 +90,20 @@ def compared(given: Case, whole: Graph, parts: list[Graph]) -> Iterator[Differen
 
 
 @contextmanager
-def on_servers(server: str, place: Path, parts: list[Graph], number: int) -> Iterator[list[Graph]]:
-    """The parts in a folder, on a server, and in a DuckDB file; by the number, which of them is where."""
+def on_servers(servers: Sequence[str], place: Path, parts: list[Graph], number: int) -> Iterator[list[Graph]]:
+    """The parts in a folder, and on two servers; by the number, which of them is where."""
     order = random.Random(number).sample(range(STORES), STORES)
     parts[order[0]].export(place / "part.jsonl")
     with ExitStack() as stack:
-        places = [place / "folder", f"duckdb:///{place}/part.duckdb", server]
-        folder, file, remote = (stack.enter_context(condgraph.open(one, graph="several")) for one in places)
+        folder, *remotes = (stack.enter_context(condgraph.open(one, graph="several")) for one in (place / "folder", *servers))
         folder.load(place / "part.jsonl")
-        remote.store.delete()
-        remote.push(parts[order[1]])
-        file.push(parts[order[2]])
-        found = dict(zip(order, (folder, remote, file), strict=True))
+        for remote, part in zip(remotes, order[1:], strict=True):
+            remote.store.delete()
+            remote.push(parts[part])
+        found = dict(zip(order, (folder, *remotes), strict=True))
         yield [found[number] for number in range(STORES)]
-        remote.store.delete()
+        for remote in remotes:
+            remote.store.delete()
 
 
 @pytest.mark.parametrize("number", range(by_lane(2, 110, 110)))
@@ -152,7 +152,7 @@ def test_programs_of_the_oracle(oracle: Path, tmp_path: Path) -> None:
 @pytest.mark.xdist_group("neo4j")
 @pytest.mark.parametrize("number", range(by_lane(1, 4, 28)))
 def test_graphs_beside_neo4j(neo4j_uri: str, tmp_path: Path, number: int) -> None:
-    check_on_servers(neo4j_uri, tmp_path, number)
+    check_on_servers([neo4j_uri, f"duckdb:///{tmp_path}/part.duckdb"], tmp_path, number)
 
 
 @pytest.fixture(scope="module")
@@ -165,14 +165,22 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize("number", range(by_lane(3, 18, 110)))
 def test_graphs_beside_postgres(postgres_server: str, tmp_path: Path, number: int) -> None:
-    check_on_servers(postgres_server, tmp_path, number)
+    check_on_servers([postgres_server, f"duckdb:///{tmp_path}/part.duckdb"], tmp_path, number)
 
 
-def check_on_servers(server: str, place: Path, number: int) -> None:
+@pytest.mark.slow
+@pytest.mark.service
+@pytest.mark.xdist_group("neo4j")
+@pytest.mark.parametrize("number", range(by_lane(1, 4, 30)))
+def test_graphs_on_neo4j_and_postgres(neo4j_uri: str, postgres_server: str, tmp_path: Path, number: int) -> None:
+    check_on_servers([neo4j_uri, postgres_server], tmp_path, number)
+
+
+def check_on_servers(servers: Sequence[str], place: Path, number: int) -> None:
     given = case(number)
     given = replace(given, asked=given.asked[:: by_lane(4, 2, 1)])
     whole, parts = cut(given.local, number)
-    with on_servers(server, place, parts, number) as there:
+    with on_servers(servers, place, parts, number) as there:
         found = list(compared(given, whole, there))
     assert not found, report(found)
 

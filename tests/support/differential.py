@@ -53,7 +53,9 @@ def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: boo
 
 def full_message(error: CondgraphError) -> str:
     """All that an error says."""
-    parts = [f"{type(error).__name__}[{error.code}]", error.message, error.span, error.candidates, error.hint]
+    # Which attribute has a text is known in process alone.
+    hint = None if error.hint is not None and error.hint.startswith("it is a value of ") else error.hint
+    parts = [f"{type(error).__name__}[{error.code}]", error.message, error.span, error.candidates, hint]
     return " | ".join(str(part) for part in parts if part)
 
 
