@@ -6,6 +6,7 @@ queries rely on (`_SETTINGS`). Views are temporary, so that nothing is written t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -133,7 +134,9 @@ class Spark(Engine):
                 for table, kinds in layout.TABLES.items() if self._folder else ():
                     # With its types no job looks them up in the files.
                     types = ", ".join(f"`{field}` {type_of(kind).sql(dialect=_Dialect)}" for field, kind in kinds.items())
-                    rows = self._given.read.schema(types).parquet(f"{self._folder}/{table}")
+                    # Paths are patterns.
+                    path = re.sub(r"([\\*?\[\]{}])", r"\\\1", self._folder)
+                    rows = self._given.read.schema(types).parquet(f"{path}/{table}")
                     rows.createOrReplaceTempView(_quoted(self._graph, table))
                 for view, query in layout.views(lambda table: table_of(table, self._graph)) if self._folder else ():
                     self._given.sql(self.text(query)).createOrReplaceTempView(_quoted(self._graph, view))

@@ -500,7 +500,7 @@ class SqlStore:
         try:
             ((form, content),) = self.engine.read(query)
         except errors.StoreError:
-            if not self.exists():
+            if self.engine.writes and not self.exists():
                 raise errors.StoreMissingError(
                     f"there is no graph {self.name!r} at {self.place}", hint="load something first"
                 ) from None
