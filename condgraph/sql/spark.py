@@ -135,7 +135,7 @@ class Spark(Engine):
                     # With its types no job looks them up in the files.
                     types = ", ".join(f"`{field}` {type_of(kind).sql(dialect=_Dialect)}" for field, kind in kinds.items())
                     # Paths are patterns.
-                    path = re.sub(r"([\\*?\[\]{}])", r"\\\1", self._folder)
+                    path = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(self._folder))
                     rows = self._given.read.schema(types).parquet(f"{path}/{table}")
                     rows.createOrReplaceTempView(_quoted(self._graph, table))
                 for view, query in layout.views(lambda table: table_of(table, self._graph)) if self._folder else ():
