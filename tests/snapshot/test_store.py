@@ -494,3 +494,11 @@ def test_the_collector_is_as_it_was_after_a_load() -> None:
         condgraph.open().add(things())
     assert seen[0] == seen[1] != before
     assert gc.get_threshold() == before
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(StoreError, match="cannot be written"):
+        condgraph.open("store").load([{"a": 1}], name="t")

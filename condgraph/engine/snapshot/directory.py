@@ -85,6 +85,8 @@ DEMONSTRATIONS: Final = "demonstrations.jsonl"
 _MANIFEST: Final = "manifest.json"
 _COLUMNS: Final = "columns"
 _LOCK: Final = "lock"
+#: How often a directory is made again that is missing right after.
+_MOST_MISSING: Final = 1_000
 _VECTORS: Final = "vectors"
 _DIRECTORY_GENERATION: Final = re.compile(r"g(\d{6,})")
 _HEAD: Final = re.compile(rb"condgraph (\d{1,9}) ([0-9a-f]{8})")
@@ -314,13 +316,17 @@ def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
 
 def _locked(directory: Path, until: float) -> int:
     """The lock file of a directory, open and locked."""
-    lock = directory / _LOCK
+    lock, missing = directory / _LOCK, 0
     while True:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:
-            # Whoever deleted the graph took the directory away in between.
+            # Whoever deleted the graph took the directory away in between; or it cannot be made here, as below a working
+            # directory that was removed.
+            missing += 1
+            if missing > _MOST_MISSING:
+                raise
             continue
         try:
             while not try_lock(handle):
