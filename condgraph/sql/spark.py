@@ -205,13 +205,15 @@ class Spark(Engine):
     def read(self, query: exp.Expr | str) -> list[layout.Row]:
         """The rows of a query."""
         session, tag = self._session(), f"condgraph-{next(_TAGS)}"
-        with self._failing(), watching(lambda: session.interruptTag(tag)):
-            session.addTag(tag)
+        # Tags of the session, other than those of the application, are ended by their own thread alone.
+        context = session.sparkContext
+        with self._failing(), watching(lambda: context.cancelJobsWithTag(tag)):
+            context.addJobTag(tag)
             try:
                 return list(map(tuple, session.sql(self.text(query)).collect()))
             finally:
                 with suppress(*self._errors):
-                    session.removeTag(tag)
+                    context.removeJobTag(tag)
 
     def writing(self, wait: float) -> Never:
         """Nothing is written."""
