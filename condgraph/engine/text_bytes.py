@@ -1,5 +1,5 @@
-"""Many texts as bytes side by side: sorted by code point, eight bytes of all of them at once, put together
-in another order, and their CRC-32.
+"""Many texts as bytes side by side: sorted by code point, put together in another order, and their
+CRC-32, by NumPy, eight bytes of all of them at once.
 
 Texts are UTF-8 in `data`, a byte array with `SPARE` more bytes behind the last text; each begins
 at one of `begins` and has one of `lengths` bytes. UTF-8 keeps the order of code points.
@@ -8,22 +8,25 @@ at one of `begins` and has one of `lengths` bytes. UTF-8 keeps the order of code
 from __future__ import annotations
 
 import zlib
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.pieces import changed, in_order, slices
+from condgraph.engine.pieces import changed, in_order
 
 #: Bytes behind the last text, so that eight bytes can be read wherever a text has one.
 SPARE: Final = 8
 #: How often eight more bytes are compared before Python sorts what is still equal.
 _ROUNDS: Final = 8
+#: Texts of more bytes are left to zlib.
+_LONGEST: Final = 64
 #: Of so few texts Python is quicker.
 _FEW: Final = 256
-#: Texts of more bytes, on average, are sorted one by one.
+#: Texts of more bytes, on average, are cut out one by one.
 MEAN: Final = 40
-#: Texts that are handled at once, so that few objects of Python are needed.
+#: Texts that are put together at once: what they take stays in the caches.
 _SOME: Final = 1 << 15
 _WORD: Final = 8
 #: The bytes of a word that the first so many bytes of a text fill, as a number, the first the highest.
@@ -114,21 +117,68 @@ def _cut(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np
 
 def put_together(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Texts back to back, in the order in which they are given, with `SPARE` bytes behind them."""
-    parts = [b"".join(_views(data, begins[some], lengths[some])) for some in slices(len(begins), _SOME)]
-    return np.frombuffer(b"".join([*parts, bytes(SPARE)]), np.uint8)
+    if lengths.sum() > MEAN * len(lengths):
+        return np.frombuffer(b"".join(_cut(data, begins, lengths)) + bytes(SPARE), np.uint8)
+    found = np.zeros(int(lengths.sum()) + SPARE, np.uint8)
+    at = 0
+    for first in range(0, len(begins), _SOME):
+        size = lengths[first : first + _SOME]
+        there = size > 0
+        size, begin = size[there], begins[first : first + _SOME][there]
+        if not len(size):
+            continue
+        # One byte further each time, but from the end of a text to the beginning of the next.
+        ends = np.cumsum(size)
+        steps = np.ones(int(ends[-1]), np.int64)
+        steps[0] = begin[0]
+        steps[ends[:-1]] = begin[1:] - (begin[:-1] + size[:-1] - 1)
+        data.take(np.cumsum(steps, out=steps), out=found[at : at + len(steps)], mode="clip")
+        at += len(steps)
+    return found
+
+
+@cache
+def _tables() -> tuple[NDArray[np.uint32], ...]:
+    """What two bytes add to a CRC-32 that follows them by 0, 2, 4 and 6 bytes."""
+    one = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        one = np.where(one & 1, (one >> 1) ^ np.uint32(0xEDB88320), one >> 1).astype(np.uint32)
+    # By one byte more each: the first is of the byte itself.
+    by_byte = [one]
+    for _ in range(_WORD - 1):
+        by_byte.append(one[by_byte[-1] & 255] ^ (by_byte[-1] >> np.uint32(8)))
+    pairs = np.arange(1 << 16)
+    return tuple(by_byte[at + 1][pairs & 255] ^ by_byte[at][pairs >> 8] for at in range(0, _WORD, 2))
 
 
 def checksums(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """The CRC-32 of each text."""
-    result = np.empty(len(begins), np.uint32)
-    for some in slices(len(begins), _SOME):
-        result[some] = list(map(zlib.crc32, _views(data, begins[some], lengths[some])))
-    return result
-
-
-def _views(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[memoryview]:
-    whole = data.data
-    return [whole[low:high] for low, high in zip(begins.tolist(), (begins + lengths).tolist(), strict=True)]
+    """The CRC-32 of each text, as `zlib.crc32` has it."""
+    if len(begins) <= _FEW:
+        return np.array(list(map(zlib.crc32, _cut(data, begins, lengths))), np.uint32)
+    long = np.flatnonzero(lengths > _LONGEST)
+    most = int(np.minimum(lengths, _LONGEST).max(initial=0))
+    # Without its start and end, a CRC is linear, and zeros in front change nothing: so texts are
+    # taken as if they began at one place before they end, and what their lengths add is added.
+    found = np.array([zlib.crc32(bytes(size)) for size in range(most + 1)], np.uint32).take(lengths, mode="clip")
+    tables = _tables()
+    ends = begins + lengths
+    for first in range(0, len(begins), _SOME):
+        some = slice(first, first + _SOME)
+        size, end = lengths[some], ends[some]
+        state = np.zeros(len(size), np.uint64)
+        for left in range((most - 1) // _WORD, -1, -1):
+            # Bytes before the text are made zero; there may be none to read before the first texts.
+            at = end - _WORD * (left + 1)
+            words = _words(data, np.maximum(at, 0)) << (np.maximum(-at, 0) * 8).clip(0, 63).astype(np.uint64)
+            words &= _FIRST.take(size - _WORD * left, mode="clip")
+            words ^= state
+            pairs = words.astype("<u8", copy=False).view("<u2").reshape(-1, 4)
+            low = tables[1][pairs[:, 2]] ^ tables[0][pairs[:, 3]]
+            state = (tables[3][pairs[:, 0]] ^ tables[2][pairs[:, 1]] ^ low).astype(np.uint64)
+        found[some] ^= state.astype(np.uint32)
+    if len(long):
+        found[long] = list(map(zlib.crc32, _cut(data, begins[long], lengths[long])))
+    return found
 
 
 def bytes_of(texts: list[str]) -> tuple[bytes, NDArray[Any]]:
