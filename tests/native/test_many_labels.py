@@ -16,6 +16,7 @@ from condgraph.engine.store import Request
 from condgraph.graph import Graph
 from condgraph.languages.registry import lower
 from condgraph.remote_native import NativeGraph
+from tests.support.differential import full_message
 from tests.support.lanes import sample
 from tests.support.native_databases import database
 from tests.support.neo4j_servers import shared_server
@@ -107,7 +108,7 @@ def test_errors_are_the_same(pair: tuple[Graph, NativeGraph], program: str) -> N
     for graph in pair:
         with pytest.raises(condgraph.CondgraphError) as caught:
             graph.query(program)
-        said.append((type(caught.value), str(caught.value)))
+        said.append(full_message(caught.value))
     assert said[0] == said[1]
 
 
