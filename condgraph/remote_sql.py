@@ -26,7 +26,7 @@ from condgraph.storage import ENGINES
 if TYPE_CHECKING:
     from condgraph.engine.store import Store
     from condgraph.sparql.embedded import EmbeddedStore
-    from condgraph.sql.catalogue import Table
+    from condgraph.sql.catalogue import Cells, Table
     from condgraph.sql.connections import Engine
     from condgraph.sql.store import SqlStore
     from condgraph.sql.their_store import TheirStore
@@ -134,8 +134,9 @@ class TheirGraph(SqlGraph):
     declaration file (`condgraph.toml`), as loads take it; `notes` say what is left out.
     """
 
-    def __init__(self, engine: Engine, tables: list[Table], mapping: Path | None, timeout: float | None, notes: list[str]) -> None:
-        from condgraph.sql.catalogue import cells_of
+    def __init__(
+        self, engine: Engine, tables: list[Table], cells: Cells, mapping: Path | None, timeout: float | None, notes: list[str]
+    ) -> None:
         from condgraph.sql.their_store import TheirStore
         from condgraph.sql.theirs import TheirTables, check_tables
 
@@ -144,7 +145,7 @@ class TheirGraph(SqlGraph):
         _declare(tables, mapping, reading)
         check_tables(tables, engine.place)
         notes = [*notes, *(problem.message for problem in reading.problems)]
-        store = TheirStore(engine, TheirTables(tables, called, cells_of(engine)), timeout=timeout, notes=notes)
+        store = TheirStore(engine, TheirTables(tables, called, cells), timeout=timeout, notes=notes)
         EditedGraph.__init__(self, TheirStorage(store, graph="default", read_only=True))
 
     def mapping_file(self) -> str:
@@ -180,6 +181,17 @@ def _place(table: str, columns: tuple[str, ...]) -> str:
     return f"{table}.{columns[0]}" if len(columns) == 1 else f"{table}.({', '.join(columns)})"
 
 
+def _catalogue(engine: Engine) -> tuple[list[Table], list[str], Cells]:
+    """The tables of a database, what is left out of them, and how their cells are read."""
+    if engine.scheme == "spark":
+        from condgraph.sql.spark_tables import SparkCells, of_spark
+
+        return of_spark(engine), [], SparkCells()
+    from condgraph.sql.catalogue import catalogue, cells_of
+
+    return *catalogue(engine), cells_of(engine)
+
+
 def theirs(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **options: Any) -> TheirGraph | None:
     """A database with tables that somebody else made; None where there are none, or a graph of condgraph's is there, and
     nobody is `sure`.
@@ -187,14 +199,13 @@ def theirs(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **
     _check(options)
     timeout = options.pop("timeout", None)
     engine = _engine(place, None, **options)
-    from condgraph.sql.catalogue import catalogue
     from condgraph.sql.connections import DuckDb
 
     try:
         with within(timeout):
             if not sure and isinstance(engine, DuckDb) and not engine.is_file():
                 return None
-            tables, notes = catalogue(engine)
+            tables, notes, cells = _catalogue(engine)
             if not sure and any(table.schema.startswith("condgraph ") for table in tables):
                 return None
             tables = [table for table in tables if not table.schema.startswith("condgraph ")]
@@ -202,7 +213,7 @@ def theirs(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **
                 if sure:
                     raise StoreMissingError(f"there are no tables in {engine.place}", hint='layout="condgraph" makes a graph there')
                 return None
-            return TheirGraph(engine, tables, None if mapping is None else Path(mapping), timeout, notes)
+            return TheirGraph(engine, tables, cells, None if mapping is None else Path(mapping), timeout, notes)
     except BaseException:
         engine.close()
         raise

@@ -301,10 +301,6 @@ def catalogue(engine: Engine) -> tuple[list[Table], list[str]]:
     notes: list[str] = []
     if isinstance(engine, DuckDb):
         tables = _of_duckdb(engine)
-    elif engine.scheme == "spark":
-        from condgraph.sql.spark_tables import of_spark
-
-        tables = of_spark(engine)
     else:
         assert isinstance(engine, Postgres)
         tables, notes = _of_postgres(engine)
@@ -656,8 +652,4 @@ def _pg_type(item: Column) -> exp.DataType:
 
 def cells_of(engine: Engine) -> Cells:
     """How the cells of a database are read."""
-    if engine.scheme == "spark":
-        from condgraph.sql.spark_tables import SparkCells
-
-        return SparkCells()
     return DuckDbCells() if isinstance(engine, DuckDb) else PostgresCells()

@@ -34,7 +34,7 @@ def of_spark(engine: Engine) -> list[Table]:
         table = Table(item.name, schema, item.name, 1 if is_view else max(1, size // _ROW), is_view=is_view)
         table.columns = [_column(field.name, field.dataType.simpleString()) for field in fields]
         tables.append(table)
-    return tables
+    return sorted(tables, key=lambda table: table.name)
 
 
 def _column(real: str, kind: str) -> Column:
