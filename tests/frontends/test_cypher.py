@@ -430,6 +430,9 @@ def test_numbers_that_no_float_holds() -> None:
         (0.5, 4, 1.0), (math.inf, 2 * 10**400, math.inf)
     ]  # fmt: skip
     assert graph.cypher("MATCH (n:t) RETURN avg(n.w), sum(1e308), stDev(n.v)").values[0][:2] == (math.inf, math.inf)
+    infinite = "UNWIND [1 / 0.0, 3, -1 / 0.0] AS x WITH x * quantity('5 km') AS q"
+    assert graph.cypher(f"{infinite} RETURN q ORDER BY q").texts == ["-inf km", "15 km", "inf km"]
+    assert graph.cypher(f"{infinite} RETURN min(q), max(q)").texts == ["-inf km | inf km"]
 
 
 @pytest.mark.parametrize(

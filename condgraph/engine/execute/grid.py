@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
+from math import inf, isfinite, isnan
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -196,8 +196,14 @@ def fixed_order(cell: Cell | None) -> tuple[Any, ...]:
 
 def _key(value: Any) -> tuple[Any, ...]:
     found = order_key(value)
-    # Numbers by all their digits.
-    return (1, value.unit, exact(value.number)) if isinstance(value, Quantity) else found
+    return (1, value.unit, _all_digits(value.number)) if isinstance(value, Quantity) else found
+
+
+def _all_digits(number: Any) -> Any:
+    """A number as numbers are compared: without loss, infinities as they are, and what is no number as the largest."""
+    if isinstance(number, float) and not isfinite(number):
+        return inf if isnan(number) else number
+    return exact(number)
 
 
 class Competing(NamedTuple):
@@ -239,7 +245,7 @@ def size_of(value: Any, *, largest: bool) -> Any:
         return value.end if largest else value.start
     number = value.number if isinstance(value, Quantity) else value
     # A float is as quickly compared as it is.
-    return number if isinstance(number, int) else Fraction(exact(number))
+    return number if isinstance(number, int) else _all_digits(number)
 
 
 def text_cell(value: Any) -> Cell:
