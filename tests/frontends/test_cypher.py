@@ -169,6 +169,21 @@ def test_rows_are_those_of_cypher_and_proved(graph: Graph, text: str, rows: list
     assert answer.check(), answer.check()
 
 
+def test_paths_begin_at_the_end_that_a_condition_chooses() -> None:
+    """Of a node with 6,000 neighbours there are 36 million paths of two steps, more than there may be rows."""
+    hub: list[Item] = [Statement(f"n{i}", "near", Ref("hub")) for i in range(6_000)]
+    graph = condgraph.open("memory:")
+    graph.add([*hub, Statement("x", "near", Ref("y")), Statement("y", "near", Ref("z")), Entity("c", "c", EntityKind.CONCEPT)])
+    graph.add([Statement("x", "near", Ref("c"))])
+    for path in ("(a {name: 'x'})-[*1..2]-(b)", "(b)-[*1..2]-(a {name: 'x'})", "(a)-[*1..2]-(b) WHERE a.name = 'x'"):
+        assert sorted(graph.cypher(f"MATCH {path} RETURN b.name").texts) == ["c", "y", "z"]
+    assert graph.cypher("MATCH (a {name: 'Nobody'})-[*1..2]-(b) RETURN b").texts == []
+    assert graph.cypher("MATCH (a {name: 'x'})-[*1..2]-(b {name: 'z'}) RETURN count(*)").texts == ["1"]
+    # A concept may be at the other end of a path that may have no steps, too.
+    for path in ("(a {name: 'x'})-[*0..1]-(b)", "(b)-[*0..1]-(a {name: 'x'})"):
+        assert sorted(graph.cypher(f"MATCH {path} RETURN b.name").texts) == ["c", "x", "y"]
+
+
 def test_types_of_numbers_are_kept(graph: Graph) -> None:
     ((first, second, third),) = graph.cypher("RETURN 1 AS a, 1.0 AS b, [1, 1.0] AS c").values
     assert [type(item) for item in (first, second, *third)] == [int, float, int, float]

@@ -225,19 +225,28 @@ class Matching:
                         plan = solutions.Join(solutions.EntityRows(node, entities), plan)
             result.append((plan, nodes, edges))
         connected = {node for _, nodes, _ in groups for node in nodes}
-        # A node at the end of a path is found by that.
+        before = set(self._rows.plan.variables)
+        # A node at the end of a path is found by that, but for one that conditions choose: paths begin there.
         reached = {end for path in self._paths for end in (path.subject, path.object)}
+        known = before | connected | labels.keys() | chosen.keys()
         # Of a path without relationships it is any node.
-        starts = {path.subject for path in self._paths if path.pattern.length is not None and path.pattern.length[0] == 0}
+        starts = {
+            path.subject
+            for path in self._paths
+            if path.pattern.length is not None and path.pattern.length[0] == 0 and not known & {path.subject, path.object}
+        }
         for node in self._nodes:
             if node in connected:
                 continue
             sets = [entities for _, entities in labels.get(node, ())]
-            if not sets and (node in self._rows.plan.variables or node in reached - starts):
+            is_chosen = node not in before and node in chosen
+            if is_chosen:
+                sets.extend(chosen[node])
+            if not sets and (node in before or node in reached - starts):
                 continue
-            if node not in self._rows.plan.variables:
-                sets.extend(chosen.get(node, ()))
-            result.append((solutions.EntityRows(node, intersect(*sets) if sets else AllEntities()), {node}, []))
+            rows = solutions.EntityRows(node, intersect(*sets) if sets else AllEntities())
+            # Of nodes that no relationship leads to, the chosen ones come first.
+            result.insert(0 if is_chosen else len(result), (rows, {node}, []))
         return result
 
     def _chosen(self) -> dict[str, list[Entities]]:
