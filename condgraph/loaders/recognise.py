@@ -486,7 +486,7 @@ def _referring(
     found: list[tuple[Format, Any]], options: Options, places: Mapping[str, str], least: int
 ) -> list[tuple[Format, Any]]:
     """Tables whose cells refer to each other are loaded together as one source, as a folder of tables
-    is; all of those that are named in `options` about keys between tables. They are `least` tables.
+    is; all of those that are named in `options` about keys between tables. Of fewer than `least` none are.
     """
     files = [data for form, data in found if form in (CSV, TSV, PARQUET) and isinstance(data, Path)]
     files = [path for path in files if suffix_of(path) in (*folder.SUFFIXES, *folder.PARQUET)]

@@ -350,12 +350,10 @@ class Cells(ABC):
             return is_filled(self.text(item, cell))
         if isinstance(item, Bound):
             if item.whole:
-                low, high = (exp.Literal.number(year) for year in (_FIRST_YEAR, LAST_YEAR - 1))
+                low, high = (exp.Literal.number(year) for year in (_FIRST_YEAR, _LAST_YEAR - 1))
                 return exp.Between(this=cell, low=low, high=high)
-            end = f"{LAST_YEAR}-01-01" if item.sort == "date" else f"{LAST_YEAR}-01-01 00:00:00"
-            end = "infinity" if item.type == "TIMESTAMP_NS" else end
-            first, last = item.moment("-infinity"), item.moment(end)
-            return both([exp.GT(this=cell, expression=first), exp.LT(this=cell.copy(), expression=last)])
+            last = item.moment("infinity") if item.type == "TIMESTAMP_NS" else no_end(item)
+            return both([exp.GT(this=cell, expression=item.moment("-infinity")), exp.LT(this=cell.copy(), expression=last)])
         nan = self.is_nan(item, cell)
         return known(cell) if nan is None else both([known(cell.copy()), exp.not_(nan)])
 
@@ -450,7 +448,7 @@ class Cells(ABC):
 
 #: The years that times may be: those from the last on stand for no end.
 _FIRST_YEAR: Final = -100_000_000_000
-LAST_YEAR: Final = civil(LAST.start // DAY_SECONDS)[0]
+_LAST_YEAR: Final = civil(LAST.start // DAY_SECONDS)[0]
 #: Days from the first of January of the year 1 to that of 1970.
 _DAYS: Final = 719_162
 
@@ -492,6 +490,11 @@ def _most(item: Column) -> int | None:
     if item.digits is None or item.digits[1] > DIGITS:
         return None
     return int(10 ** (DIGITS - item.digits[1]))
+
+
+def no_end(item: Bound) -> exp.Expr:
+    """The first day or second that stands for no end."""
+    return item.moment(f"{_LAST_YEAR}-01-01" if item.sort == "date" else f"{_LAST_YEAR}-01-01 00:00:00")
 
 
 def fitting(cell: exp.Expr, most: int) -> exp.Expr:

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from condgraph.sql.catalogue import LAST_YEAR, WHOLE, Bound, Column, DuckDbCells, Sort, Table, call, fitting
+from condgraph.sql.catalogue import WHOLE, Bound, Column, DuckDbCells, Sort, Table, call, fitting, no_end
 from condgraph.sql.connections import Engine
 from condgraph.sql.spark import Spark
 from condgraph.sql.tables import PREFIX
@@ -57,8 +57,7 @@ class SparkCells(DuckDbCells):
     def is_given(self, item: Column, cell: exp.Expr) -> exp.Expr:
         """Times are finite."""
         if isinstance(item, Bound) and not item.whole:
-            end = item.moment(f"{LAST_YEAR}-01-01" if item.sort == "date" else f"{LAST_YEAR}-01-01 00:00:00")
-            return both([known(cell), exp.LT(this=cell.copy(), expression=end)])
+            return both([known(cell), exp.LT(this=cell.copy(), expression=no_end(item))])
         return super().is_given(item, cell)
 
     def is_finite(self, item: Column, cell: exp.Expr) -> exp.Expr | None:

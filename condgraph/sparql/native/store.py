@@ -511,11 +511,13 @@ class NativeRdfStore:
     def _answer(self, request: Request, schema: EndpointSchema) -> EndpointAnswer:
         lowered = request.lowered(schema)
         fetcher = self._fetcher()
-        counting, parts = fetcher.counting(lowered.plan), fetcher.answering(lowered.plan)
-        if counting is not None:
-            run, text = Run(self._graph_of(())), counting
-            run.results[id(lowered.plan)] = self._number(counting)
+        text, whole = fetcher.counting(lowered.plan), False
+        if text is not None:
+            run = Run(self._graph_of(()))
+            run.results[id(lowered.plan)] = self._number(text)
         else:
+            parts = fetcher.answering(lowered.plan)
+            whole = parts is None
             snapshot, text = self._local([lowered.plan]) if parts is None else self._gathered(fetcher, parts, bare=True)
             run = Run(snapshot)
             run.execute(lowered.plan)
@@ -527,7 +529,7 @@ class NativeRdfStore:
         for name in sorted(self._unlisted & named):
             many = f"more than {LISTED} classes, or some without an IRI"
             run.warnings.append(f"below {name!r} are {many}: this store may lose rows that they are joined with")
-        return EndpointAnswer(self, request, lowered, run, text, whole=parts is None)
+        return EndpointAnswer(self, request, lowered, run, text, whole=whole)
 
     def explain(self, request: Request) -> str:
         """The SPARQL of a program, without running it."""
