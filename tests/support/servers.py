@@ -52,8 +52,7 @@ def running(server: S, what: str, before: Callable[[], object] | None = None) ->
             pytest.skip(f"no {what}: {error}")
         yield server
     finally:
-        server.stop()
-        server.remove()
+        server.discard()
 
 
 @pytest.fixture(scope="session")
