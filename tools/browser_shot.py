@@ -78,7 +78,7 @@ def browser_files() -> Iterator[str]:
         with zipfile.ZipFile(neo4j_server.browser_jar()) as jar:
             jar.extractall(folder)
         server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

@@ -470,7 +470,7 @@ def vllm_server() -> Iterator[tuple[str, type[_Vllm]]]:
         pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}/v1", Own
     server.shutdown()
     server.server_close()

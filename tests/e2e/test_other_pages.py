@@ -52,7 +52,7 @@ class Page(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def other_page() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
 

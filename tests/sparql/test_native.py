@@ -132,7 +132,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         kind = type("Replies", (Served,), {"store": pyoxigraph.Store(), "texts": []})
         kind.store.load(input=text.encode(), format=pyoxigraph.RdfFormat.TRIG)
         server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         servers.append(server)
         return kind, f"sparql+http://127.0.0.1:{server.server_port}/sparql"
 
@@ -783,7 +783,7 @@ def test_a_certificate_of_nobody_is_an_error(tmp_path: Path) -> None:
     context.load_cert_chain(certificate, key)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Replies", (Served,), {"store": pyoxigraph.Store(), "texts": []}))
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         graph = condgraph.open(f"sparql+https://localhost:{server.server_port}/sparql", layout="native")
         with pytest.raises(StoreError, match=r"(?i)certificate"):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -44,7 +45,7 @@ def postgres(folder: Path) -> Iterator[str]:
     as_user: list[str] = []
     if os.getuid() == 0:
         # The server refuses to run as root.
-        as_user = ["runuser", "-u", "postgres", "--"]
+        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
         for one in (folder, *folder.parents):
             if one.owner() == "root" and one != Path("/") and one.stat().st_mode & 0o5 != 0o5:
                 one.chmod(one.stat().st_mode | 0o5)
@@ -82,5 +83,6 @@ def postgres(folder: Path) -> Iterator[str]:
                 time.sleep(0.1)
         yield url.removesuffix("postgres") + "test"
     finally:
-        process.terminate()
+        # At once, whoever is connected.
+        process.send_signal(signal.SIGINT)
         process.wait(20)

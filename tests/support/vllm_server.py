@@ -138,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
 def serving(version: tuple[int, int] = (0, 14)) -> Iterator[Vllm]:
     """A server, which ends with the block."""
     server = Vllm(version)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield server
