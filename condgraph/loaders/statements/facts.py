@@ -647,23 +647,27 @@ _YEAR_LIKE: Final = re.compile(r"[+-]?\d{1,5}", re.ASCII).fullmatch
 
 
 def read_time(text: str) -> Time:
-    """Read an ISO year, month, day or second, a day as YYYY/MM/DD, or a year with its era; raises
-    ValueError saying what is wrong.
+    """Read an ISO year, month, day or second, a day as YYYY/MM/DD, or what a cell of a table holds that can
+    be no other time; raises ValueError saying what is wrong.
 
-    >>> str(read_time("1984/12/30")), str(read_time("-0043")), str(read_time("44 BC"))
-    ('1984-12-30', '-43', '-43')
+    >>> str(read_time("1984/12/30")), str(read_time("-0043")), str(read_time("44 BC")), str(read_time("5 March 2020"))
+    ('1984-12-30', '-43', '-43', '2020-03-05')
     """
     slashed = _SLASHED(text.strip())
     if slashed:
         year, month, day = (int(part) for part in slashed.groups())
         return Time.day(year, month, day)
-    if text.strip()[-1:] in ("C", "E", "D", "."):
-        era = next((cell_time.value for cell_time in cell_times(text.strip()) if cell_time.tag == "era"), None)
-        if isinstance(era, Time):
-            return era
-    if "/" in text:
-        raise ValueError(f"{text!r} is not a time")
-    return Time.parse(text)
+    try:
+        if "/" in text:
+            raise ValueError(f"{text!r} is not a time")
+        return Time.parse(text)
+    except ValueError:
+        readings = cell_times(collapse(text))
+        if len(readings) == 1 and readings[0].tag in ("era", "time", "second") and isinstance(readings[0].value, Time):
+            return readings[0].value
+        if len(readings) == 2 and readings[0].note == "dmy":
+            raise ValueError(f"{text!r} has its day or its month first") from None
+        raise
 
 
 def read_bound(text: str) -> Time | Unknown | None:
@@ -874,20 +878,22 @@ def _sniff_timed(path: Path, head: bytes) -> int:
 
 
 def _are_times(texts: Sequence[str], named: bool, both: bool) -> bool:
-    """Whether nearly all of some texts are times. Years of one or two digits are where others leave no
-    doubt: those before Christ where a header names the times or one time has more digits, those after
-    it where there is both, or a header that names the start and the end.
+    """Whether some texts are times: at least half of them where a header names the columns, as in the
+    column of a table, otherwise nearly all, and of a few all but one. Years of one or two digits are
+    where others leave no doubt: those before Christ where a header names the times or one time has
+    more digits, those after it where there is both, or a header that names the start and the end.
     """
+    most = len(texts) // 2 if named else max(len(texts) // 20, len(texts) > 3)
     kinds: Counter[str] = Counter()
     for text in texts:
         kinds[bound_kind(text)] += 1
-        if kinds[""] > 0.05 * len(texts):
+        if kinds[""] > most:
             return False
     plain, signed, small = kinds["time"], kinds["signed"], kinds["small"]
     if named or plain:
         plain += signed
         plain += small if both or (named and plain) else 0
-    return plain > 0 and plain + kinds["open"] >= 0.95 * len(texts)
+    return plain > 0 and plain + kinds["open"] + most >= len(texts)
 
 
 QUINTUPLES: Final = Format(
