@@ -131,7 +131,12 @@ def _as_table(text: str, complete: bool) -> str:
             else:
                 what += f" as all {len(rows)} have, and nothing shows that it is a header"
             best = share, what
-    return "as a table, no line has two fields" if best is None else best[1]
+    if best is not None:
+        return best[1]
+    unclosed = next((at for at, line in enumerate(text.splitlines(), 1) if line.count('"') % 2), None)
+    if unclosed is not None and text.count('"') % 2:
+        return f"as a table, a quote in line {unclosed} or below is not closed (dialect='plain' reads quotes as text)"
+    return "as a table, no line has two fields"
 
 
 def _fields(count: int) -> str:

@@ -43,6 +43,33 @@ def test_what_is_no_total(tmp_path: Path) -> None:
     assert warnings_of(path) == []
 
 
+def test_rows_that_repeat_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "joined.csv"
+    path.write_text("näme,city\na,x\nnäme,city\nnäme,y\nb,city\n", encoding="utf-8")
+    (said,) = warnings_of(path)
+    assert "row 2: the row repeats the header" in said
+    path.write_text("name\na\nname\n")
+    assert warnings_of(path) == []
+
+
+def test_references_that_differ_in_case(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("name,country\na,France\nb,france\nc,Spain\nd,FRANCE\n")
+    (said,) = warnings_of(path, refs=["country"])
+    assert "'france' ('France') and 'FRANCE' ('France')" in said
+
+
+def test_json_of_records_under_keys(tmp_path: Path) -> None:
+    path = tmp_path / "people.json"
+    path.write_text('{"7": {"name": "Ann"}, "8": {"name": "Bob", "age": 3}}')
+    graph = condgraph.open("memory:")
+    (said,) = graph.load(path, key="key").problems
+    assert "records under keys, and is read as 2 rows with their keys in the column 'key'" in str(said)
+    assert graph.kopl("Find(8) QueryAttr(name)").texts == ["Bob"]
+    path.write_text('{"a": {"name": "Ann"}, "b": {"town": "Oslo"}}')
+    assert warnings_of(path) == []
+
+
 def test_numbers_that_do_not_go_together(tmp_path: Path) -> None:
     path = tmp_path / "prices.csv"
     path.write_text('item,price\na,"1.234,50"\nb,"1,234.50"\nc,12.5\nd,"12,5"\ne,n/a\n')

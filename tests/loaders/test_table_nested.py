@@ -280,7 +280,7 @@ def test_documents_of_columns_and_of_rows_are_tables(tmp_path: Path, document: A
         {"name": "x", "tags": ["a", "b"], "langs": ["q", "r"]},
         {"tags": ["a", "b", "c"], "langs": ["q", "r"]},
         {"tags": ["a", "b"]},
-        {"a": {"x": 1}, "b": {"x": 2}},
+        {"a": {"x": 1}, "b": {"y": 2}},
     ],
 )
 def test_other_documents_stay_one_row(tmp_path: Path, document: Any) -> None:

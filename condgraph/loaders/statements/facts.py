@@ -12,6 +12,7 @@ ISO forms, slashes, and `#` for digits that are not known. `####` is a time that
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -612,8 +613,17 @@ def _claims(source: Any) -> bool:
     )
 
 
-def _sniff(path: Path, head: bytes) -> int:
+def _fact_lines(head: bytes) -> list[str]:
+    """The lines that may be facts; none of a document of JSON."""
     lines = head_lines(head)
+    try:
+        return [] if lines and lines[0][:1] in ("[", "{") and json.loads("\n".join(lines)) else lines
+    except (ValueError, RecursionError):
+        return lines
+
+
+def _sniff(path: Path, head: bytes) -> int:
+    lines = _fact_lines(head)
     shape = find_shape(lines, ROLES) if lines else None
     if shape is None:
         return 0
@@ -856,7 +866,7 @@ def _claims_timed(source: Any) -> bool:
 
 
 def _sniff_timed(path: Path, head: bytes) -> int:
-    lines = head_lines(head)
+    lines = _fact_lines(head)
     shape = find_shape(lines, TIMED_ROLES) if lines else None
     if shape is None:
         return 0

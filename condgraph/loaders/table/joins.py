@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from condgraph.engine.errors import OptionError, shortened
+from condgraph.engine.errors import OptionError, numbered, shortened
 from condgraph.engine.facts import Batch, EntityKind, Ids, Item, Numbers, Texts
 from condgraph.engine.pieces import different, slices
 from condgraph.engine.snapshot.sources import KeptRows, without_sources
@@ -558,11 +558,18 @@ class Targets:
                 self.known = graph_tables.rows(tables[0])
         #: Cells that are no keys of another table, numbered.
         self._others = seen_by(files)
+        #: The first spelling of each of the first cells of a column that refers to no table, and the others.
+        self._spelled: dict[str, str] = {}
+        self._near: dict[str, str] = {}
 
     def ids(self, cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
         """The ids of what cells refer to; says which are not there."""
         if self.table is None or self._own is not None:
             self._cells.add(cells, rows)
+            for cell in dict.fromkeys(cells) if self._own is None and len(self._spelled) < MOST_LOST else ():
+                spelled = self._spelled.setdefault(cell.casefold(), cell)
+                if spelled != cell:
+                    self._near[cell] = spelled
             return cells if self._own is None else self._own.ids_of(cells)
         firsts: dict[str, int] = {}
         deque(map(firsts.setdefault, cells, rows), 0)
@@ -591,6 +598,11 @@ class Targets:
         of it although nothing says that they refer to them (Singapore is the capital of Singapore,
         and a manager is an employee: only people know which of the two it is).
         """
+        if self._near:
+            pairs = list(self._near.items())[:2]
+            such = " and ".join(f"{shortened(cell, 60)!r} ({shortened(other, 60)!r})" for cell, other in pairs)
+            what = numbered(len(self._near), "name differs from another", "names differ from others")
+            self._warn(f"{what} in case alone, and each spelling is an entity of its own: {such}", field=self.column)
         both, some = (0, []) if self.table is not None else self._cells.that_are(keys)
         if both:
             named = ", ".join(repr(shortened(cell, 60)) for cell in some)

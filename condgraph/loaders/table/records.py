@@ -706,7 +706,12 @@ def _listed(document: Any, reading: Reading) -> Sequence[Any]:
         return cast("list[Any]", document["features"])
     rows = _rows_of(document)
     if rows is None:
-        return document if isinstance(document, list) else [document]
+        keyed = _under_keys(document)
+        if keyed is None:
+            return document if isinstance(document, list) else [document]
+        what = f"records under keys, and is read as {len(keyed):,} rows with their keys in the column {next(iter(keyed[0]))!r}"
+        reading.warn(f"the document holds {what}")
+        return keyed
     what = "rows below a header" if isinstance(document, list) or "columns" in document else "columns"
     reading.warn(f"the document holds {what}, and is read as {numbered(len(rows), 'row', 'rows')}")
     return rows
@@ -732,6 +737,20 @@ def _rows_of(document: Any) -> list[dict[str, Any]] | None:
         if numbers == list(map(str, range(len(numbers)))):
             return [{key: item[number] for key, item in document.items()} for number in numbers]
     return None
+
+
+def _under_keys(document: Any) -> list[dict[str, Any]] | None:
+    """The rows of a document that is records of mostly the same fields under keys; None where it is none."""
+    if not isinstance(document, dict) or isinstance(document, Repeated) or len(document) < 2:
+        return None
+    records = list(document.values())
+    if not all(isinstance(record, dict) and not isinstance(record, Repeated) for record in records):
+        return None
+    fields = set().union(*records)
+    if not fields or sum(map(len, records)) * 2 <= len(fields) * len(records):
+        return None
+    name = next(name for name in ("key", "document key", "key of the record") if name not in fields)
+    return [{name: key, **record} for key, record in document.items()]
 
 
 def _below(header: Any, rows: Any) -> list[dict[str, Any]] | None:

@@ -472,7 +472,8 @@ class Table:
             kind = Quantity if declared == "number" else Time
             others = [row for value, row in zip(values, rows, strict=True) if not isinstance(value, kind)]
             if others:
-                self.reading.warn(f"{len(others)} cells cannot be read as a {declared}", row=others[0], field=self.names[at])
+                cells = numbered(len(others), "cell", "cells")
+                self.reading.warn(f"{cells} cannot be read as a {declared}", row=others[0], field=self.names[at])
 
     def _warn_of_texts(self, at: int, chosen: ColumnType, values: Sequence[Value], rows: Sequence[int]) -> None:
         """Warn about cells that stay text in a column that is of another type by what most of its

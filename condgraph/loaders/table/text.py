@@ -475,6 +475,19 @@ def warn_of_totals(names: Sequence[str], last: Chunk, reading: Reading) -> None:
             )
 
 
+def warn_of_headers(headers: Sequence[str], chunk: Chunk, reading: Reading) -> None:
+    """Say which rows are the header once more, as in files that were joined."""
+    rows: Sequence[int] = range(len(chunk.numbers)) if len(headers) > 1 else ()
+    for header, column in zip(headers, chunk.columns, strict=True):
+        if not rows or (isinstance(column, Fields) and (column.days is not None or column.plain is not None)):
+            return
+        if isinstance(column, Fields) and len(rows) == len(column):
+            rows = np.flatnonzero(column.lengths == len(header.encode(errors="replace"))).tolist()
+        rows = [at for at, cell in zip(rows, map(column.__getitem__, rows), strict=True) if cell == header]
+    for at in rows:
+        reading.warn("the row repeats the header, and is loaded as any other; take it out of the source", row=chunk.numbers[at])
+
+
 def _last(column: Sequence[str], first: int) -> list[str]:
     """The cells of a column from a place on. Of one that is numbers or days alone none is made: it
     calls nothing a total.
@@ -521,6 +534,8 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
     for chunk, fraction in text.chunks(reading, table.names):
         for profile, column in zip(profiles, chunk.columns, strict=True):
             profile.add(column)
+        if text.header:
+            warn_of_headers(text.headers, chunk, reading)
         cells += len(chunk.numbers) * len(table.names)
         last = chunk
         if memory is not None:
