@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.answer import Answer
 from condgraph.engine.describe import tree
-from condgraph.engine.errors import OptionError, UnsupportedError
+from condgraph.engine.errors import OptionError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.run import count
 from condgraph.engine.execute.validity import cut
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from condgraph.patterns.distance.near_terms import NearTerms
     from condgraph.patterns.matches import Matches
     from condgraph.vectors.encoders import Encoder
-
-#: The most statements that a search for patterns pulls from a server.
-MOST_PULLED: Final = 250_000
 
 
 class SnapshotStore:
@@ -112,24 +109,3 @@ def _near(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> t
             hint="make one with graph.index(encoder, faiss=True), or ask with exact=True",
         )
     return near_terms(vectors, TextTerms.of(snapshot, encoder), k or CANDIDATES), vectors.approximate.name
-
-
-def pulled(store: Any, target: str) -> SnapshotStore:
-    """A graph of ours on a server in process, to search it for patterns: it is pulled once for each content.
-    Raises `UnsupportedError`, which names the `target`, for more than `MOST_PULLED` statements.
-    """
-
-    def pull() -> Snapshot:
-        size = sum(store.counts().get(name, 0) for name in ("relations", "attributes"))
-        if size > MOST_PULLED:
-            raise UnsupportedError(
-                target,
-                [f"the search for patterns in {size:,} statements"],
-                hint=f"up to {MOST_PULLED:,} they are pulled for it; graph.snapshot() pulls any number, once",
-            )
-        result: Snapshot | None = store.schema.kept.get("pulled")
-        if result is None:
-            result = store.schema.kept["pulled"] = store.snapshot()
-        return result
-
-    return SnapshotStore(store.steady(pull))

@@ -20,6 +20,7 @@ from condgraph.cypher.compile.plan import (
     compile_counts,
     compile_plan,
     compile_sizes,
+    compile_units,
     compile_witness,
     lowered,
     restore,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.shapes import BackgroundWarmUp, Shapes
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
+    from condgraph.engine.execute.witness_plan import Unit
     from condgraph.engine.store import Request, Size
 
 
@@ -299,6 +301,12 @@ class CypherStore(ABC):
         layout = self._layout_for([plan])
         rows = self.run(compile_witness(plan, self.name, self.schema, layout=layout))
         return run_witness(plan, rows, self.known_sources, layout)
+
+    def gather(self, units: Sequence[Unit]) -> Snapshot:
+        """The statements, sets and memberships of some units: one query."""
+        layout = self._layout_for([unit.compiled for unit in units])
+        rows = self.run(compile_units(units, self.name, self.schema, layout=layout))
+        return restore(rows, self.known_sources, layout)
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The entities of these ids and names with the statements that they are an end of, as a

@@ -28,7 +28,6 @@ from condgraph.engine.store import held, holding
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value
 from condgraph.overview.survey import Survey, stored_survey
-from condgraph.snapshot_store import pulled
 
 if TYPE_CHECKING:
     from condgraph.cypher.patterns.match import Neo4jPatterns
@@ -435,15 +434,17 @@ class Neo4jStore(CypherStore):
 
     def match(self, pattern: Any, **options: Any) -> Matches:
         """Joined and ranked by the server. With `exact=False` candidates come from its vector
-        index, which may miss some. Where the server reads no texts of patterns, the graph is pulled, and
-        searched in process.
+        index, which may miss some. Where the server reads no texts of patterns, plans fetch the statements
+        that the search reaches.
         """
         engine = self.connection.engine
         if engine.scored:
             return self.patterns.match(pattern, **options)
         if not options.pop("exact", True):
             raise errors.UnsupportedError(engine.name, ["an approximate index of names"], hint="ask with exact=True")
-        return pulled(self, engine.name).match(pattern, **options)
+        from condgraph.patterns.remote.planned import planned
+
+        return self.steady(lambda: planned(self, self.place, self.name).match(pattern, **options))
 
     @property
     def known_sources(self) -> tuple[Source, ...]:

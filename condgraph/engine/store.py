@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
+    from condgraph.engine.execute.witness_plan import Unit
     from condgraph.engine.schema import Schema
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.stored_schema import StoredSchema
@@ -116,6 +117,10 @@ class QueryStore(Protocol):
 
     def witness(self, plan: Node) -> Run:
         """The plan run in process, on the statements and sets of the store that it rests on."""
+        ...
+
+    def gather(self, units: Sequence[Unit]) -> Snapshot:
+        """The statements, sets and memberships of some units, with qualifiers and sources."""
         ...
 
     def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:

@@ -15,7 +15,7 @@ from condgraph.engine.algebra import Node
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.factset import FactSet
-from condgraph.engine.execute.witness_plan import units
+from condgraph.engine.execute.witness_plan import Unit, units
 from condgraph.engine.facts import Entity, Item, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.facts import Member as Membership
 from condgraph.engine.lowered import Lowered
@@ -179,7 +179,7 @@ class Member:
         """What a plan rests on there, as items (`engine.facts.Item`), and all entities in it."""
         store, plan = self._store(), self._own(plan)
         if isinstance(store, SnapshotStore):
-            found: list[Any] = list(_piece(store.snapshot, plan))
+            found: list[Any] = list(_piece(store.snapshot, units(plan, set())))
             every = (item.item if isinstance(item, Sourced) else item for item in found)
             entities = [item for item in every if isinstance(item, Entity)]
         else:
@@ -188,6 +188,19 @@ class Member:
         if not self.same:
             return found, entities
         return [common(item, self.same) for item in found], [common(entity, self.same) for entity in entities]
+
+    def gather(self, units: Sequence[Unit]) -> Iterator[Any]:
+        """What units are of it, as items."""
+        store = self._store()
+        own: list[Unit] = []
+        for unit in units:
+            concepts = None if unit.concepts is None else cast("alg.Entities", self._own(unit.concepts))
+            own.append(replace(unit, compiled=self._own(unit.compiled), concepts=concepts))
+        if isinstance(store, SnapshotStore):
+            found = _piece(store.snapshot, own)
+        else:
+            found = items(self.asked(lambda: cast("QueryStore", store).gather(own)))
+        return (common(item, self.same) for item in found)
 
     def whole(self) -> Iterator[Any]:
         """All of it, as items."""
@@ -226,11 +239,11 @@ def built(items: Iterable[Item], about: Mapping[str, Any] | None = None) -> Snap
     return snapshot
 
 
-def _piece(snapshot: Snapshot, plan: Node) -> Iterator[Any]:
-    """The part of a snapshot that a plan rests on."""
+def _piece(snapshot: Snapshot, fetched: Iterable[Unit]) -> Iterator[Any]:
+    """The part of a snapshot that units are."""
     run, facts, entities = Run(snapshot), [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     links: dict[str, list[Any]] = {"mem": [], "sub": []}
-    for unit in units(plan, set()):
+    for unit in fetched:
         outcome = run.execute(unit.compiled)
         if isinstance(outcome, FactSet):
             facts.append(outcome.all())

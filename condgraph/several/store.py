@@ -21,18 +21,20 @@ from condgraph.engine.lowered import Step
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.stored_schema import StoredSchema
+from condgraph.languages.pattern.pattern import Pattern, shown
 from condgraph.languages.registry import PATTERN
 from condgraph.names.linking import LinkingSchema
 from condgraph.overview.survey import Survey, survey
 from condgraph.several.gathering import Gathering, Stores, by_name, named
 from condgraph.several.member import Member, as_entities, built
 from condgraph.several.schema import Same, SeveralNames, SeveralSchema, disagreements, matched, renamed_sources, union
-from condgraph.snapshot_store import pulled
 
 if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
+    from condgraph.engine.execute.witness_plan import Unit
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request, Size
+    from condgraph.patterns.matches import Matches
 
 TARGET: Final = "several stores"
 
@@ -288,7 +290,7 @@ class SeveralStore:
     def explain(self, request: Request) -> str:
         """Which part of a program goes to which store, and what that is asked, without running it."""
         if request.language == PATTERN:
-            return pulled(self, TARGET).explain(request)
+            return shown(Pattern.of(request.program))
         return self.parts_of(request.lowered(self.naming_schema).plan)
 
     def parts_of(self, plan: Node) -> str:
@@ -311,13 +313,18 @@ class SeveralStore:
         """A plan run in process on the statements it rests on."""
         return self.gathered(plan)
 
-    def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Answer:
-        """The subgraphs nearest to a pattern, in process: the stores are pulled for it. Raises `UnsupportedError` for very many
-        statements (`snapshot_store.MOST_PULLED`).
-        """
+    def gather(self, units: Sequence[Unit]) -> Snapshot:
+        """The statements, sets and memberships of some units."""
+        stores = self._state().stores
+        return built(item for at, member in enumerate(self.members) for item in by_name(member.gather(units), at, stores.renamed))
+
+    def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
+        """The subgraphs nearest to a pattern: plans fetch the statements that the search reaches."""
         if not exact:
             raise OptionError("several stores have no approximate index", hint="ask with exact=True")
-        return pulled(self, TARGET).match(pattern, **options)
+        from condgraph.patterns.remote.planned import planned
+
+        return planned(self, self.place, "several").match(pattern, **options)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
         """How many statements, or entities, each operator gives."""

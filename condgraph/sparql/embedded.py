@@ -28,6 +28,7 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.execute import Run
 from condgraph.engine.pieces import watched
 from condgraph.engine.workers import SharedTask, Workers
+from condgraph.snapshot_store import SnapshotStore
 from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import LAYOUT, GraphIris, base_iri
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from condgraph.engine.facts import Entity
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.patterns.matches import Matches
-    from condgraph.sparql.patterns.match import SparqlPatterns
     from condgraph.sparql.text.table import Table
 
 
@@ -385,19 +385,11 @@ class EmbeddedStore(RdfStore):
         """The store for queries of other processes that name graphs; built if it is missing."""
         return self._naming.get().source
 
-    @cached
-    def patterns(self) -> SparqlPatterns:
-        """Patterns on this store."""
-        from condgraph.sparql.patterns.match import SparqlPatterns
-        from condgraph.sparql.patterns.vectors import SnapshotVectors
-
-        return SparqlPatterns(self, self.snapshot.schema, SnapshotVectors(self.snapshot))
-
     def match(self, pattern: Any, *, exact: bool, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern, over edges fetched from the store."""
+        """The subgraphs nearest to a pattern, in the snapshot that the store was built from."""
         if not exact:
             raise OptionError("the RDF store has no approximate index", hint="ask with exact=True")
-        return self.patterns.match(pattern, **options)
+        return SnapshotStore(self.snapshot).match(pattern, **options)
 
     def witness(self, plan: Node) -> Run:
         """A plan run on the snapshot behind the store: for evidence and warnings."""

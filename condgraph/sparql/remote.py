@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from condgraph.engine.store import Request
     from condgraph.overview.adjusted import GraphSummary
     from condgraph.patterns.matches import Matches
-    from condgraph.sparql.patterns.match import SparqlPatterns
-    from condgraph.sparql.patterns.vectors import CachedVectors
+    from condgraph.sparql.patterns import SparqlPatterns
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport, OnProgress
 
@@ -426,13 +425,14 @@ class SparqlStore(RdfStore):
 
     def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
         """Keep the vectors of the graph's names on this machine; only what is new is encoded."""
-        return self.steady(lambda: self._patterns_now().index(self._vectors, encoder, on_progress))
+        return self.steady(lambda: self._patterns_now().index(encoder, on_progress))
 
     def _patterns_now(self) -> SparqlPatterns:
         """Patterns on the graph as it is now."""
-        from condgraph.sparql.patterns.match import SparqlPatterns
+        from condgraph.patterns.remote.vectors import CachedVectors
+        from condgraph.sparql.patterns import SparqlPatterns
 
-        schema = self.schema
+        self.schema  # noqa: B018 - it is read before, since the thread may outlive the call
         if self._load not in self._patterns:
             self._patterns.clear()
         # The thread may outlive the call, and has a deadline of its own.
@@ -440,16 +440,10 @@ class SparqlStore(RdfStore):
 
         def make() -> SparqlPatterns:
             with within(bound):
-                return SparqlPatterns(self, schema, self._vectors, self.endpoint.dialect)
+                return SparqlPatterns(self, CachedVectors(self.place, self.base))
 
         found: SparqlPatterns = shared(self._patterns, self._load, make)
         return found
-
-    @cached
-    def _vectors(self) -> CachedVectors:
-        from condgraph.sparql.patterns.vectors import CachedVectors
-
-        return CachedVectors(self.place, self.base)
 
     def text(self, text: str, *, dialect: str = "standard", limit: int | None = None, on_unknown: str = "error") -> Table:
         """Run a query that people wrote, read-only; its results as a table (`sparql.text.query`)."""

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import KnownIds
+    from condgraph.engine.execute.witness_plan import Unit
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.store import KnownSchema, Request, Size
@@ -534,6 +535,15 @@ class RdfStore(ABC):
             return run_witness(plan, fetched, self._gathered(texts), target.names)
         except LostRowsError:
             return run_witness(plan, fetched, self._gathered(map(_again, texts)), target.names)
+
+    def gather(self, units: Sequence[Unit]) -> Snapshot:
+        """The statements, sets and memberships of some units."""
+        target = self.target
+        texts = compile_witness(units, target)
+        try:
+            return Gathered(self._gathered(texts), target.names, ()).snapshot
+        except LostRowsError:
+            return Gathered(self._gathered(map(_again, texts)), target.names, ()).snapshot
 
     def _gathered(self, texts: Iterable[str]) -> Iterable[Row]:
         return (row for text in texts for row in rows_of(self.select(text)))

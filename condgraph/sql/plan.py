@@ -258,7 +258,11 @@ def gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
 
 def compile_witness(plan: Node, plans: Plans) -> Compiled:
     """The query of all that a plan rests on."""
-    fetched = wanted(plan, plans.schema)
+    return compile_units(wanted(plan, plans.schema), plans)
+
+
+def compile_units(fetched: tuple[Unit, ...], plans: Plans) -> Compiled:
+    """The query of statements and sets, none of which rows bind."""
     members = [(unit.compiled, unit.concepts) for unit in fetched if unit.concepts is not None]
     query = plans.gathered([(number, unit.compiled) for number, unit in enumerate(fetched)], members)
     return Compiled(query, "witness", fetched=fetched)

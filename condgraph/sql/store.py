@@ -37,12 +37,21 @@ from condgraph.engine.values import NO_UNIT, Kind, Value, collapse, text_of
 from condgraph.names.linking import LinkingSchema
 from condgraph.overview.adjusted import GraphSummary
 from condgraph.overview.survey import Survey, packed, stored_survey, unpacked
-from condgraph.snapshot_store import pulled
 from condgraph.sql import tables as layout
 from condgraph.sql.compiler import beyond, is_native
 from condgraph.sql.connections import Engine, Writer, schema_query, table_query
 from condgraph.sql.names import SqlNames
-from condgraph.sql.plan import Compiled, OwnPlans, Plans, compile_plan, compile_witness, counted, finish_counted, native
+from condgraph.sql.plan import (
+    Compiled,
+    OwnPlans,
+    Plans,
+    compile_plan,
+    compile_units,
+    compile_witness,
+    counted,
+    finish_counted,
+    native,
+)
 from condgraph.sql.rows import plain_facts
 from condgraph.sql.tables import PREFIX, TABLES, Columns, Graph, Row, columns
 from condgraph.sql.terms import both, check_text, column, either, is_text, literal, one_of, select, table_of
@@ -50,8 +59,10 @@ from condgraph.sql.terms import both, check_text, column, either, is_text, liter
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import KnownIds
+    from condgraph.engine.execute.witness_plan import Unit
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request, Size
+    from condgraph.patterns.matches import Matches
 
 # -- Parts of a graph --------------------------------------------------------------------------------
 
@@ -634,13 +645,13 @@ class SqlStore:
         """Raise `UnsupportedError` for a plan that cannot run on this graph."""
         return
 
-    def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Answer:
-        """The subgraphs nearest to a pattern, in process: the graph is pulled for it once for each load. Raises
-        `UnsupportedError` for one of very many statements (`snapshot_store.MOST_PULLED`).
-        """
+    def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
+        """The subgraphs nearest to a pattern: plans fetch the statements that the search reaches."""
         if not exact:
             raise errors.OptionError("a SQL database has no approximate index", hint="ask with exact=True")
-        return pulled(self, "SQL").match(pattern, **options)
+        from condgraph.patterns.remote.planned import planned
+
+        return self.steady(lambda: planned(self, self.place, self.name).match(pattern, **options))
 
     def witness(self, plan: Node) -> Run:
         """A plan run in process on the statements it rests on."""
@@ -648,6 +659,15 @@ class SqlStore:
         def ask() -> Run:
             compiled = compile_witness(plan, self.plans)
             return self.plans.records(self.engine.read(compiled.query), self.known_sources).witness(plan, compiled.fetched)
+
+        return self.steady(ask)
+
+    def gather(self, units: Sequence[Unit]) -> Snapshot:
+        """The statements, sets and memberships of some units: one query."""
+
+        def ask() -> Snapshot:
+            compiled = compile_units(tuple(units), self.plans)
+            return self.plans.records(self.engine.read(compiled.query), self.known_sources).snapshot
 
         return self.steady(ask)
 

@@ -7,8 +7,9 @@ The cases are those that a brute force is asked in `tests/search/test_forms.py`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +25,8 @@ from tests.search.worlds import a_case
 from tests.support.lanes import by_lane
 from tests.support.stores import asked_of, marked
 
-#: Random graphs, on the embedded store and on each server.
-EMBEDDED, SERVED = by_lane((12, 1), (60, 3), (200, 200))
+#: Random graphs, on a SQL database and on each server.
+EMBEDDED, SERVED = by_lane((4, 1), (40, 3), (200, 200))
 STORES = marked("neo4j", "oxigraph", nightly=("virtuoso",))
 
 
@@ -63,13 +64,22 @@ def compare(local: Graph, ask: Callable[..., Any], cases: Any, seed: int) -> Non
         assert all_of(there) == all_of(here), f"seed {seed}: {pattern} {asked}\n{there.cypher or there.sparql}"
 
 
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Any]:
+    found = condgraph.open(f"duckdb:///{tmp_path}/graphs.duckdb")
+    yield found
+    found.close()
+
+
 @pytest.mark.parametrize("batch", range(4))
-def test_every_option_on_the_embedded_store(batch: int) -> None:
+def test_every_option_on_a_sql_database(batch: int, database: Any) -> None:
     for seed in range(batch * EMBEDDED // 4, (batch + 1) * EMBEDDED // 4):
         items, cases = a_case(random.Random(seed))
         local = condgraph.open()
         local.add(items)
-        compare(local, lambda *given, graph=local, **options: graph.match(*given, engine="sparql", **options), cases, seed)
+        database.store.delete()
+        database.push(local)
+        compare(local, database.match, cases, seed)
 
 
 def test_every_option_on_servers(remote: Neo4jGraph | SparqlGraph) -> None:
@@ -120,14 +130,15 @@ ASKED: tuple[list[tuple[Any, str, Any]], ...] = (
 )
 
 
-def test_values_on_the_embedded_store() -> None:
+def test_values_on_a_sql_database(database: Any) -> None:
     local = people()
+    database.push(local)
     for pattern in ASKED:
         for options in ({"k": 9}, {"k": 1, "directed": True}, {"k": None, "stretch": True}):
-            assert all_of(local.match(pattern, engine="sparql", **options)) == all_of(local.match(pattern, **options)), pattern
+            assert all_of(database.match(pattern, **options)) == all_of(local.match(pattern, **options)), pattern
     asked = [("UNKNOWN 1", "birth date", "> 1980"), ("UNKNOWN 1", "parents", "UNKNOWN 2")]
     # What was reached, its value, and nothing else of the graph.
-    found = local.match(asked, engine="sparql", k=1)
+    found = database.match(asked, k=1)
     assert found.report.rows == 2
     assert found.check()
 

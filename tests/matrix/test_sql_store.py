@@ -297,7 +297,7 @@ def test_the_table_of_support_has_every_operator() -> None:
         assert SUPPORT[getattr(alg, name)].startswith("supported") == (compiled is not None), name
 
 
-def test_patterns(pair: tuple[Graph, SqlGraph], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patterns(pair: tuple[Graph, SqlGraph]) -> None:
     local, remote = pair
     pattern = [("UNKNOWN a", "UNKNOWN b", "UNKNOWN c")]
     here, there = local.match(pattern, k=5), remote.match(pattern, k=5)
@@ -305,9 +305,6 @@ def test_patterns(pair: tuple[Graph, SqlGraph], monkeypatch: pytest.MonkeyPatch)
     assert len(here) == 5
     with pytest.raises(OptionError, match="no approximate index"):
         remote.match(pattern, exact=False)
-    monkeypatch.setattr("condgraph.snapshot_store.MOST_PULLED", 3)
-    with pytest.raises(UnsupportedError, match="snapshot"):
-        remote.match(pattern)
 
 
 @pytest.mark.parametrize(

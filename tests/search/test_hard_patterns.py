@@ -99,19 +99,6 @@ def test_hard_patterns_end(people: Graph, name: str) -> None:
         holds_its_deadline(people.match, HARD[name], 0.1, asked)
 
 
-@pytest.mark.parametrize("name", sample(list(HARD), 3))
-def test_hard_patterns_end_on_the_embedded_store(name: str, hard: Graph) -> None:
-    for asked in ASKED[:2]:
-        holds_its_deadline(lambda *given, **options: hard.match(*given, engine="sparql", **options), HARD[name], 0.2, asked)
-
-
-@pytest.fixture(scope="module")
-def hard() -> Graph:
-    found = crowd(200)
-    found.match([(unknown(1), "knows", unknown(2))], engine="sparql")
-    return found
-
-
 @pytest.fixture(scope="module", params=marked("neo4j", "oxigraph", nightly=("virtuoso",)))
 def remote(request: pytest.FixtureRequest) -> Any:
     if request.param == "neo4j":

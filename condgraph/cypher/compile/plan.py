@@ -7,7 +7,7 @@ graphs are parameters; predicates are relationship types, which the planner need
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -560,9 +560,25 @@ def compile_witness(
     for `compile_plan`.
     """
     wanted = [*units(plan, lowered(plan)), *shown(plan, schema)]
-    compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
     concepts = {id(node.concepts) for node in postorder(plan) if isinstance(node, alg.Members)}
     binding = _binding_concepts(plan) if layout.labelled else set()
+    return compile_units(wanted, graph, schema, names, concepts, binding, layout=layout)
+
+
+def compile_units(
+    wanted: Sequence[Unit],
+    graph: str,
+    schema: StoredSchema,
+    names: Sequence[str] = (),
+    concepts: Collection[int] = (),
+    binding: Collection[int] = (),
+    *,
+    layout: Layout = CONDGRAPH,
+) -> Compiled:
+    """The same of units; `concepts` are the sets (by identity) that operators take as concepts, `binding` those whose concepts
+    rows bind.
+    """
+    compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
     branches: list[list[str]] = []
     matched: dict[int, tuple[alg.FactsOf, list[str]]] = {}
     for number, unit in enumerate(wanted):

@@ -68,6 +68,11 @@ class Catalogue:
         return [*self.predicates, INSTANCE_OF]
 
     @cached
+    def predicate_numbers(self) -> dict[str, int]:
+        """The numbers of predicates by name, but for that of memberships."""
+        return {name: number for number, name in enumerate(self.predicates)}
+
+    @cached
     def concepts(self) -> Numbers:
         """All concepts."""
         return np.flatnonzero(self.kinds == EntityKind.CONCEPT).astype(np.int32)

@@ -53,8 +53,8 @@ class SmallNumbers:
         self._snapshot, self._catalogue = small, catalogue
         texts = small.texts.take(text_nodes(small))
         self._texts = {text: small.entities + place for place, text in enumerate(texts)}
-        names = {name: number for number, name in enumerate(catalogue.predicates)}
-        self.predicates = [names.get(small.predicate_name(number), -1) for number in range(small.predicate_count)]
+        names = map(small.predicate_name, range(small.predicate_count))
+        self.predicates = [catalogue.predicate_numbers.get(name, -1) for name in names]
 
     def node(self, number: int) -> int:
         """The number of a node in the small snapshot; -1 where it has none."""

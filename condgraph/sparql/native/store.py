@@ -562,6 +562,10 @@ class NativeRdfStore:
         snapshot = self._local(others)[0] if others else None
         return [every[id(node)] if id(node) in every else count(snapshot, [node])[0] for node in nodes]  # type: ignore[arg-type]
 
+    def gather(self, units: Sequence[Unit]) -> Snapshot:
+        """The statements, sets and memberships of some units: one query."""
+        return self._fetched(units)[0]
+
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The statements around entities, for chains: one query."""
         of, scans = around_of(ids, names, values=values)

@@ -1,47 +1,17 @@
-"""Where the terms of patterns on RDF stores come from: the graph's own vectors beside an embedded
-store, or this machine's cache.
-
-An RDF store keeps no vectors. The embedded one stands beside a snapshot, whose index it shares; of
-a store elsewhere the names are encoded here, and their vectors kept (`vectors.cache`).
+"""Where the terms of patterns on stores come from that keep no vectors: names are encoded here, and their vectors kept on
+this machine (`vectors.stored.VectorCache`).
 """
 
 from __future__ import annotations
 
 import time
-from typing import Protocol
 
 from condgraph.engine.errors import OptionError
-from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.terms import CatalogueTerms
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encoder_of
 from condgraph.vectors.nearest import DenseVectors
-from condgraph.vectors.stored import IndexReport, OnProgress, VectorCache, matching, vectors_of
-
-
-class VectorSource(Protocol):
-    """Gives the terms of a graph."""
-
-    def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
-        """Terms by an encoder, or by the graph's own (None); raises `EncoderMismatchError` where
-        the index is another's.
-        """
-        ...
-
-
-class SnapshotVectors:
-    """The vectors of the snapshot that an embedded store stands beside."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
-        """Terms by the vectors of the graph's index, which an encoder that is asked for makes where
-        there is none.
-        """
-        vectors = vectors_of(self._snapshot, encoder)
-        texts = self._snapshot.texts.take(vectors.node_texts)
-        return CatalogueTerms(catalogue, vectors.encoder, texts, vectors.nodes)
+from condgraph.vectors.stored import IndexReport, OnProgress, VectorCache, matching
 
 
 class CachedVectors:

@@ -1,1 +1,0 @@
-"""Graph patterns on RDF stores."""
