@@ -36,7 +36,7 @@ from condgraph.loaders.base import OnError, Progress
 from condgraph.loading import add, load, unload
 from condgraph.logic import methods as logical
 from condgraph.logic.evaluation import methods as evaluation
-from condgraph.names.forms import OnUnknown
+from condgraph.names.words import OnUnknown
 from condgraph.prepared import PreparedProgram, explained, prepare
 from condgraph.query_options import QueryOptions
 from condgraph.reports import COUNTED, SEE_SCHEMA, EditReport, LoadReport, Status, UnloadReport

@@ -2,7 +2,7 @@
 
 Values go into the program that was read, never into a text (`languages.parameters`), so that every
 store runs them as it runs any program. In process the plan is kept as well: names of entities make
-no difference to it, and are left open (`open_plan`).
+no difference to it, and are left open (`snapshot_store`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from condgraph.engine.quick_answer import QuickAnswer
 from condgraph.engine.tracing import collected, traced
 from condgraph.languages.parameters import GivenText, given
 from condgraph.languages.registry import PATTERN, answer, check_options, explain, template
-from condgraph.open_plan import OpenPlan, open_plan
 from condgraph.query_options import QueryOptions
-from condgraph.snapshot_store import SnapshotStore
+from condgraph.snapshot_store import OpenPlan, SnapshotStore, open_plan
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer

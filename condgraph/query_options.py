@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import OptionError
-from condgraph.names.forms import OnUnknown
+from condgraph.names.words import OnUnknown
 
 if TYPE_CHECKING:
     from condgraph.engine.conflicts import Prefer

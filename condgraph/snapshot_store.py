@@ -2,29 +2,282 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from condgraph.engine.algebra import ById, ByName, Compare, Node
 from condgraph.engine.answer import Answer
+from condgraph.engine.bounds import current
 from condgraph.engine.describe import tree
-from condgraph.engine.errors import OptionError
+from condgraph.engine.errors import CondgraphError, OptionError
 from condgraph.engine.execute import Run
+from condgraph.engine.execute.paths import Path, path_of
 from condgraph.engine.execute.run import count
 from condgraph.engine.execute.validity import cut
+from condgraph.engine.passes import names
+from condgraph.engine.quick_answer import QuickAnswer, QuickRows
+from condgraph.engine.schema import OpenSchema
 from condgraph.engine.store import Request
+from condgraph.languages.parameters import BoundQuery, GivenText
 from condgraph.languages.pattern.pattern import Pattern, shown
 from condgraph.languages.registry import PATTERN, lower
-from condgraph.open_plan import quick_answer
 
 if TYPE_CHECKING:
-    from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
+    from condgraph.engine.execute.small_rows import SmallRows
     from condgraph.engine.period import Period
     from condgraph.engine.snapshot.snapshot import Snapshot
+    from condgraph.languages.parameters import Template
     from condgraph.patterns.distance.near_terms import NearTerms
     from condgraph.patterns.matches import Matches
     from condgraph.vectors.encoders import Encoder
+
+
+# -- plans for any name ------------------------------------------------------------------------------
+# Plans in which names of entities, and texts of Cypher, are parameters: planned once, run with any of them.
+
+
+#: The run of a plan that is worth arrays of its own (`paths`).
+_OFTEN: Final = 3
+#: The beginning of the names that replace parameters while a plan is made; no name of a graph has it.
+_PLACEHOLDER: Final = f"\0{os.urandom(12).hex()}:"
+
+
+class OpenPlan:
+    """A plan for one snapshot. `names` are the ids of the operators that give the entities of a
+    parameter, each with its parameter.
+    """
+
+    __slots__ = ("_names", "_order", "_plan", "_runs", "path", "snapshot")
+
+    def __init__(self, snapshot: Snapshot, plan: Node, order: list[Node], names: list[tuple[int, str]]) -> None:
+        self.snapshot, self._plan, self._order, self._names = snapshot, plan, order, names
+        self._runs = 0
+        #: The plan as a path, where it is one and has run often.
+        self.path: Path | None = None
+
+    def answer(self, values: Mapping[str, str], whole: Callable[[], Answer], language: str) -> Answer | None:
+        """The answer with these names; None where one of them is unknown. `whole` gives the answer
+        to the program with the names in it.
+        """
+        path, snapshot = self.path, self.snapshot
+        if path is not None and current() is None:
+            numbers = path.run(values)
+            return None if numbers is None else QuickAnswer(numbers, snapshot, whole, language, counted=path.counted)
+        run = Run(snapshot)
+        for node, name in self._names:
+            entities = snapshot.named(values[name])
+            if not len(entities):
+                return None
+            run.results[node] = entities
+        run.execute(self._plan, self._order)
+        self._runs += 1
+        if self._runs == _OFTEN:
+            self.path = path_of(snapshot, self._plan, self._order, dict(self._names))
+        return QuickAnswer(run.results[id(self._plan)], snapshot, whole, language)
+
+
+def _is_placeholder(name: str) -> bool:
+    return name.startswith(_PLACEHOLDER)
+
+
+def open_plan(template: Template, snapshot: Snapshot, texts: Mapping[str, GivenText], options: dict[str, Any]) -> OpenPlan | None:
+    """The plan of a program whose parameters for entities are left open, and whose others have these
+    values; None where the plan depends on the names, or where lowering fails, which is reported
+    when the program is run with its values.
+    """
+    # Each parameter has a name of its own, so that no two are taken for the same entity.
+    bound = {name: GivenText.of(name, _PLACEHOLDER + name) if name in template.entities else text for name, text in texts.items()}
+    request = Request(template.bind(bound), template.language, options, None, lower)
+    try:
+        lowered = request.lowered(OpenSchema(snapshot.schema, _is_placeholder))  # type: ignore[arg-type]
+    except CondgraphError:
+        return None
+    opened: list[tuple[int, str]] = []
+    order = lowered.order or []
+    for node in order:
+        if isinstance(node, ByName):
+            placeholders = [name for name in node.names if name.startswith(_PLACEHOLDER)]
+            if placeholders and len(node.names) > 1:
+                return None
+            opened.extend((id(node), name.removeprefix(_PLACEHOLDER)) for name in placeholders)
+    return OpenPlan(snapshot, lowered.plan, order, opened) if {name for _, name in opened} == template.entities else None
+
+
+# -- Texts of one shape ------------------------------------------------------------------------------
+# Programs that are sent as texts often differ in the names in them, and in nothing else.
+
+#: `Find(name)` or `Find("name")`, with a name that every reading of KoPL takes as it is.
+_BEGINS: Final = re.compile(r"""Find\((?:"([^"\\\x00-\x1f]+)"|([^\s()\[\]<>"'\\,$]+(?: [^\s()\[\]<>"'\\,$]+)*))\)""")
+#: A text in a Cypher query, a name in backticks, and the beginning of a comment; a text with a backslash is none.
+_TEXTS: Final = re.compile(r"""('[^'\\]*'|"[^"\\]*"|`[^`]*`|//|/\*)""")
+#: Shapes that are remembered of a snapshot, and the characters of the longest.
+_MOST_SHAPES: Final = 256
+_MOST_CHARACTERS: Final = 1_000
+
+Shapes: TypeAlias = "dict[Any, OpenPlan | SmallRows | bool]"
+_NO_SHAPES: Final[Shapes] = {}
+
+
+def quick_answer(
+    snapshot: Snapshot, program: Any, language: str, options: Mapping[str, Any], whole: Callable[[], Answer], *, ready: bool = False
+) -> Answer | None:
+    """The answer to a program by the plan of an earlier one of the same shape; None where there is no such plan, or it
+    does not do for these names. `whole` gives the answer without it. With `ready` no plan is made.
+
+    KoPL texts of one shape differ in the name of their first `Find` alone, Cypher queries in their texts and in those of
+    their parameters.
+    """
+    if language == "cypher":
+        return _quick_cypher(snapshot, program, options, whole, ready)
+    if language != "kopl" or options or type(program) is not str or len(program) > _MOST_CHARACTERS:
+        return None
+    match = _BEGINS.match(program)
+    if match is None:
+        return None
+    rest = program[match.end() :]
+    plan = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(rest)
+    if plan is None or type(plan) is bool:
+        plan = None if ready else _made(snapshot, rest, lambda: _plan_of_shape(snapshot, rest))
+        if plan is None:
+            return None
+    answer = plan.answer({"name": match[1] or match[2]}, whole, "kopl")
+    return None if answer is None else answer.asked_with(program, {})
+
+
+#: The options of a query that has a quick answer.
+_CYPHER_OPTIONS: Final = frozenset(("parameters", "on_unknown"))
+
+
+def _quick_cypher(
+    snapshot: Snapshot, program: Any, options: Mapping[str, Any], whole: Callable[[], Answer], ready: bool
+) -> Answer | None:
+    parameters: Mapping[str, Any] = {}
+    if type(program) is BoundQuery:
+        program, parameters = program.text, program.parameters
+    if options:
+        if not options.keys() <= _CYPHER_OPTIONS or (parameters and "parameters" in options):
+            return None
+        parameters = options.get("parameters") or parameters
+    if type(program) is not str or len(program) > _MOST_CHARACTERS or "\\" in program:
+        return None
+    key: Any
+    if '"' not in program and "`" not in program and "/" not in program and len(pieces := program.split("'")) == 3:
+        # Most have one text.
+        texts = {_HOLES[0]: pieces[1]}
+        key = (pieces[0], pieces[2])
+    else:
+        pieces = _TEXTS.split(program)
+        if len(pieces) > 2 * len(_HOLES) or "//" in pieces or "/*" in pieces:
+            return None
+        quoted = [piece[1:-1] for piece in pieces[1::2] if piece[0] != "`"]
+        texts = dict(zip(_HOLES, quoted, strict=False))
+        key = tuple([None if at % 2 and piece[0] != "`" else piece for at, piece in enumerate(pieces)])
+    others: dict[str, Any] = {}
+    if parameters:
+        for name, value in parameters.items():
+            if type(value) is str:
+                texts[name] = value
+            elif value is None or type(value) in (int, float, bool):
+                others[name] = value
+            else:
+                return None
+        key = (key, *parameters, *((name, type(value), value) for name, value in others.items()))
+    if "on_unknown" in options:
+        key = (key, options["on_unknown"])
+    plan: Any = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(key)
+    if plan is None or type(plan) is bool:
+        plan = None if ready else _made(snapshot, key, lambda: open_rows(snapshot, _TEXTS.split(program), texts, others, options))
+        if plan is None:
+            return None
+    rows = plan.run(texts)
+    return None if rows is None else QuickRows(rows, plan.names, snapshot, whole, program)
+
+
+def _made(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | SmallRows | None]) -> OpenPlan | SmallRows | None:
+    """The plan of a shape, which is made for the second program of it: most come once."""
+    shapes: Shapes = snapshot.schema.kept.setdefault("shapes", {})
+    state = shapes.get(key)
+    if state is None:
+        if len(shapes) >= _MOST_SHAPES:
+            shapes.clear()
+        shapes[key] = True
+    elif state is True:
+        plan = make()
+        shapes[key] = plan or False
+        return plan
+    return None
+
+
+def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
+    if "$" in rest:
+        # Not a parameter, but a name, or a mistake that has its own message.
+        return None
+    from condgraph.languages.kopl.template import KoplTemplate
+
+    try:
+        template = KoplTemplate(f"Find($name){rest}")
+    except CondgraphError:
+        return None
+    return open_plan(template, snapshot, {"name": GivenText.of("name", "")}, {})
+
+
+# -- Cypher ------------------------------------------------------------------------------------------
+
+#: The names of the parameters that texts of a query become, which nobody can write.
+_HOLES: Final = tuple(f"{_PLACEHOLDER}{at}" for at in range(32))
+
+
+def open_rows(
+    snapshot: Snapshot, pieces: list[str], texts: Mapping[str, str], others: Mapping[str, Any], options: Mapping[str, Any]
+) -> SmallRows | None:
+    """A query, in pieces with the texts and names in quotes between them, as functions over small lists, with parameters in
+    the place of its texts; None where the plan depends on them, or is none of few rows.
+    """
+    # Whoever does not ask in Cypher does without it.
+    from condgraph.engine.execute.small_rows import small_rows
+
+    holes = iter(_HOLES)
+    query = "".join([f"$`{next(holes)}`" if at % 2 and piece[0] != "`" else piece for at, piece in enumerate(pieces)])
+    asked = {name: value for name, value in options.items() if name != "parameters"}
+    placeholders = {name: f"{_PLACEHOLDER}:{name}" for name in texts}
+    try:
+        lowered = Request(BoundQuery(query, {**placeholders, **others}), "cypher", asked, None, lower).lowered(snapshot.schema)
+    except CondgraphError:
+        return None
+    order = lowered.order or []
+    if lowered.warnings or any(_depends(node) for node in order):
+        return None
+    return small_rows(snapshot, lowered.plan, order, {text: name for name, text in placeholders.items()})
+
+
+def _depends(node: Any) -> bool:
+    """Whether an operator has a placeholder in another place than those where any text may be."""
+    from condgraph.engine.algebra.expressions import Constant
+
+    may = ((ByName, "names"), (ById, "ids"), (Compare, "value"), (Constant, "value"))
+    stack: list[tuple[Any, Any, str]] = [(getattr(node, name), node, name) for name in names(node)]
+    while stack:
+        value, of, field = stack.pop()
+        if isinstance(value, str):
+            if _PLACEHOLDER in value and not any(isinstance(of, kind) and field == name for kind, name in may):
+                return True
+        elif isinstance(value, tuple):
+            if len(value) > 1 and isinstance(of, ByName | ById) and any(_PLACEHOLDER in part for part in value):
+                return True
+            stack.extend((part, of, field) for part in value)
+        elif isinstance(value, list | dict):
+            if _PLACEHOLDER in repr(value):
+                return True
+        elif hasattr(value, "__dataclass_fields__") and not isinstance(value, Node):
+            stack.extend((getattr(value, name), value, name) for name in names(value))
+    return False
+
+
+# -- the store ---------------------------------------------------------------------------------------
 
 
 class SnapshotStore:

@@ -27,11 +27,9 @@ from numpy.typing import NDArray
 from condgraph.engine.errors import LoadError, OptionError, StoreError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, EntityKind, Item, Many, Rows
 from condgraph.engine.pieces import changed, different, in_order, slices
-from condgraph.engine.snapshot.build import Builder, fewer_collections, gather
+from condgraph.engine.snapshot.build import DECLARED, Builder, Declared, fewer_collections, gather, joined, lay_declared
 from condgraph.engine.snapshot.cells import PARTS, sortable
-from condgraph.engine.snapshot.container import released
-from condgraph.engine.snapshot.declared import PARTS as DECLARED
-from condgraph.engine.snapshot.declared import Declared, joined, lay_declared
+from condgraph.engine.snapshot.container import SPARE, buckets_of, bytes_of_texts, checksums, released
 from condgraph.engine.snapshot.directory import SPILL
 from condgraph.engine.snapshot.layout import (
     ATTRIBUTE,
@@ -45,11 +43,9 @@ from condgraph.engine.snapshot.layout import (
     validity,
 )
 from condgraph.engine.snapshot.layout import lay_out as lay_out_in_memory
-from condgraph.engine.snapshot.pool import buckets_of, bytes_of_texts
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.sorted_parts import Counts, Groups, NewRows, Offsets, joined_parts, whole
 from condgraph.engine.snapshot.spill import AT_REST, I32, Part, SpilledColumn, SpilledFiles, SpilledTable, binary
-from condgraph.engine.text_bytes import SPARE, checksums
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot

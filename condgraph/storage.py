@@ -20,18 +20,19 @@ from condgraph.engine.addresses import shown
 from condgraph.engine.bounds import is_number
 from condgraph.engine.changes import Change
 from condgraph.engine.facts import Source
-from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.declared import rows_of_several
+from condgraph.engine.snapshot.build import Builder, rows_of_several
 from condgraph.engine.snapshot.directory import (
+    append_record,
     graph_directory,
     graph_names,
     is_current,
+    log_size,
+    read_log,
     remove_graph,
     write_generation,
     write_settings,
     writing,
 )
-from condgraph.engine.snapshot.edit_log import append_record, log_size, read_log
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.merged import whole
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -619,7 +620,7 @@ class LocalStorage(Storage):
         """Warns where an earlier version did not store which source declared an entity."""
         if self.snapshot is None or not change.without:
             return []
-        from condgraph.engine.snapshot.declared import UNKNOWN, declared
+        from condgraph.engine.snapshot.build import UNKNOWN, declared
 
         count = int((declared(self.snapshot).src == UNKNOWN).sum())
         if not count:

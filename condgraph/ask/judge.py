@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from condgraph.ask.demos import names_of
 from condgraph.ask.programs import counts_nothing
 from condgraph.ask.prompt import NAMES, asked_about
-from condgraph.ask.sentences import english, foreign
+from condgraph.ask.records import english, foreign
 from condgraph.engine.algebra import ById, ByName, Compare, Count, Names, Node, Union, postorder
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Quantity, Time
-from condgraph.names.forms import written
-from condgraph.names.spellings import bare, one_wrong
-from condgraph.names.words import STOP, others, stem, words_of
+from condgraph.names.vocabulary import bare, one_wrong
+from condgraph.names.words import STOP, others, stem, words_of, written
 from condgraph.patterns.families import STRONG, disagree, fits
 
 if TYPE_CHECKING:

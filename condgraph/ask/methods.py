@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from condgraph.ask.chat import Chat
     from condgraph.ask.prompt import Excerpt
     from condgraph.ask.records import Asked, AskStep, AskText, Host, Parts, Via
-    from condgraph.models.budget import Budget
-    from condgraph.names.forms import OnUnknown
+    from condgraph.models.chat import Budget
+    from condgraph.names.words import OnUnknown
 
 
 def ask(
@@ -84,8 +84,8 @@ def ask(
     from condgraph.ask.parts import InParts
     from condgraph.ask.pipeline import Asking
     from condgraph.ask.records import AskOptions
-    from condgraph.models.adapters import model_of
-    from condgraph.models.budget import Budget as Bounds
+    from condgraph.models.chat import Budget as Bounds
+    from condgraph.models.chat import model_of
 
     model = model_of(llm)
     if transcript is not None:

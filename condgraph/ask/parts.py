@@ -18,10 +18,9 @@ from condgraph.ask.judge import DOUBTED, misfit
 from condgraph.ask.pipeline import Asking
 from condgraph.ask.programs import declines
 from condgraph.ask.prompt import KnownNames, Mention, known_of, mentions_in
-from condgraph.ask.records import Asked, AskOptions, AskStep, Status
-from condgraph.ask.sentences import plain, renumbered
+from condgraph.ask.records import Asked, AskOptions, AskStep, Status, plain, renumbered
 from condgraph.engine.errors import BudgetError, ModelError
-from condgraph.models.budget import Metered
+from condgraph.models.chat import Metered
 
 if TYPE_CHECKING:
     from condgraph.ask.records import Host, Standing

@@ -35,15 +35,30 @@ from condgraph.ask.prompt import (
     rank_sources,
     speaks_of_now,
 )
-from condgraph.ask.records import MOST_DEMOS, Asked, AskOptions, AskStep, AskText, Attempt, Choice, Reference, Stage, Status, Vote
-from condgraph.ask.sentences import facts_of, holding, parts_of, plain, why_not
+from condgraph.ask.records import (
+    MOST_DEMOS,
+    Asked,
+    AskOptions,
+    AskStep,
+    AskText,
+    Attempt,
+    Choice,
+    Reference,
+    Stage,
+    Status,
+    Vote,
+    facts_of,
+    holding,
+    parts_of,
+    plain,
+    why_not,
+)
 from condgraph.ask.wording import CYPHER, WORDS
 from condgraph.engine import errors
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
-from condgraph.models.budget import Metered
-from condgraph.models.chat import ChatModel, ChatOptions, Completion, Completions, Message, Tell, heard_by, tokens_of
+from condgraph.models.chat import ChatModel, ChatOptions, Completion, Completions, Message, Metered, Tell, heard_by, tokens_of
 from condgraph.overview.schema import quoted
 
 if TYPE_CHECKING:

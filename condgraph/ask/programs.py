@@ -28,13 +28,13 @@ from condgraph.engine.tracing import traced
 from condgraph.languages.cypher.parse import parse as parse_cypher
 from condgraph.languages.cypher.tree import RelationshipPattern
 from condgraph.languages.cypher.tree import rebuilt as rebuilt_expression
-from condgraph.languages.fences import unfenced
 from condgraph.languages.kopl.syntax import parse as parse_kopl
 from condgraph.languages.kopl.table import COMPARED, FUNCTIONS
 from condgraph.languages.llm.functions import TABLE
 from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.languages.registry import lower as lower_program
+from condgraph.languages.registry import unfenced
 from condgraph.names.vocabulary import resolve
 from condgraph.names.words import near_names
 from condgraph.overview.schema import cypher_name, quoted, unmarked
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from condgraph.ask.records import Attempt, Host
     from condgraph.engine.answer import Answer
     from condgraph.engine.store import KnownSchema
-    from condgraph.names.forms import OnUnknown
+    from condgraph.names.words import OnUnknown
 
 
 # -- replies -----------------------------------------------------------------------------------------

@@ -28,8 +28,7 @@ from condgraph.engine.pieces import watched
 from condgraph.engine.store import Request, plan_texts
 from condgraph.models.chat import estimate
 from condgraph.names.linking import ENTITY_THRESHOLD, Linker
-from condgraph.names.spellings import Spelling, Spellings, bare
-from condgraph.names.vocabulary import DIMENSION, Vocabulary, resolve
+from condgraph.names.vocabulary import DIMENSION, Spelling, Spellings, Vocabulary, bare, resolve
 from condgraph.names.words import STOP, WORD, others, stem, words_of
 from condgraph.overview.schema import (
     LONGEST as LONGEST_NAME,

@@ -104,7 +104,7 @@ class AskingOptions:
 
     def options(self) -> dict[str, Any]:
         """The options of `Graph.ask`."""
-        from condgraph.models.budget import Budget
+        from condgraph.models.chat import Budget
 
         return {
             "via": self.via.value, "source": self.source, "choose": _chosen(self.choose or []), "demos": self.shown,

@@ -14,7 +14,7 @@ from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node,
 from condgraph.engine.bounds import cached, kept, timed, within
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import PlanError, UnsupportedError, numbered, shortened
-from condgraph.engine.evidence import EvidenceList
+from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.execute.bags import Bag, order_key
 from condgraph.engine.execute.evidence import Demand, row_asked, trace_back
 from condgraph.engine.execute.factset import FactSet
@@ -24,7 +24,6 @@ from condgraph.engine.facts import Entity
 from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step, Substitution, owners
 from condgraph.engine.pieces import places_in_order, watched
-from condgraph.engine.records import Evidence
 from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
 from condgraph.engine.rows import Tabular, Typed, typed_columns

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.evidence import Evidence, place_text
 from condgraph.engine.facts import Entity
-from condgraph.engine.records import Evidence, place_text
 
 if TYPE_CHECKING:
     import igraph

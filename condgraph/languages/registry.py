@@ -12,7 +12,6 @@ from condgraph.engine.errors import OptionError, ParseError, PlanError, nearest
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import optimise
 from condgraph.engine.store import Request
-from condgraph.languages.fences import unfenced
 from condgraph.patterns.options import NAMES as MATCH_OPTIONS
 
 if TYPE_CHECKING:
@@ -299,3 +298,40 @@ def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, 
     if lowered.order is None:
         lowered.plan, lowered.order = optimise(lowered.plan)
     return lowered
+
+
+# -- fences ------------------------------------------------------------------------------------------
+# Marks of code around a program, as people copy it from a chat or a page: they are no part of it.
+
+
+_FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
+#: What a program of one piece begins with, so that words around it can be told from it.
+_BEGINS: Final = re.compile(r"\s*[^\W\d]\w*[ \t]*\(")
+_HEADER: Final = re.compile(r"^[ \t>*_`#-]*(?:Step|Query)[ \t]*\d", re.IGNORECASE | re.MULTILINE)
+
+
+def unfenced(text: str) -> str:
+    """A program without the marks of code around it, and without the words around these where it is
+    one call after the other. What is left out becomes spaces, so that everything keeps its place.
+
+    >>> unfenced("~~~" + chr(10) + "Find(Nepal)" + chr(10) + "~~~").split()
+    ['Find(Nepal)']
+    """
+    if "```" not in text and "~~~" not in text:
+        return text
+    marks = [found.span() for found in _FENCE.finditer(text)]
+    if not marks:
+        return text
+    start, stop = marks[0][1], marks[1][0] if len(marks) > 1 else len(text)
+    inside = text[start:stop]
+    if len(marks) <= 2 and _BEGINS.match(inside) and not _HEADER.search(text):
+        return _blank(text[:start]) + inside + _blank(text[stop:])
+    parts, at = [], 0
+    for begin, end in marks:
+        parts += [text[at:begin], _blank(text[begin:end])]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _blank(text: str) -> str:
+    return "".join("\n" if c == "\n" else " " for c in text)

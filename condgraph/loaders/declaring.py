@@ -13,7 +13,7 @@ from typing import Any
 from condgraph.engine.errors import FormatError
 from condgraph.engine.facts import Source
 from condgraph.loaders import spreadsheet
-from condgraph.loaders.archive import is_archive
+from condgraph.loaders.addresses import is_archive
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.database.tables import tabs_of

@@ -1,6 +1,6 @@
 """Files at http, https and s3 addresses: fetched whole into a temporary folder for as long as they are
 loaded, within a size and a time, and reported by their address. Zip archives, fetched or not, are
-unpacked there (`archive`). Redirects are followed to http and https, never from https to http.
+unpacked there (`addresses`). Redirects are followed to http and https, never from https to http.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from condgraph.loaders.addresses import (
     LOCAL,
     Fetched,
     is_address,
+    is_archive,
     login_of,
     origin,
     request_url,
     shown_address,
     shown_place,
     split_address,
+    unpack,
 )
-from condgraph.loaders.archive import is_archive, unpack
 from condgraph.loaders.base import Problem, Progress
 
 # -- objects of S3 -----------------------------------------------------------------------------------

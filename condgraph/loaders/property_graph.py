@@ -33,9 +33,8 @@ from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading, option_bool
 from condgraph.loaders.files import ENCODING_HELP, head_text, is_document, path_of, read_head, stem_of, suffix_of
 from condgraph.loaders.table.column_types import Cell, Declared, Profile
-from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.joins import plain
-from condgraph.loaders.table.text import TextTable
+from condgraph.loaders.table.text import TextTable, sample_rows
 
 #: What a column is, by its special name.
 _ROLES: Final = {

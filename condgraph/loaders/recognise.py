@@ -43,9 +43,8 @@ from condgraph.loaders.rdf import load as rdf
 from condgraph.loaders.statements import wikidata
 from condgraph.loaders.statements.facts import MARKS, QUINTUPLES, TRIPLES, split
 from condgraph.loaders.table.arrow import DATAFRAME, PARQUET, arrow_errors, is_frame
-from condgraph.loaders.table.dialect import Layout, is_page, rows_of
 from condgraph.loaders.table.records import JSON, JSONL
-from condgraph.loaders.table.text import CSV, TSV
+from condgraph.loaders.table.text import CSV, TSV, Layout, is_page, rows_of
 
 #: How files begin that hold no data for a graph, or that a program has to unpack.
 _MAGIC: Final = (

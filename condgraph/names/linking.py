@@ -19,8 +19,8 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Value, text_of
 from condgraph.engine.workers import built, shared
-from condgraph.names.forms import Forms
 from condgraph.names.vocabulary import THRESHOLD, Resolution, Vocabulary, entity_index, resolve
+from condgraph.names.words import Forms
 from condgraph.vectors.encoders import fold
 
 # -- In a snapshot -----------------------------------------------------------------------------------

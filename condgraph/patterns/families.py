@@ -22,7 +22,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
-from condgraph.names.spellings import one_wrong
+from condgraph.names.vocabulary import one_wrong
 from condgraph.names.words import STOP, stem
 from condgraph.vectors.encoders import spelled
 

@@ -13,14 +13,13 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import kept, timed, within
 from condgraph.engine.check import Checked, built
 from condgraph.engine.errors import DeadlineError, OptionError, PlanError, shortened
-from condgraph.engine.evidence import EvidenceList, items
+from condgraph.engine.evidence import Evidence, EvidenceList, items
 from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
 from condgraph.engine.pieces import watched
-from condgraph.engine.records import Evidence
 from condgraph.engine.rows import Typed, typed_columns
 from condgraph.languages.pattern.pattern import Pattern
-from condgraph.names.forms import same_form
+from condgraph.names.words import same_form
 from condgraph.patterns.distance.terms import TextTerms
 from condgraph.patterns.families import disagree
 from condgraph.patterns.options import MatchOptions

@@ -38,9 +38,8 @@ from condgraph.engine.errors import StoreDamagedError, pyarrow_or_error
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.forms import formed
 from condgraph.engine.pieces import slices
-from condgraph.engine.snapshot.build import Builder
+from condgraph.engine.snapshot.build import Builder, declared
 from condgraph.engine.snapshot.cells import PARTS
-from condgraph.engine.snapshot.declared import declared
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import further_sources, place_raws
 from condgraph.engine.snapshot.snapshot import Snapshot

@@ -16,9 +16,8 @@ from condgraph.engine.bounds import within
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity, EntityKind
-from condgraph.languages.fences import unfenced
 from condgraph.languages.parameters import given
-from condgraph.languages.registry import PATTERN, check_options, detect, template
+from condgraph.languages.registry import PATTERN, check_options, detect, template, unfenced
 from condgraph.patterns.options import NAMES as MATCH_OPTIONS
 from condgraph.query_options import QueryOptions
 from condgraph.studio import answers
@@ -490,7 +489,7 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     for pieces of what the model writes, if asked for, and `{"outcome": ...}` last.
     """
     from condgraph.ask.chat import lasting, recalled
-    from condgraph.models.budget import Budget
+    from condgraph.models.chat import Budget
 
     begin = time.perf_counter()
     turns = [_turn(item) for item in arguments.get("before") or ()]

@@ -18,8 +18,7 @@ from condgraph.ask.records import Asked, AskStep
 from condgraph.engine.errors import DeadlineError, OptionError, PlanError, UnknownNameError
 from condgraph.engine.facts import Entity, Statement
 from condgraph.graph import Graph
-from condgraph.models.budget import Budget
-from condgraph.models.chat import Completion, Completions, Message
+from condgraph.models.chat import Budget, Completion, Completions, Message
 from condgraph.models.transcript import Replaying
 from condgraph.samples import FOLDER
 from tests.ask.asking import Scripted, countries, springfields

@@ -18,7 +18,7 @@ from condgraph.cli.app import app
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.graph import Graph
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget
 from tests.ask.asking import Scripted, springfields
 
 LINKS = """Hamlet/author/William Shakespeare  Macbeth/author/William Shakespeare  William Shakespeare/spouse/Anne Hathaway

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import condgraph
 from condgraph.cli.app import app
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget
 from tests.ask.asking import Scripted
 from tests.support.samples import load_samples
 

@@ -13,7 +13,7 @@ from condgraph import Quantity, Ref, Statement
 from condgraph.ask.prompt import calls_for, speaks_of_now
 from condgraph.engine.errors import OptionError
 from condgraph.graph import Graph
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget
 
 SAID = re.compile(r'"((?:[^"\\]|\\.)*)"')
 

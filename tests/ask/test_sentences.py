@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import condgraph
-from condgraph.ask.sentences import holding, sentences
+from condgraph.ask.records import holding, sentences
 from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.values import Quantity
 from condgraph.graph import Graph

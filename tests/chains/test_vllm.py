@@ -12,7 +12,7 @@ import condgraph
 from condgraph.chains.backends.vllm import Vllm
 from condgraph.engine.errors import ModelError
 from condgraph.engine.facts import Ref, Statement
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget
 from condgraph.models.openai_chat import OpenAIModel
 from tests.ask.asking import countries
 from tests.chains.test_chains import JUDGE, condgraph_of

@@ -17,7 +17,7 @@ from condgraph.engine.functions import rounded
 from condgraph.engine.operands import Operand
 from condgraph.engine.pieces import in_order, pieces
 from condgraph.engine.reading.numbers import read_number
-from condgraph.engine.snapshot.declared import rows_of_several
+from condgraph.engine.snapshot.build import rows_of_several
 from condgraph.engine.values import Quantity, Time
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import CondgraphError
-from condgraph.models.budget import Budget
+from condgraph.models.chat import Budget
 from condgraph.models.openai_chat import OpenAIModel
 from tests.ask.asking import countries
 from tests.support import local_model

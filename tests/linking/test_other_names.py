@@ -18,7 +18,7 @@ from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Ref, Statement
 from condgraph.evaluate import Case, evaluate_ask
 from condgraph.graph import Graph
-from condgraph.names.forms import Forms, inflected
+from condgraph.names.words import Forms, inflected
 from tests.support.lanes import by_lane
 
 PEOPLE = [

@@ -12,7 +12,7 @@ import condgraph
 from condgraph import Ref, Statement
 from condgraph.ask.prompt import KnownNames, Mention, known_of, mentions_in
 from condgraph.graph import Graph
-from condgraph.names.spellings import MOST_MEANT, Spellings, bare, one_wrong
+from condgraph.names.vocabulary import MOST_MEANT, Spellings, bare, one_wrong
 
 NAMES = [
     "Heather O'Rourke", "Annapurna", "Iran", "Ireland", "United Kingdom", "The Wizard", "Wolf", "frederica_of_mecklenburg-strelitz",

@@ -9,7 +9,7 @@ import pytest
 import condgraph
 from condgraph.engine.errors import FormatError
 from condgraph.graph import Graph
-from condgraph.loaders.table.dialect import markdown_cells, markdown_header
+from condgraph.loaders.table.text import markdown_cells, markdown_header
 from condgraph.reports import LoadReport
 
 PEAKS = "| name | height | since |\n|------|-------:|:-----:|\n| K2 | 8611 | 1954 |\n| Everest | 8,849 | 1953 |\n"

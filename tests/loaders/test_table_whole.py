@@ -20,9 +20,8 @@ import condgraph
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Batch, Entity, Rows, Texts
 from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.container import MemoryArrays
+from condgraph.engine.snapshot.container import MemoryArrays, Pool, build_pool
 from condgraph.engine.snapshot.layout import lay_out
-from condgraph.engine.snapshot.pool import Pool, build_pool
 from condgraph.loaders.table import text
 from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Block, Fields, Position, RecordFormat, columns_of, lines_of

@@ -15,9 +15,20 @@ from langchain_core.runnables import RunnableLambda
 
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import BudgetError, DeadlineError, ModelError, OptionError, TranscriptError
-from condgraph.models.adapters import model_of
-from condgraph.models.budget import Budget, Metered
-from condgraph.models.chat import ChatModel, Completion, Completions, Counted, Message, Usage, counted, counted_prompt, estimate
+from condgraph.models.chat import (
+    Budget,
+    ChatModel,
+    Completion,
+    Completions,
+    Counted,
+    Message,
+    Metered,
+    Usage,
+    counted,
+    counted_prompt,
+    estimate,
+    model_of,
+)
 from condgraph.models.transcript import Recording, Replaying
 from tests.support.pace import quick_enough
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import condgraph
 from condgraph.engine.facts import Entity, EntityKind
-from condgraph.engine.snapshot.declared import read_entity, texts_of
+from condgraph.engine.snapshot.build import read_entity, texts_of
 
 
 def test_each_source_keeps_the_name_that_it_gives() -> None:

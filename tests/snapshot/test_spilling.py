@@ -22,7 +22,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.loaders.folder import items as folder_items
-from condgraph.loaders.table import seen
+from condgraph.loaders.table import joins
 from condgraph.loaders.table.text import TextTable
 from condgraph.samples import SAMPLES
 from condgraph.spilling import SpillingBuilder, memory_bound
@@ -151,10 +151,10 @@ def test_a_text_that_a_second_name_alone_has(tmp_path: Path, spilling_often: lis
 @pytest.fixture
 def keys_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys are in files at once, whose hashes say little, and chunks have few rows."""
-    monkeypatch.setattr(seen, "_HELD", 7)
-    monkeypatch.setattr(seen, "_FEW", 3)
-    monkeypatch.setattr(seen, "_SORTED", 100)
-    monkeypatch.setattr(seen, "hash", lambda text: len(text) % 3 - 1, raising=False)
+    monkeypatch.setattr(joins, "_HELD", 7)
+    monkeypatch.setattr(joins, "_FEW", 3)
+    monkeypatch.setattr(joins, "_SORTED", 100)
+    monkeypatch.setattr(joins, "hash", lambda text: len(text) % 3 - 1, raising=False)
     monkeypatch.setattr(folder_items, "_MOST_LOOKED_UP", 20)
     chunks = TextTable.chunks
     monkeypatch.setattr(TextTable, "chunks", lambda self, report, names, most=0: chunks(self, report, names, most or 30))
@@ -165,8 +165,8 @@ def keys_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keys_of_rows(seed: int, tmp_path: Path, spilling_often: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that come again, are missing, or are only nearly what cells say."""
     dice = random.Random(seed)
-    monkeypatch.setattr(seen, "_HELD", dice.choice((1, 7, 60)))
-    monkeypatch.setattr(seen, "_SORTED", dice.choice((2, 100)))
+    monkeypatch.setattr(joins, "_HELD", dice.choice((1, 7, 60)))
+    monkeypatch.setattr(joins, "_SORTED", dice.choice((2, 100)))
     paths = [tmp_path / f"staff-{part}.csv" for part in (1, 2)]
     for path in paths:
         rows = [

@@ -19,7 +19,7 @@ from condgraph.cypher.load.write import Pairs, validity_of
 from condgraph.engine.errors import OptionError, pyarrow_or_error
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import content_digest, statement_ids
-from condgraph.engine.snapshot.declared import texts_of
+from condgraph.engine.snapshot.build import texts_of
 from condgraph.engine.snapshot.readback import place_raws
 from condgraph.engine.values import Kind
 from condgraph.overview.survey import described, packed, survey

@@ -23,8 +23,7 @@ from condgraph.cypher.layout.schema import (
 )
 from condgraph.edits import Removed, SourceUse
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
-from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.declared import read_entity
+from condgraph.engine.snapshot.build import Builder, read_entity
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value

@@ -23,8 +23,7 @@ from condgraph.engine.changes import OnWritten
 from condgraph.engine.execute.spans import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import mix, statement_ids, text_hashes
-from condgraph.engine.snapshot.build import fewer_collections
-from condgraph.engine.snapshot.declared import texts_of
+from condgraph.engine.snapshot.build import fewer_collections, texts_of
 from condgraph.engine.snapshot.readback import place_raws
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 

@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict
@@ -23,9 +26,9 @@ from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
-from condgraph.engine.errors import InterruptedQueryError, StoreDamagedError, StoreError
-from condgraph.engine.pieces import different
+from condgraph.engine.bounds import check, current
+from condgraph.engine.errors import InterruptedQueryError, LoadError, StoreDamagedError, StoreError
+from condgraph.engine.pieces import changed, different, in_order, pieces
 
 #: What is to be done about a damaged graph.
 LOST: Final = "delete the directory of the graph, and load the sources again"
@@ -647,3 +650,332 @@ class _Columns(Mapping[str, NDArray[Any]]):
 
     def __len__(self) -> int:
         return len(self._file.names)
+
+
+# -- texts as bytes ----------------------------------------------------------------------------------
+# Many texts as bytes side by side: sorted by code point, put together in another order, and their
+# CRC-32, by NumPy, eight bytes of all of them at once.
+#
+# Texts are UTF-8 in `data`, a byte array with `SPARE` more bytes behind the last text; each begins
+# at one of `begins` and has one of `lengths` bytes. UTF-8 keeps the order of code points.
+
+
+#: Bytes behind the last text, so that eight bytes can be read wherever a text has one.
+SPARE: Final = 8
+#: How often eight more bytes are compared before Python sorts what is still equal.
+_ROUNDS: Final = 8
+#: Texts of more bytes are left to zlib.
+_LONGEST: Final = 64
+#: Of so few texts Python is quicker.
+_FEW_BYTES: Final = 256
+#: Texts of more bytes, on average, are cut out one by one.
+MEAN: Final = 40
+#: Texts that are put together at once: what they take stays in the caches.
+_SOME_BYTES: Final = 1 << 15
+_WORD: Final = 8
+#: The bytes of a word that the first so many bytes of a text fill, as a number, the first the highest.
+_FIRST: Final = np.array([2**64 - (1 << 8 * (8 - size)) if size else 0 for size in range(9)], np.uint64)
+
+
+def _words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Eight bytes from each of some places, little-endian."""
+    every = np.ndarray(len(data) - _WORD + 1, np.dtype("<u8"), data, 0, (1,))
+    return every[at]
+
+
+def _key(data: NDArray[np.uint8], begins: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The next bytes of texts that have so many left (0 or less: none), as numbers that order them."""
+    words = _words(data, np.minimum(begins, len(data) - _WORD)).astype(np.uint64).byteswap()
+    words &= _FIRST.take(left, mode="clip")
+    return words
+
+
+def sorted_texts(
+    data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The places of texts in their order, and which of them, in that order, are not the text before;
+    equal texts are in no certain order.
+    """
+    count = len(begins)
+    if count <= _FEW_BYTES or (data[: len(data) - SPARE] == 0).any():
+        # A text and the same with a zero behind have equal words.
+        return _by_python(data, begins, lengths, np.arange(count), np.ones(count, bool))
+    key = _key(data, begins, lengths)
+    order = np.argsort(key)
+    fresh = changed(key[order])
+    # Where the texts that are still equal stand, and the group of equals of each.
+    places, done = np.arange(count), 0
+    for done in range(1, _ROUNDS + 1):
+        places = _undecided(fresh, places, lengths[order[places]] > _WORD * done)
+        if not len(places):
+            return order, fresh
+        some = order[places]
+        group = np.cumsum(fresh[places], dtype=np.int32)
+        key = _key(data, begins[some] + _WORD * done, lengths[some] - _WORD * done)
+        by_key = np.argsort(key)
+        within = by_key[in_order([group[by_key]])]
+        order[places], key = some[within], key[within]
+        fresh[places[1:]] |= key[1:] != key[:-1]
+    places = _undecided(fresh, places, lengths[order[places]] > _WORD * (_ROUNDS + 1))
+    return _by_python(data, begins, lengths, order, fresh, places) if len(places) else (order, fresh)
+
+
+def _undecided(fresh: NDArray[np.bool_], places: NDArray[np.int64], longer: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The places, out of some whole groups of equals, whose groups have several texts, of which one
+    is longer than what was compared.
+    """
+    first = fresh[places]
+    starts = np.flatnonzero(first)
+    sizes = np.diff(np.append(starts, len(places)))
+    wanted = (sizes > 1) & np.logical_or.reduceat(longer, starts) if len(starts) else np.zeros(0, bool)
+    return places[np.repeat(wanted, sizes)]
+
+
+def _by_python(
+    data: NDArray[np.uint8],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    order: NDArray[np.int64],
+    fresh: NDArray[np.bool_],
+    places: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The same, where texts at some places (None: all are one group) are sorted one by one within
+    their groups.
+    """
+    places = np.arange(len(order)) if places is None else places
+    some = order[places]
+    group = np.cumsum(fresh[places]).tolist() if len(places) < len(order) else [0] * len(order)
+    texts = [(of, text) for of, text in zip(group, _cut(data, begins[some], lengths[some]), strict=True)]
+    by_text = sorted(range(len(texts)), key=texts.__getitem__)
+    order = order.copy()
+    order[places] = some[by_text]
+    ordered = [texts[at] for at in by_text]
+    fresh[places[1:]] = [one != before for one, before in zip(ordered[1:], ordered, strict=False)]
+    return order, fresh
+
+
+def _cut(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[bytes]:
+    whole = data.tobytes()
+    return [whole[low:high] for low, high in zip(begins.tolist(), (begins + lengths).tolist(), strict=True)]
+
+
+def put_together(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Texts back to back, in the order in which they are given, with `SPARE` bytes behind them."""
+    if lengths.sum() > MEAN * len(lengths):
+        return np.frombuffer(b"".join(_cut(data, begins, lengths)) + bytes(SPARE), np.uint8)
+    found = np.zeros(int(lengths.sum()) + SPARE, np.uint8)
+    at = 0
+    for first in range(0, len(begins), _SOME_BYTES):
+        size = lengths[first : first + _SOME_BYTES]
+        there = size > 0
+        size, begin = size[there], begins[first : first + _SOME_BYTES][there]
+        if not len(size):
+            continue
+        # One byte further each time, but from the end of a text to the beginning of the next.
+        ends = np.cumsum(size)
+        steps = np.ones(int(ends[-1]), np.int64)
+        steps[0] = begin[0]
+        steps[ends[:-1]] = begin[1:] - (begin[:-1] + size[:-1] - 1)
+        data.take(np.cumsum(steps, out=steps), out=found[at : at + len(steps)], mode="clip")
+        at += len(steps)
+    return found
+
+
+@cache
+def _tables() -> tuple[NDArray[np.uint32], ...]:
+    """What two bytes add to a CRC-32 that follows them by 0, 2, 4 and 6 bytes."""
+    one = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        one = np.where(one & 1, (one >> 1) ^ np.uint32(0xEDB88320), one >> 1).astype(np.uint32)
+    # By one byte more each: the first is of the byte itself.
+    by_byte = [one]
+    for _ in range(_WORD - 1):
+        by_byte.append(one[by_byte[-1] & 255] ^ (by_byte[-1] >> np.uint32(8)))
+    pairs = np.arange(1 << 16)
+    return tuple(by_byte[at + 1][pairs & 255] ^ by_byte[at][pairs >> 8] for at in range(0, _WORD, 2))
+
+
+def checksums(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """The CRC-32 of each text, as `zlib.crc32` has it."""
+    if len(begins) <= _FEW_BYTES:
+        return np.array(list(map(zlib.crc32, _cut(data, begins, lengths))), np.uint32)
+    long = np.flatnonzero(lengths > _LONGEST)
+    most = int(np.minimum(lengths, _LONGEST).max(initial=0))
+    # Without its start and end, a CRC is linear, and zeros in front change nothing: so texts are
+    # taken as if they began at one place before they end, and what their lengths add is added.
+    found = np.array([zlib.crc32(bytes(size)) for size in range(most + 1)], np.uint32).take(lengths, mode="clip")
+    tables = _tables()
+    ends = begins + lengths
+    for first in range(0, len(begins), _SOME_BYTES):
+        some = slice(first, first + _SOME_BYTES)
+        size, end = lengths[some], ends[some]
+        state = np.zeros(len(size), np.uint64)
+        for left in range((most - 1) // _WORD, -1, -1):
+            # Bytes before the text are made zero; there may be none to read before the first texts.
+            at = end - _WORD * (left + 1)
+            words = _words(data, np.maximum(at, 0)) << (np.maximum(-at, 0) * 8).clip(0, 63).astype(np.uint64)
+            words &= _FIRST.take(size - _WORD * left, mode="clip")
+            words ^= state
+            pairs = words.astype("<u8", copy=False).view("<u2").reshape(-1, 4)
+            low = tables[1][pairs[:, 2]] ^ tables[0][pairs[:, 3]]
+            state = (tables[3][pairs[:, 0]] ^ tables[2][pairs[:, 1]] ^ low).astype(np.uint64)
+        found[some] ^= state.astype(np.uint32)
+    if len(long):
+        found[long] = list(map(zlib.crc32, _cut(data, begins[long], lengths[long])))
+    return found
+
+
+def bytes_of(texts: list[str]) -> tuple[bytes, NDArray[Any]]:
+    """Texts as bytes back to back, and how many each has. Raises UnicodeEncodeError for half of a
+    surrogate pair.
+    """
+    joined = "".join(texts)
+    data = joined.encode()
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    if len(data) > len(joined):
+        # From characters to bytes: each begins with a byte that continues none.
+        ends = np.cumsum(lengths)
+        raw = np.frombuffer(data, np.uint8)
+        places = np.append(np.flatnonzero((raw & 0xC0) != 0x80), len(data))
+        lengths = np.diff(places[np.append(0, ends)])
+    return data, lengths
+
+
+# -- the pool of texts -------------------------------------------------------------------------------
+# The string pool: every distinct text of a graph once, sorted by code point, so that comparing
+# numbers compares texts.
+#
+# Columns: `pool.bytes` (UTF-8 back to back), `pool.offsets` (one more than texts; 32 bits wide, 64
+# where they have to be), and a hash index, `pool.buckets` and `pool.items`: the texts whose CRC-32 ends in the bits b are
+# `items[buckets[b]:buckets[b + 1]]`. UTF-8 keeps code-point order, so the number of a text is its
+# rank.
+
+
+#: Up to this many texts, their places are looked up one by one.
+_FEW: Final = 8
+_SURROGATE: Final = re.compile("[\ud800-\udfff]").search
+#: Texts that are read between two looks at the clock.
+_SOME: Final = 1 << 15
+
+
+def build_pool(
+    texts: list[str], more: Sequence[tuple[NDArray[np.uint8], NDArray[np.int64]]] = ()
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
+    """Lay out texts, each once, and `more` of them as bytes back to back, with their lengths.
+    Returns the columns, and for each given text its number in the pool.
+    """
+    raw, lengths = bytes_of_texts(texts)
+    data = np.concatenate([np.frombuffer(raw, np.uint8), *(one for one, _ in more), np.zeros(SPARE, np.uint8)])
+    lengths = np.concatenate([lengths, *(sizes for _, sizes in more)])
+    begins = np.cumsum(lengths) - lengths
+    # What is there twice stands side by side: looking there is cheaper than looking each text up before.
+    order, fresh = sorted_texts(data, begins, lengths)
+    number = np.empty(len(order), np.int32)
+    number[order] = np.cumsum(fresh, dtype=np.int32) - 1
+    kept = order[fresh]
+    lengths = lengths[kept]
+    data = put_together(data, begins[kept], lengths)
+    offsets = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    hashes = checksums(data, offsets[:-1], lengths)
+    data = data[: len(data) - SPARE]
+    if len(data) < 2**31:
+        offsets = offsets.astype(np.int32)
+    size = buckets_of(len(kept))
+    slots = (hashes & np.uint32(size - 1)).astype(np.int64)
+    buckets = np.zeros(size + 1, np.int32)
+    np.cumsum(np.bincount(slots, minlength=size), out=buckets[1:])
+    columns: dict[str, NDArray[Any]] = {
+        "pool.bytes": data,
+        "pool.offsets": offsets,
+        "pool.buckets": buckets,
+        "pool.items": in_order([slots]).astype(np.int32),
+    }
+    return columns, number
+
+
+def bytes_of_texts(texts: list[str]) -> tuple[bytes, NDArray[Any]]:
+    """Texts as bytes back to back, and how many each has; raises `LoadError` for half of a surrogate pair."""
+    try:
+        return bytes_of(texts)
+    except UnicodeEncodeError:
+        broken = next(text for text in texts if _SURROGATE(text))
+        raise LoadError(f"a text holds half a surrogate pair, which is no character: {broken!r}") from None
+
+
+def buckets_of(texts: int) -> int:
+    """The number of buckets. Two or three texts share one: finer ones would cost more to keep than to tell apart."""
+    return 1 << max(4, texts.bit_length() - 2)
+
+
+class Pool:
+    """The texts of an open snapshot. Numbers run from 0 to `len(pool) - 1`, in code-point order."""
+
+    def __init__(self, arrays: ArrayFile) -> None:
+        # Slices of what the array lies in are twice as fast as those of a view of it.
+        self._bytes, self._begin = arrays.raw("pool.bytes")
+        self._offsets = arrays.view("pool.offsets")
+        self._ends = arrays.get("pool.offsets")
+        self._buckets = arrays.view("pool.buckets")
+        self._items = arrays.view("pool.items")
+        self._mask = max(len(self._buckets) - 2, 0)
+        self._blocks = arrays.blocks("pool.bytes")
+
+    def __len__(self) -> int:
+        return max(len(self._offsets) - 1, 0)
+
+    def __getitem__(self, number: int) -> str:
+        begin = self._begin
+        if self._blocks:
+            self._blocks.need(self._offsets[number], self._offsets[number + 1])
+        return self._bytes[begin + self._offsets[number] : begin + self._offsets[number + 1]].decode()
+
+    def take(self, numbers: NDArray[Any]) -> list[str]:
+        """The texts of many numbers."""
+        data, begin = self._bytes, self._begin
+        if len(numbers) <= _FEW:
+            offsets = self._offsets
+            if self._blocks:
+                for n in numbers.tolist():
+                    self._blocks.need(offsets[n], offsets[n + 1])
+            return [data[begin + offsets[n] : begin + offsets[n + 1]].decode() for n in numbers.tolist()]
+        if len(numbers) > _SOME and current() is not None:
+            return [text for some in pieces(numbers, _SOME) for text in self.take(some)]
+        first, last = self._ends.take(numbers).astype(np.int64), self._ends[1:].take(numbers).astype(np.int64)
+        if self._blocks:
+            self._blocks.need_all(first, last)
+        if begin:
+            first += begin
+            last += begin
+        return [data[low:high].decode() for low, high in zip(first.tolist(), last.tolist(), strict=True)]
+
+    def longer(self, size: int) -> NDArray[np.int64]:
+        """The numbers of the texts of more than `size` bytes."""
+        return np.flatnonzero(self._ends[1:] - self._ends[:-1] > size)
+
+    def find(self, text: str) -> int:
+        """The number of a text, or -1."""
+        if not len(self):
+            return -1
+        try:
+            key = text.encode()
+        except UnicodeEncodeError:
+            return -1
+        slot = zlib.crc32(key) & self._mask
+        offsets, begin = self._offsets, self._begin
+        for at in range(self._buckets[slot], self._buckets[slot + 1]):
+            number: int = self._items[at]
+            if self._blocks:
+                self._blocks.need(offsets[number], offsets[number + 1])
+            if self._bytes[begin + offsets[number] : begin + offsets[number + 1]] == key:
+                return number
+        return -1
+
+    def rank(self, text: str) -> int:
+        """How many texts of the pool sort before this one, which need not be in it."""
+        return bisect_left(range(len(self)), text.encode("utf-8", "surrogatepass"), key=self._raw)
+
+    def _raw(self, number: int) -> bytes:
+        if self._blocks:
+            self._blocks.need(self._offsets[number], self._offsets[number + 1])
+        return self._bytes[self._begin + self._offsets[number] : self._begin + self._offsets[number + 1]]

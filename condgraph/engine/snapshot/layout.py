@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
 from condgraph.engine.pieces import changed, different, in_order, slices
-from condgraph.engine.snapshot.build import Builder, gather
+from condgraph.engine.snapshot.build import Builder, Declared, gather, gathered, joined, lay_declared
 from condgraph.engine.snapshot.cells import PARTS, sortable
-from condgraph.engine.snapshot.declared import Declared, gathered, joined, lay_declared
-from condgraph.engine.snapshot.pool import build_pool
+from condgraph.engine.snapshot.container import build_pool
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind
 
 # -- memberships closed under subclass -------------------------------------------------------------
@@ -469,7 +468,7 @@ def lay_provenance(
 # Columns (sizes: T texts, E entities, P predicates, R relations, A attributes, N = R + A, Q
 # qualifiers):
 #
-#     pool.*                               the texts (`pool`)
+#     pool.*                               the texts (`container`)
 #     ent.id ent.name ent.kind [E]         text numbers; `ent.by_id` [E] entities sorted by id
 #     ent.source ent.row [E or 0]          of table rows (-1, 0 for others); `row.key`, `row.entity`: rows by (source, row)
 #     pred.text [P]
@@ -483,7 +482,7 @@ def lay_provenance(
 #     qgrp.key qgrp.kind qgrp.unit qgrp.start   runs of these of one key, type and unit
 #     val.stmt val.start val.end           validity of the statements that have one
 #     mem.e mem.c mem.src mem.row, sub.c sub.p sub.src sub.row   direct membership and subclasses
-#     dec.e dec.src dec.name dec.kind dec.row   who declared what (`declared`); dec.known [1]: it is known
+#     dec.e dec.src dec.name dec.kind dec.row   who declared what (`build`); dec.known [1]: it is known
 #     con.entity [C], con.offsets [C + 1], con.items             members of each concept, closed under subclass, entities only
 #     src.name src.location src.format src.content src.terms   text numbers
 #     sch.*                                what the schema knows (`schema`)

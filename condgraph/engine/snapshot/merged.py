@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.pieces import in_order
-from condgraph.engine.snapshot import declared as declarations
+from condgraph.engine.snapshot.build import DECLARED, NO_ONE, declared
 from condgraph.engine.snapshot.cells import PARTS
-from condgraph.engine.snapshot.container import MemoryArrays
+from condgraph.engine.snapshot.container import MemoryArrays, Pool
 from condgraph.engine.snapshot.partly import PartialArray
-from condgraph.engine.snapshot.pool import Pool
 from condgraph.engine.snapshot.snapshot import Numbers, Snapshot, ranges
 from condgraph.engine.values import Kind
 
@@ -165,7 +164,7 @@ class MergedPool(Pool):
 
     def columns(self) -> dict[str, Array]:
         """The texts as columns, for who reads these."""
-        from condgraph.engine.snapshot.pool import build_pool
+        from condgraph.engine.snapshot.container import build_pool
 
         return build_pool([self[number] for number in range(len(self))])[0]
 
@@ -303,7 +302,7 @@ class _Merge:
         fresh: list[int] = []
         if d is not None:
             ids, names = b.arrays.view("ent.id"), b.arrays.view("ent.name")
-            said = declarations.declared(d)
+            said = declared(d)
             named = {
                 e: name for e, name, src in zip(said.e.tolist(), said.name.tolist(), said.src.tolist(), strict=True) if src >= 0
             }
@@ -363,7 +362,7 @@ class _Merge:
         b = self.b
         rows = self.get("dec.src")[self.get("dec.e") == entity]
         if len(rows):
-            return bool((rows != declarations.NO_ONE).any())
+            return bool((rows != NO_ONE).any())
         plain = b.arrays.view("ent.name")[entity] == b.arrays.view("ent.id")[entity]
         return not plain or int(b.entity_kind[entity]) != EntityKind.ENTITY
 
@@ -685,7 +684,7 @@ class _Merge:
         get = self.get
         rows: list[tuple[int, int, int, int, int]] = []
         if self.d is not None:
-            said = declarations.declared(self.d)
+            said = declared(self.d)
             said = said.take(said.src >= 0)
             for e, name, kind, row in zip(said.e.tolist(), said.name.tolist(), said.kind.tolist(), said.row.tolist(), strict=True):
                 rows.append((int(self.ent_d[e]), source, int(self.text_d[name]) if name >= 0 else -1, kind, row))
@@ -706,7 +705,7 @@ class _Merge:
             order = in_order(columns[:2]) if len(columns[0]) else _NO
             return [column[order] for column in columns]
 
-        for i, part in enumerate(declarations.PARTS):
+        for i, part in enumerate(DECLARED):
             makers[f"dec.{part}"] = Maker(lambda i=i: columns()[i])  # type: ignore[misc]
 
     def _schema(self, makers: dict[str, Maker], source: int, sources: int, places: Array) -> None:

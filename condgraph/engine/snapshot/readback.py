@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.pieces import slices
+from condgraph.engine.snapshot.build import declared
 from condgraph.engine.snapshot.cells import PARTS, decode_values
-from condgraph.engine.snapshot.declared import declared
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.snapshot.sources import without_sources
 from condgraph.engine.values import Kind, Value

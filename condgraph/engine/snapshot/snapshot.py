@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source
 from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.cells import PARTS, decode_values
-from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays
+from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays, Pool
 from condgraph.engine.snapshot.directory import read_generation
 from condgraph.engine.snapshot.ordered import Ordered
-from condgraph.engine.snapshot.pool import Pool
 from condgraph.engine.values import NO_UNIT, Kind, Value
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.pieces import changed
+from condgraph.engine.snapshot.build import Declared, declared
 from condgraph.engine.snapshot.cells import PARTS
-from condgraph.engine.snapshot.declared import Declared, declared
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:

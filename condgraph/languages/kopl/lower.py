@@ -24,8 +24,7 @@ from condgraph.languages.kopl.syntax import parse, parted, places
 from condgraph.languages.kopl.table import CLOSED, COMPARED, FUNCTIONS, CallSpan, Program, Span, Step, form
 from condgraph.languages.literals import formed_literal, quantity_test, read_quantity, read_time, readings
 from condgraph.languages.parameters import GivenText, hole
-from condgraph.names.forms import Forms, OnUnknown, read_as
-from condgraph.names.words import near_names
+from condgraph.names.words import Forms, OnUnknown, near_names, read_as
 
 # -- What the rules share ----------------------------------------------------------------------------
 # A KoPL program is a tree, so that operators are made inputs first. `Lowering` keeps them in that

@@ -21,7 +21,7 @@ from condgraph.languages.logic.convert import checked_safe, tree_of
 from condgraph.languages.logic.formula import Atom, Query, Typed, name_text
 from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.logic.text import read
-from condgraph.names.forms import Forms, OnUnknown, read_as
+from condgraph.names.words import Forms, OnUnknown, read_as
 
 #: Every node of a graph can be the value of a variable.
 EVERY_KIND: Final = (EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW)

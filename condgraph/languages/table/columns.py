@@ -21,8 +21,7 @@ from condgraph.languages.literals import is_time_function, read_quantity
 from condgraph.languages.table import tree
 from condgraph.languages.table.classes import Known, all_may_have, classes_of, ends, in_words, may_have
 from condgraph.languages.table.words import title
-from condgraph.names.forms import Forms, OnUnknown, read_as
-from condgraph.names.words import near_names
+from condgraph.names.words import Forms, OnUnknown, near_names, read_as
 
 if TYPE_CHECKING:
     from condgraph.engine.schema import End

@@ -19,7 +19,7 @@ from condgraph.engine.lowered import Lowered
 from condgraph.languages.table.columns import Columns
 from condgraph.languages.table.tree import Clause, Column, Expression
 from condgraph.languages.table.words import mentions, named_row, title
-from condgraph.names.forms import OnUnknown
+from condgraph.names.words import OnUnknown
 
 if TYPE_CHECKING:
     from condgraph.engine.store import KnownSchema

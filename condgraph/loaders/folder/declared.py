@@ -54,9 +54,8 @@ from condgraph.engine.values import collapse
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.files import file_errors, head_text, open_bytes, read_head, stem_of, suffix_of
 from condgraph.loaders.table.column_types import DECLARED
-from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.rows import TABLE_OPTIONS
-from condgraph.loaders.table.text import Chunk, TextTable
+from condgraph.loaders.table.text import Chunk, TextTable, sample_rows
 
 #: What a declaration file in a folder is called.
 FILE: Final = "condgraph.toml"

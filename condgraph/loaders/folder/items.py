@@ -41,9 +41,8 @@ from condgraph.loaders.folder.keys import Reference, find_keys, may_be_keys
 from condgraph.loaders.folder.tab import Tab
 from condgraph.loaders.table.column_types import Cell
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.joins import GraphTables, near_keys
+from condgraph.loaders.table.joins import GraphTables, Seen, SpilledSeen, SpilledValues, Values, near_keys, parts, seen_by
 from condgraph.loaders.table.rows import column_of, read_whole
-from condgraph.loaders.table.seen import Seen, SpilledSeen, SpilledValues, Values, parts, seen_by
 from condgraph.loaders.table.text import Chunk
 from condgraph.loaders.validity import with_times
 

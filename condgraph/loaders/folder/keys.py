@@ -21,8 +21,19 @@ from typing import TypeAlias, cast
 
 from condgraph.engine.snapshot.spill import SpilledFiles
 from condgraph.loaders.folder.declared import Declared, Join
-from condgraph.loaders.table.joins import CONTAINED, TYPE_NAMES, called_like, key_names, near_keys, plain, singular, whole
-from condgraph.loaders.table.seen import SpilledValues, Values, values_by
+from condgraph.loaders.table.joins import (
+    CONTAINED,
+    TYPE_NAMES,
+    SpilledValues,
+    Values,
+    called_like,
+    key_names,
+    near_keys,
+    plain,
+    singular,
+    values_by,
+    whole,
+)
 
 #: Positions of the columns of a key.
 Key: TypeAlias = tuple[int, ...]

@@ -35,9 +35,8 @@ from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import ArrowCells, Cells, Tab
 from condgraph.loaders.spreadsheet import SheetCells
 from condgraph.loaders.table.arrow import is_pieces
-from condgraph.loaders.table.dialect import sample_rows
 from condgraph.loaders.table.joins import key_names, plain
-from condgraph.loaders.table.text import TextTable
+from condgraph.loaders.table.text import TextTable, sample_rows
 
 #: What the text files of such a folder end in, before an optional `.gz`.
 SUFFIXES: Final = (".csv", ".tsv")

@@ -33,9 +33,8 @@ from condgraph.loaders.folder.keys import Columns, Key
 from condgraph.loaders.table.arrow import ROWS, arrow_errors, bounded, dataset_of, flattened, leaves_of
 from condgraph.loaders.table.column_types import Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.joins import joined, plain, singular
+from condgraph.loaders.table.joins import joined, plain, singular, values_by
 from condgraph.loaders.table.rows import CELL_OPTIONS, Table, TableOptions, column_names
-from condgraph.loaders.table.seen import values_by
 from condgraph.loaders.table.text import Chunk, TextTable, warn_of_totals
 
 

@@ -28,7 +28,7 @@ from condgraph.engine.values import UNKNOWN, Quantity, Time, Unknown, Value, col
 from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
 from condgraph.loaders.files import BLOCK_CHARS, ENCODING_HELP, blocks, head_lines, path_of, read_head, suffix_of
 from condgraph.loaders.statements.names import NAME_OPTIONS, EntityNames, PredicateNames, read_table
-from condgraph.loaders.table.dialect import heads_other_kinds
+from condgraph.loaders.table.text import heads_other_kinds
 
 #: What a column is: its role.
 HEAD: Final = "head"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from condgraph.engine.facts import LazyTexts
 from condgraph.engine.reading.numbers import CODES
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR
-from condgraph.engine.text_bytes import MEAN, SPARE, sorted_texts
+from condgraph.engine.snapshot.container import MEAN, SPARE, sorted_texts
 
 #: Digits of a number that a float and 64 bits hold with room to spare.
 _DIGITS: Final = 15

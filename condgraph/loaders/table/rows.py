@@ -24,8 +24,7 @@ from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Ti
 from condgraph.loaders.base import Options, Reading, option_bool, option_texts
 from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
-from condgraph.loaders.table.joins import GraphTables, JoinTarget, Keys, Targets, join_option
-from condgraph.loaders.table.seen import parts, seen_by
+from condgraph.loaders.table.joins import GraphTables, JoinTarget, Keys, Targets, join_option, parts, seen_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

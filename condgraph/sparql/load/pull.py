@@ -19,8 +19,7 @@ from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import Entity, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.iris import PRED, RDF, VALUE, value_name
-from condgraph.engine.snapshot.build import Builder
-from condgraph.engine.snapshot.declared import read_entity
+from condgraph.engine.snapshot.build import Builder, read_entity
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot

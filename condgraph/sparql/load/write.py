@@ -14,8 +14,8 @@ import numpy as np
 from condgraph.engine.facts import Ref
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.iris import LONGEST, PRED, RDF, RDFS, VALUE, XSD, encode, value_name
+from condgraph.engine.snapshot.build import texts_of
 from condgraph.engine.snapshot.cells import PARTS, decode_values
-from condgraph.engine.snapshot.declared import texts_of
 from condgraph.engine.snapshot.readback import further_sources, place_raws
 from condgraph.engine.values import Kind
 from condgraph.sparql import layout

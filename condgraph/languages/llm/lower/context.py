@@ -19,10 +19,9 @@ from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse
 from condgraph.languages.llm.lower.literals import LiteralTests, exactly, inner_number, leading_number, literal_tests, read_quantity
 from condgraph.languages.llm.syntax.tree import Application, Expression, Items, Literal, Program, Span
-from condgraph.names.forms import DIFFERS, OnUnknown
 from condgraph.names.linking import ENTITY_THRESHOLD, LARGE, Column, Linker
 from condgraph.names.vocabulary import THRESHOLD, Match, resolve
-from condgraph.names.words import near_names
+from condgraph.names.words import DIFFERS, OnUnknown, near_names
 from condgraph.vectors.encoders import fold
 
 # -- results of queries ------------------------------------------------------------------------------

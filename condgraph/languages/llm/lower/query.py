@@ -28,8 +28,8 @@ from condgraph.languages.llm.lower.search import lower_search
 from condgraph.languages.llm.lower.tables import on_table
 from condgraph.languages.llm.syntax import tree as syntax
 from condgraph.languages.llm.syntax.parse import parse
-from condgraph.names.forms import OnUnknown
 from condgraph.names.vocabulary import Vocabulary, resolve
+from condgraph.names.words import OnUnknown
 
 _INFIX: Final = {"+": "add", "-": "difference", "*": "multiply", "/": "divide", "%": "remainder", "and": "and", "or": "or"}
 

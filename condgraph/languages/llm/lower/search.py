@@ -29,8 +29,8 @@ from condgraph.languages.llm.lower.joins import keyed, shared_values, themselves
 from condgraph.languages.llm.lower.literals import inner_conditions, literal_tests, read_times, superlative
 from condgraph.languages.llm.syntax.tree import PARAMETERS, ColumnCondition, Expression, Items, Literal, Search
 from condgraph.languages.parameters import GivenText
-from condgraph.names.forms import Forms
 from condgraph.names.linking import Column
+from condgraph.names.words import Forms
 from condgraph.vectors.encoders import fold
 
 # -- keys: qualifiers and time words -----------------------------------------------------------------
