@@ -16,12 +16,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import within
+from condgraph.engine.bounds import Workers, within
 from condgraph.engine.check import Checked, Counting
 from condgraph.engine.errors import DeadlineError
 from condgraph.engine.evidence import Evidence
 from condgraph.engine.external import each, on_loop
-from condgraph.engine.workers import Workers
 from condgraph.graph import Engine, Graph
 from condgraph.languages.table.builder import AsyncTableQuery
 from condgraph.languages.table.tree import Clause

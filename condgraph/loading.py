@@ -58,7 +58,7 @@ def load(
     from condgraph.loaders.recognise import known_by, recognise
 
     storage.check_writable(wait)
-    bound = memory_bound(memory)
+    bound = None if memory is None else memory_bound(memory)
     if is_elsewhere(source):
         from condgraph.loaders.fetch import fetched, told_by_address
 

@@ -184,7 +184,7 @@ def _place(table: str, columns: tuple[str, ...]) -> str:
 def _catalogue(engine: Engine) -> tuple[list[Table], list[str], Cells]:
     """The tables of a database, what is left out of them, and how their cells are read."""
     if engine.scheme == "spark":
-        from condgraph.sql.spark_tables import SparkCells, of_spark
+        from condgraph.sql.spark import SparkCells, of_spark
 
         return of_spark(engine), [], SparkCells()
     from condgraph.sql.catalogue import catalogue, cells_of

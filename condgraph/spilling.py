@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import changed, different, in_order, slices
 from condgraph.engine.errors import LoadError, OptionError, StoreError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, EntityKind, Item, Many, Rows
-from condgraph.engine.pieces import changed, different, in_order, slices
 from condgraph.engine.snapshot.build import DECLARED, Builder, Declared, fewer_collections, gather, joined, lay_declared
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.container import SPARE, buckets_of, bytes_of_texts, checksums, released
@@ -44,8 +44,21 @@ from condgraph.engine.snapshot.layout import (
 )
 from condgraph.engine.snapshot.layout import lay_out as lay_out_in_memory
 from condgraph.engine.snapshot.readback import items
-from condgraph.engine.snapshot.sorted_parts import Counts, Groups, NewRows, Offsets, joined_parts, whole
-from condgraph.engine.snapshot.spill import AT_REST, I32, Part, SpilledColumn, SpilledFiles, SpilledTable, binary
+from condgraph.engine.snapshot.spill import (
+    AT_REST,
+    I32,
+    Counts,
+    Groups,
+    NewRows,
+    Offsets,
+    Part,
+    SpilledColumn,
+    SpilledFiles,
+    SpilledTable,
+    binary,
+    joined_parts,
+    whole,
+)
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -66,10 +79,8 @@ _OF_SOURCES: Final = ("name", "location", "format", "content", "terms")
 _QUALIFIED: Final = ("key", "kind", "value", "b", "unit", "ref", "precision")
 
 
-def memory_bound(memory: int | str | None) -> int | None:
+def memory_bound(memory: int | str) -> int:
     """A bound of memory in bytes, from a number of bytes or a text such as "2 GiB"; raises `OptionError`."""
-    if memory is None:
-        return None
     size = None
     if isinstance(memory, int) and not isinstance(memory, bool):
         size = memory

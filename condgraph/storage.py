@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from condgraph.edits import EDITS, Edit, EditedContent, Edits, GraphContent, is_quick
 from condgraph.engine import errors
 from condgraph.engine.addresses import shown
-from condgraph.engine.bounds import is_number
+from condgraph.engine.bounds import SharedTask, is_number
 from condgraph.engine.changes import Change
 from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.build import Builder, rows_of_several
@@ -36,7 +36,6 @@ from condgraph.engine.snapshot.directory import (
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.merged import whole
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.workers import SharedTask
 from condgraph.loaders.base import Progress
 from condgraph.reports import Built, Status
 from condgraph.snapshot_store import SnapshotStore
@@ -655,7 +654,7 @@ class _Merged:
     @cached_property
     def whole(self) -> Snapshot:
         """The snapshot with each column whole."""
-        return whole(self._partly)
+        return self._partly if self._partly is self.state[0] else whole(self._partly)
 
     @property
     def settled(self) -> bool:

@@ -53,13 +53,12 @@ from condgraph.ask.records import (
     plain,
     why_not,
 )
-from condgraph.ask.wording import CYPHER, WORDS
 from condgraph.engine import errors
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
 from condgraph.models.chat import ChatModel, ChatOptions, Completion, Completions, Message, Metered, Tell, heard_by, tokens_of
-from condgraph.overview.schema import quoted
+from condgraph.overview.schema import CYPHER, WORDS, quoted
 
 if TYPE_CHECKING:
     from condgraph.ask.records import Host
@@ -345,7 +344,8 @@ class Asking:
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
             similar = [item for item in similar if item.demo.language == self.via]
-            self.grammar = grammar_for(self.graph, self.model, self.via, self.asked, result, source, aware=options.aware)
+            if self.model.accepts:
+                self.grammar = grammar_for(self.graph, self.model, self.via, self.asked, result, source, aware=options.aware)
             about += self._grammar_notes()
         with self.step("excerpt") as about:
             messages = self._messages(known, result, similar, most, ranked)
@@ -366,10 +366,11 @@ class Asking:
         to nothing, with what the turn before was about.
         """
         before, answers = self.options.before, self.options.answers
-        self.references = answer_references(self.question, answers, known) if answers else []
-        for item in self.references:
-            found = [one for one in found if one.end <= item.start or item.end <= one.start]
-        found = sorted([*found, *referred(self.references)], key=lambda item: item.start)
+        if answers:
+            self.references = answer_references(self.question, answers, known)
+            for item in self.references:
+                found = [one for one in found if one.end <= item.start or item.end <= one.start]
+            found = sorted([*found, *referred(self.references)], key=lambda item: item.start)
         if not before:
             return found
         references, self.open, lost = refer(self.question, before, found, known, store, self.options.choose)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.ask.prompt import known_of
 from condgraph.ask.records import Attempt, Choice, Draft, Option, Stage
-from condgraph.ask.wording import CYPHER
 from condgraph.engine import algebra as alg
 from condgraph.engine import errors
 from condgraph.engine.algebra import expressions
@@ -37,7 +36,7 @@ from condgraph.languages.registry import lower as lower_program
 from condgraph.languages.registry import unfenced
 from condgraph.names.vocabulary import resolve
 from condgraph.names.words import near_names
-from condgraph.overview.schema import cypher_name, quoted, unmarked
+from condgraph.overview.schema import CYPHER, cypher_name, quoted, unmarked
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import KnownNames

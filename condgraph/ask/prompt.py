@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.ask.wording import WORDS, CypherWording, Wording
 from condgraph.engine import algebra as alg
-from condgraph.engine.bounds import cached, check
+from condgraph.engine.bounds import cached, check, watched
 from condgraph.engine.errors import OptionError, nearest, shortened
 from condgraph.engine.lowered import Lowered
-from condgraph.engine.pieces import watched
 from condgraph.engine.store import Request, plan_texts
 from condgraph.models.chat import estimate
 from condgraph.names.linking import ENTITY_THRESHOLD, Linker
@@ -34,8 +32,11 @@ from condgraph.overview.schema import (
     LONGEST as LONGEST_NAME,
 )
 from condgraph.overview.schema import (
+    WORDS,
     ConceptSchema,
+    CypherWording,
     PredicateSchema,
+    Wording,
     concept_schema,
     predicate_schema,
     quoted,

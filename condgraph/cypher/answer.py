@@ -21,10 +21,9 @@ from condgraph.engine import html
 from condgraph.engine.algebra import Condition, Count, Node, Scalar, Shown, postorder
 from condgraph.engine.algebra.grouped import ValuePath
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import cached, kept, timed
+from condgraph.engine.bounds import cached, kept, timed, watched
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.execute.aggregates import median_of
-from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.grid import Column, Grid, Members, grid_size, text_cell
 from condgraph.engine.execute.grouped import in_fixed_order, warn_of_empty
@@ -32,12 +31,12 @@ from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnin
 from condgraph.engine.execute.number_texts import summed_numbers
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.series import Cell
+from condgraph.engine.execute.sets import order_key
 from condgraph.engine.execute.sums import Aggregate, zeros
 from condgraph.engine.facts import Entity, EntityKind, Item, Ref, Sourced
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import watched
 from condgraph.engine.row_shapes import Name, row_tests
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out

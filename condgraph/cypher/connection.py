@@ -20,7 +20,7 @@ from condgraph.cypher.dialect import translated
 from condgraph.cypher.guard import check_plan, check_read_whole, check_text
 from condgraph.cypher.servers import NEO4J, TOO_OLD, Engine, engine_of
 from condgraph.engine.addresses import NEO4J_SCHEMES, parse, shown
-from condgraph.engine.bounds import LONGER, Budget, bounded_by, check_bounds, current, late, merged
+from condgraph.engine.bounds import LONGER, Budget, Workers, bounded_by, check_bounds, current, late, merged
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
@@ -30,7 +30,6 @@ from condgraph.engine.errors import (
     StoreMissingError,
     StoreVersionError,
 )
-from condgraph.engine.workers import Workers
 
 if TYPE_CHECKING:
     import neo4j
@@ -225,7 +224,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 # -- The connection ----------------------------------------------------------------------------------
-# Whatever waits for the server under a deadline waits in a thread (`workers`), so that its caller is
+# Whatever waits for the server under a deadline waits in a thread (`engine.bounds`), so that its caller is
 # free at the deadline even where the server says nothing at all. What the server answers at once when
 # it is well (a connection, the state of a graph, a plan) has a bound of its own, `patience`, for
 # calls without a deadline; writing has ten times that, a transaction at a time.

@@ -32,8 +32,7 @@ from condgraph.cypher.layout.base import Layout
 from condgraph.cypher.layout.schema import CONDGRAPH
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, carried, fields_of, postorder
-from condgraph.engine.algebra.constructors import around_of, named_of
-from condgraph.engine.algebra.operators import Entities
+from condgraph.engine.algebra.operators import Entities, around_of, named_of
 from condgraph.engine.errors import ParseError, PlanError, UnsupportedError
 from condgraph.engine.execute.searched import countable
 from condgraph.engine.facts import Source

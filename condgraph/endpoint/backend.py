@@ -20,9 +20,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from condgraph.endpoint.protocol import ProtocolError
+from condgraph.engine.bounds import SharedTask
 from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, PlanError, UnsupportedError
 from condgraph.engine.iris import PRED, PREFIXES
-from condgraph.engine.workers import SharedTask
 from condgraph.sparql.embedded import BUILDERS
 from condgraph.sparql.text.scan import aside, survey, underscored
 from condgraph.sparql.workers.pool import AsyncResults, File, Query, UnopenedError, WorkerPool

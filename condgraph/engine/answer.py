@@ -11,22 +11,20 @@ import numpy as np
 
 from condgraph.engine import html, rows
 from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, postorder
-from condgraph.engine.bounds import cached, kept, timed, within
+from condgraph.engine.bounds import cached, kept, places_in_order, timed, watched, within
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import PlanError, UnsupportedError, numbered, shortened
 from condgraph.engine.evidence import Evidence, EvidenceList
-from condgraph.engine.execute.bags import Bag, order_key
 from condgraph.engine.execute.evidence import Demand, row_asked, trace_back
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Grid, grid_size
 from condgraph.engine.execute.run import Run, count
+from condgraph.engine.execute.sets import Bag, FactSet, order_key
 from condgraph.engine.facts import Entity
 from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step, Substitution, owners
-from condgraph.engine.pieces import places_in_order, watched
-from condgraph.engine.row_labels import BETWEEN
 from condgraph.engine.row_texts import cell_text, labels_here, names_in, row_texts
 from condgraph.engine.rows import Tabular, Typed, typed_columns
+from condgraph.engine.schema import BETWEEN
 from condgraph.engine.values import Kind, Quantity, Time, bound_text, text_of
 
 if TYPE_CHECKING:

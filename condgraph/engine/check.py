@@ -19,14 +19,13 @@ import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
-from condgraph.engine.bounds import within
+from condgraph.engine.bounds import watched, within
 from condgraph.engine.describe import describe
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, numbered
 from condgraph.engine.evidence import Evidence, EvidenceList, Searched, counted, items
-from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.run import Run
+from condgraph.engine.execute.sets import Bag
 from condgraph.engine.facts import Entity, Item, Source
-from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot

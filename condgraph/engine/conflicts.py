@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import changed, check, watched
 from condgraph.engine.errors import OptionError, nearest, numbered
 from condgraph.engine.evidence import Evidence, record_of, statement_text
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity
 from condgraph.engine.identity import statement_ids
-from condgraph.engine.pieces import changed, watched
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.units import conversions, fold_unit

@@ -396,7 +396,7 @@ def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     if len(name) > LONGEST_NAME or most < 1:
         return []
     # That module needs these errors.
-    from condgraph.engine.pieces import watched
+    from condgraph.engine.bounds import watched
 
     wanted = name.casefold()
     letters, counts = zip(*Counter(wanted).items(), strict=True) if wanted else ((), ())

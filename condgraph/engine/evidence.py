@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import pieces, watched
+from condgraph.engine.errors import MissingExtraError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass, shown
-from condgraph.engine.pieces import pieces, watched
 from condgraph.engine.snapshot import readback
 from condgraph.engine.terms import INFERRED, axioms_of
 from condgraph.engine.values import Value
@@ -239,13 +240,11 @@ class EvidenceList(Sequence[Evidence]):
         """The statements as a graph of NetworkX: a node for each entity, by its id, with `name`, `kind` and `values` (lists
         by predicate, typed), and an edge for each statement between two, with `predicate`, `qualifiers` (pairs) and `sources`.
         """
-        from condgraph.engine.networks import to_networkx
 
         return to_networkx(self)
 
     def to_igraph(self) -> igraph.Graph:
         """The same as a directed graph of igraph, whose nodes have their ids as `id`."""
-        from condgraph.engine.networks import to_igraph
 
         return to_igraph(self)
 
@@ -391,3 +390,64 @@ def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sourc
 
 def _row(entity: Entity, source: Source) -> Item:
     return Sourced(entity, ((source.name, entity.row),))
+
+
+# -- evidence as a network ---------------------------------------------------------------------------
+# Statements as a graph of NetworkX or igraph.
+
+
+#: A node: the entity's id, and its attributes; an edge: the ids of its ends, and its attributes.
+Nodes = dict[str, dict[str, Any]]
+Edges = list[tuple[str, str, dict[str, Any]]]
+
+
+def parts_of(statements: Iterable[Evidence]) -> tuple[Nodes, Edges]:
+    """Nodes with their `name` and `kind`, and their values by predicate in `values`; edges with their `predicate`,
+    `qualifiers` and `sources`.
+    """
+    nodes: Nodes = {}
+    edges: Edges = []
+
+    def node(entity: Entity) -> dict[str, Any]:
+        return nodes.setdefault(entity.id, {"name": entity.name, "kind": entity.kind.name.lower(), "values": {}})
+
+    for one in statements:
+        subject = node(one.subject)
+        if isinstance(one.object, Entity):
+            node(one.object)
+            sources = [place_text(source, row) for source, row in one.sources]
+            about = {"predicate": one.predicate, "qualifiers": list(one.qualifiers), "sources": sources}
+            edges.append((one.subject.id, one.object.id, about))
+        else:
+            subject["values"].setdefault(one.predicate, []).append(one.object)
+    return nodes, edges
+
+
+def to_networkx(statements: Iterable[Evidence]) -> networkx.MultiDiGraph:
+    """`EvidenceList.to_networkx`."""
+    try:
+        import networkx
+    except ImportError:
+        raise MissingExtraError("networkx", "networkx") from None
+    graph = networkx.MultiDiGraph()
+    nodes, edges = parts_of(statements)
+    graph.add_nodes_from(nodes.items())
+    graph.add_edges_from(edges)
+    return graph
+
+
+def to_igraph(statements: Iterable[Evidence]) -> igraph.Graph:
+    """`EvidenceList.to_igraph`."""
+    try:
+        import igraph
+    except ImportError:
+        raise MissingExtraError("igraph", "igraph") from None
+    nodes, edges = parts_of(statements)
+    places = {ident: place for place, ident in enumerate(nodes)}
+    graph = igraph.Graph(len(nodes), [(places[start], places[end]) for start, end, _ in edges], directed=True)
+    graph.vs["id"] = list(nodes)
+    for key in ("name", "kind", "values"):
+        graph.vs[key] = [about[key] for about in nodes.values()]
+    for key in ("predicate", "qualifiers", "sources"):
+        graph.es[key] = [about[key] for _, _, about in edges]
+    return graph

@@ -10,11 +10,10 @@ from fractions import Fraction
 from typing import Any, Final
 
 from condgraph.engine import operands, values
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import shortened
 from condgraph.engine.facts import shown
 from condgraph.engine.forms import Point, read_point
-from condgraph.engine.pieces import watched
 from condgraph.engine.units import conversions, fold_unit
 
 # -- comparisons -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.pieces import PIECE, scratch, slices
+from condgraph.engine.bounds import PIECE, scratch, slices
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from condgraph.engine import values
-from condgraph.engine.pieces import watched
+from condgraph.engine.bounds import watched
 from condgraph.engine.units import conversions, fold_unit
 
 

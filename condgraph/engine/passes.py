@@ -11,7 +11,7 @@ from operator import is_
 from typing import Any, Final
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.pieces import watched
+from condgraph.engine.bounds import watched
 
 # -- Rebuilding a plan bottom up: what does not change stays the same object -----------------------
 

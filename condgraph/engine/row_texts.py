@@ -17,11 +17,11 @@ import numpy as np
 
 from condgraph.engine.algebra import ById, Group, Objects, Scan
 from condgraph.engine.algebra.grouped import Measure, ValuePath
+from condgraph.engine.bounds import watched
 from condgraph.engine.execute.grid import LISTED, fixed_order, listed
 from condgraph.engine.execute.series import Cell
 from condgraph.engine.facts import Entity, EntityKind, shown
-from condgraph.engine.pieces import watched
-from condgraph.engine.row_labels import BETWEEN
+from condgraph.engine.schema import BETWEEN
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine.algebra import Group, Having, Limit, Node, Order, Solutions
-from condgraph.engine.bounds import timed, within
+from condgraph.engine.bounds import pieces, timed, watched, within
 from condgraph.engine.errors import CondgraphError, MissingExtraError, pyarrow_or_error, shortened
 from condgraph.engine.execute.grid import BETWEEN, Column
 from condgraph.engine.facts import Entity, shown
 from condgraph.engine.lowered import Substitution
-from condgraph.engine.pieces import pieces, watched
 from condgraph.engine.row_texts import cell_text, names_in
 from condgraph.engine.values import NO_UNIT, Quantity, format_number
 

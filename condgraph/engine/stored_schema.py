@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.row_labels import telling_columns
-from condgraph.engine.schema import Classes, End, Kinds, Shown, below, places_in, table_of
+from condgraph.engine.schema import Classes, End, Kinds, Shown, below, places_in, table_of, telling_columns
 from condgraph.engine.values import NO_UNIT, Kind
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import Any
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.algebra.expressions import Call, Expression, Index, Property
+from condgraph.engine.bounds import watched
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import rebuild
 from condgraph.engine.period import Period
-from condgraph.engine.pieces import watched
 
 
 def restricted(lowered: Lowered, period: Period, *, temporal: bool) -> Lowered:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from condgraph.engine.algebra import Entities, Facts, Names, Node, Solutions, Table, Values, postorder
-from condgraph.engine.execute.bags import Bag
+from condgraph.engine.bounds import watched
 from condgraph.engine.execute.evidence import inputs_asked, whole
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
-from condgraph.engine.execute.sets import EMPTY, Numbers
+from condgraph.engine.execute.sets import EMPTY, Bag, FactSet, Numbers
 from condgraph.engine.passes import rebuild
-from condgraph.engine.pieces import watched
 from condgraph.engine.why_not import MOST_ENTITIES, folded
 
 if TYPE_CHECKING:

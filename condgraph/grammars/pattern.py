@@ -12,8 +12,7 @@ from condgraph.engine.values import collapse
 from condgraph.grammars.kopl import quoted
 from condgraph.grammars.parts import Chars, Part, Ref, Repeat, Rules, Seq, Text, alt, maybe, object_schema, seq, trie
 from condgraph.grammars.vocabulary import Vocabulary
-from condgraph.languages.pattern.pattern import Pattern
-from condgraph.languages.pattern.values import condition_of
+from condgraph.languages.pattern.pattern import Pattern, condition_of
 
 #: Triples of a pattern, and unknown nodes of each kind.
 MOST_TRIPLES: Final = 6

@@ -286,7 +286,7 @@ def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, 
     if table is not None:
         from condgraph.languages.table.builder import clause_of
         from condgraph.languages.table.lower import lower as lower_table
-        from condgraph.languages.table.positions import in_clause
+        from condgraph.languages.table.tree import in_clause
 
         clause = clause_of(table)
         with in_clause(table if isinstance(table, str) else None):

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.bounds import cached, check
+from condgraph.engine.bounds import cached, changed, check
 from condgraph.engine.errors import LinkModelError
-from condgraph.engine.pieces import changed
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links import rules as horn
 from condgraph.links.edges import Edges, Ends, Ints

@@ -17,9 +17,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, different
 from condgraph.engine.errors import LinkModelError, OptionError
-from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links.edges import Edges, Ints
 

@@ -25,6 +25,9 @@ from condgraph.engine.errors import LoadError, shortened
 from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, stem_of
 
 _LONGEST: Final = 8_192
+#: The schemes of databases.
+POSTGRES: Final = ("postgresql", "postgres")
+MYSQL: Final = ("mysql", "mariadb")
 _WEB: Final = re.compile(r"(?:https?|s3a?)://", re.IGNORECASE).match
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20})://").match
 #: Characters of an address that need no escape.
@@ -38,6 +41,12 @@ _WAYS: Final[Mapping[str, str]] = {
     "abfs": _CLOUD.format("az storage blob generate-sas --full-uri"),
     "file": "give the path without file://",
 }
+
+
+def is_database(text: str) -> bool:
+    """Whether a text is the address of a database."""
+    scheme, mark, _ = text[:32].partition("://")
+    return bool(mark) and scheme.casefold() in POSTGRES + MYSQL
 
 
 def is_address(text: object) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from condgraph.engine.errors import FormatError
 from condgraph.engine.facts import Source
 from condgraph.loaders import spreadsheet
-from condgraph.loaders.addresses import is_archive
+from condgraph.loaders.addresses import is_archive, is_database
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.database.tables import tabs_of
@@ -33,7 +33,7 @@ def guess(place: str | os.PathLike[str], **options: Any) -> str:
     `FormatError` where it is nothing of the kind, and `LoadError`.
     """
     with fetched(place) if is_archive(place) else nullcontext(place) as here:
-        path = Path(here) if not server.is_url(os.fspath(here)) else None
+        path = Path(here) if not is_database(os.fspath(here)) else None
         if path is not None and path.is_dir():
             form, data = folder.FORMAT, path
         else:

@@ -30,7 +30,7 @@ from condgraph.engine.errors import FormatError, LoadError, nearest, pyarrow_or_
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import PARTS
 from condgraph.loaders import export, feather, kqapro, property_graph, spreadsheet
-from condgraph.loaders.addresses import Fetched, refuse, shown_place
+from condgraph.loaders.addresses import Fetched, is_database, refuse, shown_place
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.database.server import DatabaseUrl
@@ -346,7 +346,7 @@ def _is_claimed(source: Any, wanted: Format | None) -> bool:
 def _opened(source: str | os.PathLike[str]) -> Iterator[Any]:
     """A path, the files that a pattern stands for, or what an address is of."""
     text = os.fspath(source)
-    if server.is_url(text):
+    if is_database(text):
         yield server.DatabaseUrl(text)
         return
     refuse(text)

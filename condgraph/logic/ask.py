@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import is_number, is_whole, within
+from condgraph.engine.bounds import is_number, is_whole, watched, within
 from condgraph.engine.errors import OptionError, UnsupportedError
 from condgraph.engine.execute.validity import cut
 from condgraph.engine.facts import Entity
-from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import QueriedGraph
 from condgraph.languages.logic.convert import checked_safe, tree_of

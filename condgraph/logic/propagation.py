@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra import AllEntities
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import changed, check, different
 from condgraph.engine.errors import UnknownNameError, nearest
-from condgraph.engine.execute.entities import every
+from condgraph.engine.execute.facts import every
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.pieces import changed, different
 from condgraph.engine.snapshot.snapshot import Snapshot, ranges
 from condgraph.languages.logic.lower import other_use
 from condgraph.languages.logic.tree import (

@@ -11,14 +11,12 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import cached
-from condgraph.engine.pieces import different
+from condgraph.engine.bounds import built, cached, different, shared
 from condgraph.engine.reading.shapes import written_with_comma
 from condgraph.engine.schema import Kinds, Schema, beginnings, ids_of_key, offered
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Value, text_of
-from condgraph.engine.workers import built, shared
 from condgraph.names.vocabulary import THRESHOLD, Resolution, Vocabulary, entity_index, resolve
 from condgraph.names.words import Forms
 from condgraph.vectors.encoders import fold
@@ -436,7 +434,7 @@ class RemoteColumn(Column):
 
 
 def _order(value: Any) -> tuple[Any, ...]:
-    from condgraph.engine.execute.bags import order_key
+    from condgraph.engine.execute.sets import order_key
 
     kind = Kind.TEXT if isinstance(value, str) else Kind.UNKNOWN
     if hasattr(value, "number"):

@@ -24,12 +24,11 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import shared, watched
 from condgraph.engine.errors import StoreDamagedError, StoreError, StoreVersionError, UnknownNameError
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import collapse
-from condgraph.engine.workers import shared
 from condgraph.vectors.encoders import LexicalEncoder, fold
 
 #: Sparse search costs the same at any dimension; at this one collisions of n-grams change no score

@@ -31,11 +31,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, different, scratch, slices
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.forms import type_word
-from condgraph.engine.pieces import different, scratch, slices
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.stored_schema import describe_schema

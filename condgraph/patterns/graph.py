@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import cached
+from condgraph.engine.bounds import cached, different, shared
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import Kind
-from condgraph.engine.workers import shared
 from condgraph.patterns.result import INSTANCE_OF
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from condgraph.engine import html
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import kept, timed, within
+from condgraph.engine.bounds import kept, timed, watched, within
 from condgraph.engine.check import Checked, built
 from condgraph.engine.errors import DeadlineError, OptionError, PlanError, shortened
 from condgraph.engine.evidence import Evidence, EvidenceList, items
 from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
-from condgraph.engine.pieces import watched
 from condgraph.engine.rows import Typed, typed_columns
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.names.words import same_form

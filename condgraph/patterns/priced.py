@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from condgraph.engine.errors import LiteralError, UnknownNameError
 from condgraph.engine.errors import nearest as nearest_names
 from condgraph.engine.facts import Entity, Ref
-from condgraph.languages.pattern.pattern import Pattern
-from condgraph.languages.pattern.values import Condition
+from condgraph.languages.pattern.pattern import Condition, Pattern
 from condgraph.patterns.distance.domains import BARRED, Domain, PairEdges, nearest, weights
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, SearchGraph, concepts, predicate_names, text_nodes

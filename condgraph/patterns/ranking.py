@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.pieces import changed
+from condgraph.engine.bounds import changed
 from condgraph.patterns.graph import Costs, Numbers
 
 #: Rows that are sorted outright; of more, the first k are picked first.

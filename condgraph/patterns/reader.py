@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from condgraph.engine.bounds import watched
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.identity import relation_id, statement_id
-from condgraph.engine.pieces import watched
 from condgraph.engine.values import Kind, Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.domains import BARRED, PairEdges

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.pieces import changed
+from condgraph.engine.bounds import changed
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.values import NO_UNIT, Kind
-from condgraph.languages.pattern.pattern import Pattern
-from condgraph.languages.pattern.values import Condition
+from condgraph.languages.pattern.pattern import Condition, Pattern
 from condgraph.patterns.distance.domains import BARRED, Domain
 from condgraph.patterns.graph import Costs
 from condgraph.patterns.options import AGAINST

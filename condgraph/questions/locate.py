@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.sets import FactSet
 from condgraph.engine.operands import year_of
 from condgraph.engine.values import NO_UNIT, Number, Precision, Quantity, Time, text_of
 from condgraph.languages import registry

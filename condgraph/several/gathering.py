@@ -19,8 +19,8 @@ from condgraph.engine.algebra import Condition, Node, Solutions, passed, passing
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import numbered
 from condgraph.engine.execute import Run
-from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import compared_kinds
+from condgraph.engine.execute.sets import Bag
 from condgraph.engine.execute.witness_plan import shown, units
 from condgraph.engine.facts import Entity, EntityKind, Source, Sourced, Subclass
 from condgraph.engine.kinds import all_comparable, kinds_tested

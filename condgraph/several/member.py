@@ -14,7 +14,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute import Run
-from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.sets import FactSet
 from condgraph.engine.execute.witness_plan import Unit, units
 from condgraph.engine.facts import Entity, Item, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.facts import Member as Membership

@@ -19,9 +19,8 @@ from urllib.parse import quote, quote_plus, urlsplit
 
 from condgraph.engine import errors
 from condgraph.engine.addresses import parse, shown
-from condgraph.engine.bounds import cached, check_bounds, current, left, within
+from condgraph.engine.bounds import Workers, cached, check_bounds, current, left, within
 from condgraph.engine.wire import Pool, Wire
-from condgraph.engine.workers import Workers
 from condgraph.sparql.dialect import STANDARD, Dialect, dialect_of
 
 if TYPE_CHECKING:

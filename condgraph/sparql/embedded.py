@@ -23,11 +23,9 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from condgraph.engine.bounds import cached, current, within
+from condgraph.engine.bounds import SharedTask, Workers, cached, current, watched, within
 from condgraph.engine.errors import OptionError
 from condgraph.engine.execute import Run
-from condgraph.engine.pieces import watched
-from condgraph.engine.workers import SharedTask, Workers
 from condgraph.snapshot_store import SnapshotStore
 from condgraph.sparql.compile.conditions import Target
 from condgraph.sparql.dialect import cut

@@ -12,10 +12,10 @@ import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.algebra.constructors import around_of
+from condgraph.engine.algebra.operators import around_of
 from condgraph.engine.errors import StoreError
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.searched import countable
+from condgraph.engine.execute.sets import FactSet
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, shown, units
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from condgraph.engine import algebra as alg
 from condgraph.engine import errors
-from condgraph.engine.bounds import cached, current, within
+from condgraph.engine.bounds import cached, current, shared, watched, within
 from condgraph.engine.facts import Source
 from condgraph.engine.owner import Owner
-from condgraph.engine.pieces import watched
 from condgraph.engine.schema import AROUND, MOST_COMPARED, beginnings, ids_of_key, offered
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import held, holding
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.engine.workers import shared
 from condgraph.overview.survey import Survey, stored_survey
 from condgraph.sparql.client import PATIENCE, Endpoint, Method
 from condgraph.sparql.compile.conditions import Target

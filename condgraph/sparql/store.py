@@ -14,19 +14,18 @@ from urllib.parse import unquote
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, Qualifiers, postorder
-from condgraph.engine.bounds import cached, kept, timed
+from condgraph.engine.bounds import cached, kept, timed, watched
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute import Run
-from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
+from condgraph.engine.execute.sets import order_key
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, Ref, shown
 from condgraph.engine.iris import PRED, VALUE, value_named
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
-from condgraph.engine.pieces import watched
 from condgraph.engine.row_shapes import Name, Sort, naming_products, row_tests, shapes_of
 from condgraph.engine.row_shapes import Row as TermRow
 from condgraph.engine.stored_answer import StoredAnswer

@@ -20,9 +20,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 
 from condgraph.engine.addresses import Address
-from condgraph.engine.bounds import LOOK, Budget, check, current
+from condgraph.engine.bounds import LOOK, Budget, check, current, watched
 from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError
-from condgraph.engine.pieces import watched
 from condgraph.sql.tables import Row, Type, as_arrow
 from condgraph.sql.terms import table_of, type_of
 

@@ -19,10 +19,10 @@ from typing import Any, Final
 import numpy as np
 from sqlglot import exp
 
+from condgraph.engine.bounds import slices
 from condgraph.engine.errors import LoadError, OptionError, pyarrow_or_error
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.identity import content_digest
-from condgraph.engine.pieces import slices
 from condgraph.engine.snapshot.directory import try_lock
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.loaders.base import Reading

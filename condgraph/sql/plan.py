@@ -18,10 +18,9 @@ from sqlglot import exp
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
 from condgraph.engine.errors import UnsupportedError
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.searched import countable
-from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.execute.sets import FactSet, Numbers
 from condgraph.engine.execute.witness_plan import Unit, WitnessRun, shown, units
 from condgraph.engine.facts import Source
 from condgraph.engine.passes import rewrite

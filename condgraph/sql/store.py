@@ -15,14 +15,14 @@ from condgraph.edits import Edit, Key, RemoteEdit, Removed, SourceUse, joined, k
 from condgraph.engine import algebra as alg
 from condgraph.engine import errors
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.algebra.constructors import around_of
+from condgraph.engine.algebra.operators import around_of
 from condgraph.engine.bounds import kept, timed
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.conditions import compared_kinds
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
 from condgraph.engine.execute.run import Run
+from condgraph.engine.execute.sets import order_key
 from condgraph.engine.facts import Entity, EntityKind, Item, Source, Sourced, Statement
 from condgraph.engine.identity import content_digest, statement_ids
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn

@@ -34,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from condgraph.engine.bounds import slices
 from condgraph.engine.errors import StoreDamagedError, pyarrow_or_error
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.forms import formed
-from condgraph.engine.pieces import slices
 from condgraph.engine.snapshot.build import Builder, declared
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.layout import lay_out

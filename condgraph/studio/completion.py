@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine.algebra.grouped import FUNCTIONS, PARTS, TEXT_OPERATORS
+from condgraph.engine.bounds import watched
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.iris import PREFIXES, encode
-from condgraph.engine.pieces import watched
 from condgraph.engine.schema import MOST_COMPARED, Schema, beginnings
 from condgraph.languages.kopl.table import CLOSED
 from condgraph.languages.kopl.table import FUNCTIONS as KOPL

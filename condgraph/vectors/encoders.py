@@ -30,10 +30,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check, current
+from condgraph.engine.bounds import Workers, check, current, watched
 from condgraph.engine.errors import EncoderError, MissingExtraError, OptionError, nearest
-from condgraph.engine.pieces import watched
-from condgraph.engine.workers import Workers
 
 # -- Character n-grams -------------------------------------------------------------------------------
 

@@ -19,9 +19,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import MissingExtraError, OptionError, StoreDamagedError
-from condgraph.engine.pieces import watched
 from condgraph.vectors.encoders import FloatMatrix, Sparse
 
 #: A distance of 1.

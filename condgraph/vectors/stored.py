@@ -27,13 +27,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import cached
+from condgraph.engine.bounds import cached, different, shared
 from condgraph.engine.errors import EncoderMismatchError, OptionError, StoreDamagedError, StoreError, StoreVersionError
-from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind
-from condgraph.engine.workers import shared
 from condgraph.vectors import encoders
 from condgraph.vectors.carry import BEFORE, KEPT
 from condgraph.vectors.nearest import Approximate, DenseVectors, Distances, Positions, Query, SparseVectors, Vectors, crc_of

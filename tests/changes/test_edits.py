@@ -32,7 +32,7 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.snapshot.directory import graph_directory, writing
 from condgraph.engine.snapshot.layout import lay_out
-from condgraph.engine.snapshot.partly import PartialArray
+from condgraph.engine.snapshot.merged import PartialArray
 from condgraph.engine.snapshot.readback import items, statements
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.storage import QUERIES_OF_A_PART

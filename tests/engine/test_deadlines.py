@@ -26,15 +26,26 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import expressions
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import Budget, bounded_by, check, kept, within
+from condgraph.engine.bounds import (
+    PIECE,
+    Budget,
+    SharedTask,
+    Workers,
+    bounded_by,
+    check,
+    kept,
+    pieces,
+    places_in_order,
+    shared,
+    watched,
+    within,
+)
 from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, ParseError, PlanError
 from condgraph.engine.execute import solutions as _solutions  # noqa: F401  # for its operators
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
 from condgraph.engine.functions import FUNCTIONS
-from condgraph.engine.pieces import PIECE, pieces, places_in_order, watched
 from condgraph.engine.values import Quantity, Time
-from condgraph.engine.workers import SharedTask, Workers, shared
 from condgraph.graph import Graph
 from tests.support.lanes import by_lane, sample
 from tests.support.pace import quick_enough

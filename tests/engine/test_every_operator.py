@@ -19,9 +19,8 @@ from condgraph.engine.check import built, shown
 from condgraph.engine.describe import describe_test, tree
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import EvidenceTrail
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.run import Run
-from condgraph.engine.execute.sets import Numbers, distinct
+from condgraph.engine.execute.sets import FactSet, Numbers, distinct
 from condgraph.engine.execute.witness_plan import WitnessRun, units
 from condgraph.engine.external import CallContext, FunctionCall
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Sourced, Statement, Subclass

@@ -17,7 +17,7 @@ from condgraph.engine.algebra import Node
 from condgraph.engine.answer import Answer
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.execute import Run
-from condgraph.engine.execute import factset as physical
+from condgraph.engine.execute import sets as physical
 from condgraph.engine.passes import optimise
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.languages.kopl.lower import lower

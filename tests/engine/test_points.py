@@ -11,8 +11,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.errors import LiteralError, PlanError
-from condgraph.engine.execute.comparing import order_key
-from condgraph.engine.execute.functions import FUNCTIONS
+from condgraph.engine.execute.functions import FUNCTIONS, order_key
 from condgraph.engine.forms import EARTH_RADIUS, Point, form_of, formed, read_point
 from condgraph.engine.iris import value_name, value_named
 from condgraph.engine.values import Quantity

@@ -16,14 +16,13 @@ import pytest
 import condgraph
 from condgraph.engine import algebra as alg
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import wait_for, within
+from condgraph.engine.bounds import SharedTask, Workers, wait_for, within
 from condgraph.engine.check import built
 from condgraph.engine.errors import LONGEST_NAME, DeadlineError, nearest
 from condgraph.engine.evidence import Evidence, items
-from condgraph.engine.execute.conditions import text_mask
+from condgraph.engine.execute.conditions import readings_of, text_mask
 from condgraph.engine.execute.operators import _edge
 from condgraph.engine.execute.run import Run
-from condgraph.engine.execute.versus import readings_of
 from condgraph.engine.execute.witness_plan import WitnessRun
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Sourced, Statement, Texts
 from condgraph.engine.lowered import Step
@@ -33,7 +32,6 @@ from condgraph.engine.snapshot.container import _from_rows, _short
 from condgraph.engine.terms import loads
 from condgraph.engine.toml import MOST_PARTS, read_toml
 from condgraph.engine.values import DAY_SECONDS, Kind, Precision, Quantity, Time
-from condgraph.engine.workers import SharedTask, Workers
 
 
 def test_a_step_as_text() -> None:

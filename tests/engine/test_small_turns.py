@@ -8,14 +8,13 @@ import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.answer import Answer
-from condgraph.engine.bounds import current, waiting, within
+from condgraph.engine.bounds import current, in_order, pieces, waiting, within
 from condgraph.engine.check import built
-from condgraph.engine.execute.bags import order_key
 from condgraph.engine.execute.run import Run
+from condgraph.engine.execute.sets import order_key
 from condgraph.engine.facts import Entity, EntityKind, Member, Sourced, Statement
 from condgraph.engine.functions import rounded
 from condgraph.engine.operands import Operand
-from condgraph.engine.pieces import in_order, pieces
 from condgraph.engine.reading.numbers import read_number
 from condgraph.engine.snapshot.build import rows_of_several
 from condgraph.engine.values import Quantity, Time

@@ -127,9 +127,9 @@ def test_long_programs_end(graph: Graph) -> None:
 
 def test_programs_that_would_grow_without_end_stop(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     from condgraph.engine import functions
-    from condgraph.engine.execute import values
+    from condgraph.engine.execute import facts
 
-    monkeypatch.setattr(values, "MOST_VALUES", 1000)
+    monkeypatch.setattr(facts, "MOST_VALUES", 1000)
     lines = ["Query1: \"get_information(relation='Year')\""]
     lines += [f"Query{at}: \"max(set1='output_of_query{at - 1}', set2='output_of_query{at - 1}')\"" for at in range(2, 40)]
     with pytest.raises(CondgraphError, match="too many"):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import condgraph
+from condgraph.engine.bounds import different
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.facts import (
     MANY,
@@ -34,7 +35,6 @@ from condgraph.engine.facts import (
     Statement,
     Values,
 )
-from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.loaders.export import one_by_one, write

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import condgraph
-from condgraph.engine import identity, pieces
+from condgraph.engine import bounds, identity
 from condgraph.engine.identity import content_digest, statement_id, statement_ids
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.overview import survey
@@ -23,9 +23,9 @@ def test_the_digest_and_the_survey_are_those_of_the_whole(size: int, monkeypatch
     whole = snapshot()
     digest, described = content_digest(whole), survey.packed(survey.survey(whole), "")
     for module in (identity, survey):
-        monkeypatch.setattr(module, "slices", lambda length, most=size: pieces.slices(length, min(most, size)))
+        monkeypatch.setattr(module, "slices", lambda length, most=size: bounds.slices(length, min(most, size)))
     monkeypatch.setattr(survey, "_WHOLE", 1)
-    monkeypatch.setattr(pieces, "_HELD", 0)
+    monkeypatch.setattr(bounds, "_HELD", 0)
     part = snapshot()
     assert statement_ids(part).tolist() == [statement_id(part, number) for number in range(part.statements)]
     assert content_digest(part) == digest
@@ -33,9 +33,9 @@ def test_the_digest_and_the_survey_are_those_of_the_whole(size: int, monkeypatch
 
 
 def test_an_array_to_work_in_is_zeros_that_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_HELD", 3)
+    monkeypatch.setattr(bounds, "_HELD", 3)
     for length in (0, 3, 4, 5000):
-        array = pieces.scratch(length, "uint16")
+        array = bounds.scratch(length, "uint16")
         assert array.tolist() == [0] * length
         array[:] = 7
         array.sort()

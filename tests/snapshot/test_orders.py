@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from condgraph.engine.pieces import in_order
+from condgraph.engine.bounds import in_order
 from condgraph.engine.snapshot.build import Chunks
 from condgraph.engine.snapshot.layout import join_equal, sorted_by
 from condgraph.loaders.table.column_types import _different

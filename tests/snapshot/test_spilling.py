@@ -17,7 +17,7 @@ import condgraph
 from condgraph import spilling
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, StoreError, UnsupportedError
 from condgraph.engine.facts import Source
-from condgraph.engine.snapshot import sorted_parts, spill
+from condgraph.engine.snapshot import spill
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.directory import graph_directory
 from condgraph.engine.snapshot.layout import lay_out
@@ -59,7 +59,7 @@ def spilling_often(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(SpillingBuilder, "lay_out", counted)
     monkeypatch.setattr(spilling, "_ITEMS", 50)
     monkeypatch.setattr(spill, "ROWS", 500)
-    monkeypatch.setattr(sorted_parts, "ROWS", 500)
+    monkeypatch.setattr(spill, "ROWS", 500)
     return runs
 
 
@@ -103,7 +103,7 @@ def test_random_things(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     dice = random.Random(seed)
     monkeypatch.setattr(spilling, "_ITEMS", 20)
     rows = dice.choice((7, 100, 100_000))
-    for module in (spill, sorted_parts):
+    for module in (spill,):
         monkeypatch.setattr(module, "ROWS", rows)
     whole, part = Builder(), SpillingBuilder(tmp_path / "spill", 1 << 30, dice.choice((1, 5_000, 40_000)))
     for builder in (whole, part):
@@ -283,7 +283,6 @@ def test_bounds_that_are_none(memory: Any, says: str, tmp_path: Path) -> None:
 def test_sizes() -> None:
     sizes = {"2 GiB": 2 << 30, "800MB": 800_000_000, " 1.5 gib ": 3 << 29, "1073741824": 1 << 30, 1 << 30: 1 << 30}
     assert {text: memory_bound(text) for text in sizes} == sizes  # type: ignore[arg-type]
-    assert memory_bound(None) is None
 
 
 def test_what_has_no_bound(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition
 from condgraph.engine.algebra.tables import ConditionTable, by_type
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.versus import readings_of
+from condgraph.engine.execute.conditions import readings_of
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Time
 
 # -- Competing values --------------------------------------------------------------------------------

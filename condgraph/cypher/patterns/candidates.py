@@ -14,7 +14,7 @@ from condgraph.cypher.layout.schema import index_key
 from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.vectors import LEXICAL
 from condgraph.engine.schema import Kinds
-from condgraph.languages.pattern.values import Condition
+from condgraph.languages.pattern.pattern import Condition
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
 from condgraph.patterns.distance.terms import Terms

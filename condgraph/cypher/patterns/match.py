@@ -13,11 +13,11 @@ from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.patterns.candidates import CandidateSearch
 from condgraph.cypher.patterns.content import Neo4jContent
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
+from condgraph.engine.bounds import shared
 from condgraph.engine.errors import OptionError
 from condgraph.engine.period import Period
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
-from condgraph.engine.workers import shared
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.match import NamedCatalogue, match_remote

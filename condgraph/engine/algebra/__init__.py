@@ -11,10 +11,10 @@ Two rules hold everywhere. A text literal compares with an entity by the entity'
 one type of value is false for values of other types and, for quantities, of other units; the answer
 warns of them.
 
-`operators` holds the sorts, the tests of values and the operators, `grouped` those of tables with
-their expressions, `solutions` those of rows that bind variables (imported when one of them is first
-used); `facets` says what the result of each rests on and what else others must know of it;
-`constructors` put trees together.
+`operators` holds the sorts, the tests of values, the operators and the constructors, `grouped` the
+operators of tables with their expressions, `solutions` those of rows that bind variables (imported
+when one of them is first used); `facets` says what the result of each rests on and what else others
+must know of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.algebra.constructors import *  # noqa: F403
 from condgraph.engine.algebra.facets import *  # noqa: F403
 from condgraph.engine.algebra.grouped import Group as Group
 from condgraph.engine.algebra.grouped import Having as Having

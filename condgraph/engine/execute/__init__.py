@@ -1,10 +1,9 @@
 """Execution of a plan in process, on a snapshot.
 
-In order of control flow: `run` walks the plan and keeps every operator's result; `entities`,
-`facts` and `values` hold operators of the three sorts, `aggregates` those that look at a whole;
-`factset` and `bags` are what facts and values are kept in; `conditions` decides tests on columns;
-`sets` has sorted sets of numbers; `evidence` walks back from an answer to the statements it rests
-on.
+In order of control flow: `run` walks the plan and keeps every operator's result; `facts` has the
+operators that give entities, statements and values, `aggregates` those that look at a whole; `sets`
+is what results are kept in; `conditions` decides tests on columns; `evidence` walks back from an
+answer to the statements it rests on.
 """
 
 # For its table of operators, without which nothing runs.

@@ -14,17 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra import AnySatisfies, ArgExtreme, Count, Deviation, Exists, Extreme, Mean, Median, Mode, Scan, Sum
+from condgraph.engine.bounds import watched
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.bags import Bag, Part
 from condgraph.engine.execute.conditions import decide, holds
 from condgraph.engine.execute.facts import literal, object_cells, scan
-from condgraph.engine.execute.factset import FEW
 from condgraph.engine.execute.left_out import most_frequent, no_such, outnumbered
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
-from condgraph.engine.execute.sets import EMPTY, Mask, Numbers, distinct
+from condgraph.engine.execute.sets import EMPTY, FEW, Bag, Mask, Numbers, Part, distinct
 from condgraph.engine.facts import shown
 from condgraph.engine.operands import Inapplicable, exact, plain, quotient
-from condgraph.engine.pieces import watched
 from condgraph.engine.snapshot.ordered import Cells, add_types
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, as_float, format_number, parse_number
 

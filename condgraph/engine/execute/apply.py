@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine.algebra import Apply, Choose, External, Scalar, Values
+from condgraph.engine.bounds import Workers, watched
 from condgraph.engine.errors import InterruptedQueryError, PlanError, UnknownNameError, nearest
-from condgraph.engine.execute.bags import Bag, Part
-from condgraph.engine.execute.sets import EMPTY
+from condgraph.engine.execute.sets import EMPTY, Bag, Part
 from condgraph.engine.external import CallContext, FunctionArgument, FunctionCall, FunctionRow, waited
 from condgraph.engine.functions import FUNCTIONS, truth
 from condgraph.engine.operands import Inapplicable, Operand
-from condgraph.engine.pieces import watched
 from condgraph.engine.values import Quantity, Time, text_of
-from condgraph.engine.workers import Workers
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run

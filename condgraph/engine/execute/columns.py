@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Facts, Group, grouped, passed
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, different, watched
 from condgraph.engine.errors import PlanError, numbered
-from condgraph.engine.execute.bags import Bag
-from condgraph.engine.execute.factset import FactSet
+from condgraph.engine.execute.facts import MOST_VALUES
 from condgraph.engine.execute.series import (
     CERTAIN,
     MOST_DECIMALS,
@@ -28,14 +27,12 @@ from condgraph.engine.execute.series import (
     Series,
     first_of_each,
 )
-from condgraph.engine.execute.sets import EMPTY
+from condgraph.engine.execute.sets import EMPTY, Bag, FactSet
 from condgraph.engine.execute.sums import Aggregate
-from condgraph.engine.execute.values import MOST_VALUES
 from condgraph.engine.facts import shown
 from condgraph.engine.forms import Point, read_point
 from condgraph.engine.functions import time_between
 from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product
-from condgraph.engine.pieces import different, watched
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.time_parts import in_zone, part_of_time, truncated
 from condgraph.engine.units import clock_text, fold_unit

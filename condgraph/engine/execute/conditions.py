@@ -11,25 +11,111 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine import algebra
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Condition, Equals, Not, Operator, Versus
+from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.same_cells import equal_cells
-from condgraph.engine.execute.sets import EMPTY, Mask, Numbers
-from condgraph.engine.execute.versus import versus
+from condgraph.engine.execute.same_cells import by_name, equal_cells
+from condgraph.engine.execute.sets import EMPTY, Bag, Mask, Numbers, Scope
+from condgraph.engine.facts import Entity
 from condgraph.engine.functions import OPERATORS, time_mask
-from condgraph.engine.pieces import watched
+from condgraph.engine.operands import year_of
 from condgraph.engine.snapshot.ordered import Cell, Cells
-from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, Time, as_float, format_number, parse_number
+from condgraph.engine.values import NO_UNIT, Kind, Number, Precision, Quantity, Time, Unknown, as_float, format_number, parse_number
 
 if TYPE_CHECKING:
-    from condgraph.engine.execute.state import State
     from condgraph.engine.snapshot.ordered import Ordered
     from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+# -- the execution -----------------------------------------------------------------------------------
+# The interface of an execution that operators and conditions use.
+
+
+class State(Protocol):
+    """The results so far, by operator, and what they refer to (`run.Run`)."""
+
+    snapshot: Snapshot
+    scope: Scope
+
+    def entities(self, node: algebra.Entities) -> Numbers:
+        """The outcome of an operator of that sort."""
+
+    def values(self, node: algebra.Values) -> Bag:
+        """The outcome of an operator of that sort."""
+
+    def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
+        """For each entity (in any order), whether it is in the sorted set `of`."""
+
+    def warn(self, message: str) -> None:
+        """Add a warning, once."""
+
+
+# -- comparison with values of a bag -----------------------------------------------------------------
+# Comparison with the values of a bag: the result of an earlier step in the place of a literal.
+
+
+#: More values than this are compared with only where that is what a program says, which no question
+#: needs.
+_MANY = 10_000
+
+
+def versus(run: State, operator: Operator, cells: Cells, bag: Bag, holds: Callable[..., Any]) -> Mask:
+    """For each cell, whether it compares so with at least one value; numbers without a unit compare
+    with every unit. `holds` decides a single comparison.
+    """
+    found = np.zeros(len(cells), bool)
+    values: list[Any] = list(dict.fromkeys(watched(bag.values())))
+    if len(values) > _MANY:
+        run.warn(f"a comparison with {len(values)} values looks at the first {_MANY}")
+        values = values[:_MANY]
+    cells = by_name(run, cells)
+    for value in values:
+        check()
+        for reading in readings_of(value):
+            found |= _holds(run, operator, reading, cells, holds)
+    return found
+
+
+def readings_of(value: Any) -> list[str | Quantity | Time]:
+    """What a value is compared as: a year is a number as well, and a number that can be a year a
+    year.
+    """
+    if isinstance(value, Entity):
+        return [value.name]
+    if isinstance(value, (bool, Unknown)):
+        return []
+    if isinstance(value, (int, float)):
+        value = Quantity(value)
+    if isinstance(value, Quantity):
+        year = value.number
+        if value.unit == NO_UNIT and isinstance(year, int) and 1000 <= year <= 2999:
+            return [value, Time.year(year)]
+        return [value]
+    if isinstance(value, Time) and value.precision is Precision.YEAR:
+        return [value, Quantity(year_of(value))]
+    return [value]
+
+
+def _holds(run: State, operator: Operator, value: str | Quantity | Time, cells: Cells, holds: Callable[..., Any]) -> Mask:
+    if isinstance(value, Quantity) and value.unit == NO_UNIT:
+        units = np.unique(cells["unit"][cells["kind"] == Kind.QUANTITY])
+        masks = [
+            holds(run, Compare(operator, Quantity(value.number, run.scope.text(u) if u != -1 else NO_UNIT)), cells)
+            for u in units.tolist()
+        ]
+        return np.logical_or.reduce(masks) if masks else np.zeros(len(cells), bool)
+    found: Mask = holds(run, Compare(operator, value), cells)
+    return found
+
+
+# -- conditions --------------------------------------------------------------------------------------
+
 
 Runs = list[tuple[int, int]]
 _EXACT = 2**53

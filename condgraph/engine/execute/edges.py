@@ -13,9 +13,8 @@ from condgraph.engine.algebra.solutions import (
     StatementPattern,
     Variable,
 )
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import changed, check, different, in_order
 from condgraph.engine.execute.facts import pointing_at, satisfying
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.rowset import (
     ENTITY,
     Places,
@@ -23,9 +22,8 @@ from condgraph.engine.execute.rowset import (
     object_terms,
     subjects,
 )
-from condgraph.engine.execute.sets import among, distinct, intersect
+from condgraph.engine.execute.sets import FactSet, among, distinct, intersect
 from condgraph.engine.execute.validity import holds_at
-from condgraph.engine.pieces import changed, different, in_order
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run

@@ -12,16 +12,14 @@ import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Entities, Group, Node, Table, carried, whole_inputs
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, watched
 from condgraph.engine.execute.aggregates import competitors, uniform
-from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.columns import GroupRows
 from condgraph.engine.execute.conditions import holds
-from condgraph.engine.execute.entities import neighbour
+from condgraph.engine.execute.facts import neighbour
 from condgraph.engine.execute.same_cells import equal_cells
-from condgraph.engine.execute.sets import EMPTY, Numbers, among, distinct, intersect, minus, union
+from condgraph.engine.execute.sets import EMPTY, Bag, Numbers, among, distinct, intersect, minus, union
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.pieces import watched
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:

@@ -11,8 +11,17 @@ from condgraph.engine import temporal
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.comparing import NUMBERS, compare, equal
-from condgraph.engine.execute.functions import ARITHMETIC, FUNCTIONS, GRAPH_FUNCTIONS, TEXT_TESTS, integer_of, no_operator
+from condgraph.engine.execute.functions import (
+    ARITHMETIC,
+    FUNCTIONS,
+    GRAPH_FUNCTIONS,
+    NUMBERS,
+    TEXT_TESTS,
+    compare,
+    equal,
+    integer_of,
+    no_operator,
+)
 from condgraph.engine.execute.terms import GraphTerms
 from condgraph.engine.values import Quantity
 

@@ -1,4 +1,4 @@
-"""Operators that give statements: scans, and tests of objects, validity and qualifiers."""
+"""Operators that give entities, statements, and values of statements."""
 
 from __future__ import annotations
 
@@ -7,16 +7,271 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condgraph.engine import algebra as alg
+from condgraph.engine.bounds import watched
+from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.conditions import as_places, decide, holds, matches
-from condgraph.engine.execute.factset import FactSet, Runs
-from condgraph.engine.execute.sets import EMPTY, Mask, Numbers, distinct, intersect, union
+from condgraph.engine.execute.same_cells import distinct_positions
+from condgraph.engine.execute.sets import EMPTY, Bag, FactSet, Mask, Numbers, Part, Runs, distinct, intersect, minus, union
 from condgraph.engine.execute.validity import holds_at, interval_mask, validity_in
+from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.ordered import Cells, add_types
+from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
     from condgraph.engine.snapshot.ordered import Ordered
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
+
+# -- entities ----------------------------------------------------------------------------------------
+# Operators that give sets of entities.
+
+
+def every(run: Run, node: alg.AllEntities) -> Numbers:
+    """All entities of the kinds; of one source those that are rows of it or subject or object of
+    its statements, or its own rows.
+    """
+    snapshot = run.snapshot
+    found = snapshot.every(node.kinds)
+    if node.source is None:
+        return found
+    source = run.source(node.source)
+    keys = snapshot.arrays.get("row.key")
+    first, last = keys.searchsorted((source << 32, (source + 1) << 32))
+    parts = [snapshot.arrays.get("row.entity")[first:last]]
+    if not node.own:
+        statements = snapshot.sourced(source)
+        relations = statements[: int(np.searchsorted(statements, snapshot.relations))]
+        parts += [snapshot.subjects(statements), snapshot.relation_object[relations]]
+    return intersect(distinct(np.concatenate(parts), snapshot.entities), found, snapshot.entities)
+
+
+def known(run: Run, node: alg.ById) -> Numbers:
+    """Entities by id; ids that the graph does not have are left out (lowering has looked)."""
+    found = {number for ident in node.ids if (number := run.snapshot.identified(ident)) >= 0}
+    return np.array(sorted(found), np.int32)
+
+
+def named(run: Run, node: alg.ByName) -> Numbers:
+    """Entities and concepts by exact name."""
+    if len(node.names) == 1:
+        return run.snapshot.named(node.names[0])
+    return union([run.snapshot.named(name) for name in node.names], run.snapshot.entities)
+
+
+def members(run: Run, node: alg.Members) -> Numbers:
+    """The entities in any of the concepts."""
+    return run.snapshot.members(_concepts(run, node))
+
+
+def _concepts(run: Run, node: alg.Members) -> tuple[int, ...]:
+    concepts = node.concepts
+    if isinstance(concepts, alg.ByName) and len(concepts.names) == 1:
+        return run.snapshot.concepts_named(concepts.names[0])
+    found = run.entities(concepts)
+    return tuple(found[run.snapshot.entity_kind[found] == EntityKind.CONCEPT].tolist())
+
+
+def union_of(run: Run, node: alg.Union) -> Numbers:
+    """Entities in any part."""
+    return union([run.entities(part) for part in node.parts], run.snapshot.entities)
+
+
+def intersect_of(run: Run, node: alg.Intersect) -> Numbers:
+    """Entities in all parts, the smallest first; concepts by their masks."""
+    # A program may name one set a thousand times.
+    parts = {id(part): part for part in map(run.entities, node.parts)}
+    found, *others = sorted(parts.values(), key=len)
+    for other in watched(others, 64):
+        found = found[run.among(found, other)]
+    return found
+
+
+def minus_of(run: Run, node: alg.Minus) -> Numbers:
+    """Entities of the left that are not in the right."""
+    return minus(run.entities(node.left), run.entities(node.right), run.snapshot.entities)
+
+
+def neighbour(run: Run, node: alg.Neighbour) -> Numbers:
+    """Rows at a distance in the order of their source; entities that are no rows have none, and are
+    counted in a warning.
+    """
+    snapshot = run.snapshot
+    found = run.entities(node.of)
+    places, rows = snapshot.arrays.get("ent.source"), snapshot.arrays.get("ent.row")
+    keys, entities = snapshot.arrays.get("row.key"), snapshot.arrays.get("row.entity")
+    in_table = found[places[found] >= 0] if len(places) else EMPTY
+    if len(in_table) < len(found):
+        others = numbered(len(found) - len(in_table), "entity is no table row and has", "entities are no table rows and have")
+        run.warn(f"{others} no neighbours")
+    if not len(in_table):
+        return EMPTY
+    place: Any = places[in_table].astype(np.int64)
+    at = np.searchsorted(keys, place << 32 | rows[in_table]) + node.distance
+    inside = (at >= 0) & (at < len(keys))
+    at, place = at[inside], place[inside]
+    at = at[keys[at] >> 32 == place]
+    return distinct(entities[at], snapshot.entities)
+
+
+def reached(run: Run, node: alg.Reached) -> Numbers:
+    """The distinct ends of the facts."""
+    return run.facts(node.facts).ends()
+
+
+def holders(run: Run, node: alg.SubjectsOf) -> Numbers:
+    """The subjects of the carriers."""
+    snapshot = run.snapshot
+    parts = []
+    for part in run.values(node.values).parts:
+        if part.kind in ("name", "row"):
+            parts.append(distinct(part.carriers, snapshot.entities))
+        elif part.kind != "given":
+            parts.append(distinct(snapshot.subjects(part.carriers), snapshot.entities))
+    return union(parts, snapshot.entities)
+
+
+def named_runs(snapshot: Snapshot, names: Numbers) -> Numbers:
+    """The entities of these names, given as sorted numbers of texts: entities are numbered by name,
+    so each name is a run.
+    """
+    first = snapshot.entity_name.searchsorted(names)
+    last = snapshot.entity_name.searchsorted(names, side="right")
+    return ranges(first, last).astype(np.int32)
+
+
+def referents(run: Run, node: alg.Referents) -> Numbers:
+    """The entities the values are, or are the names of; other values are counted in a warning."""
+    snapshot = run.snapshot
+    parts = []
+    other = 0
+    for part in run.values(node.values).parts:
+        if part.kind == "ent":
+            parts.append(distinct(part.ids.astype(np.int32), snapshot.entities))
+        elif part.kind == "name":
+            parts.append(distinct(part.carriers, snapshot.entities))
+    rest = [part for part in run.values(node.values).parts if part.kind not in ("ent", "name")]
+    for part in rest:
+        cells = run.values(node.values).part_cells(part)
+        entity = cells["kind"] == Kind.ENTITY
+        parts.append(distinct(cells["ref"][entity].astype(np.int32), snapshot.entities))
+        texts = cells["ref"][cells["kind"] == Kind.TEXT]
+        # Texts that the graph does not have are no names in it.
+        texts = distinct(texts[texts >= 0].astype(np.int32), len(snapshot.texts))
+        parts.append(named_runs(snapshot, texts))
+        other += int(((cells["kind"] != Kind.ENTITY) & (cells["kind"] != Kind.TEXT)).sum())
+    if other:
+        run.warn(numbered(other, "value is no entity, and no name of one", "values are no entities, and no names of any"))
+    return union(parts, snapshot.entities)
+
+
+# -- values ------------------------------------------------------------------------------------------
+# Operators that give bags of values.
+
+
+#: Programs can double a bag at every step, which nothing but this would end.
+MOST_VALUES = 50_000_000
+
+
+def objects(run: Run, node: alg.Objects) -> Bag:
+    """The object of each fact; of a backward scan the object is still the statement's."""
+    snapshot = run.snapshot
+    numbers = run.facts(node.facts).all()
+    split = snapshot.split(numbers)
+    parts = []
+    if split:
+        parts.append(Part("ent", snapshot.relation_object.take(numbers[:split]), numbers[:split]))
+    if split < len(numbers) or not parts:
+        parts.append(Part("att", numbers[split:] - np.int32(snapshot.relations), numbers[split:]))
+    return Bag(run, parts)
+
+
+def qualifiers(run: Run, node: alg.Qualifiers) -> Bag:
+    """The values of one qualifier key, or of all."""
+    snapshot = run.snapshot
+    facts = run.facts(node.facts)
+    statements = facts.all()
+    key = None if node.key is None else snapshot.predicate(node.key)
+    if facts.small():
+        pairs = list(qualifiers_one_by_one(run, statements, key))
+        numbers = np.array([number for _, number in pairs], np.int32)
+        return Bag(run, [Part("q", numbers, np.array([statement for statement, _ in pairs], np.int32))])
+    positions, found = snapshot.qualifiers(statements) if key is None else qualifiers_of(run, statements, key)
+    return Bag(run, [Part("q", found, statements.take(positions))])
+
+
+def predicates(run: Run, node: alg.Predicates) -> Bag:
+    """The predicate of each fact."""
+    facts = run.facts(node.facts)
+    statements = facts.all()
+    if facts.small():
+        numbers = np.array([run.snapshot.predicate_of(statement) for statement in statements.tolist()], np.int32)
+    else:
+        numbers = run.snapshot.predicates(statements)
+    return Bag(run, [Part("pred", numbers, statements)])
+
+
+def qualifier_keys(run: Run, node: alg.QualifierKeys) -> Bag:
+    """The qualifier keys of each fact."""
+    statements = run.facts(node.facts).all()
+    positions, numbers = run.snapshot.qualifiers(statements)
+    return Bag(run, [Part("pred", run.snapshot.arrays.get("q.key").take(numbers), statements[positions])])
+
+
+def names(run: Run, node: alg.Names) -> Bag:
+    """The name of each entity."""
+    found = run.entities(node.entities)
+    return Bag(run, [Part("name", found, found)])
+
+
+def row_numbers(run: Run, node: alg.RowNumbers) -> Bag:
+    """The position of each row; entities that are no rows have none."""
+    found = run.entities(node.entities)
+    rows = run.snapshot.arrays.get("ent.row")
+    found = found[rows[found] > 0] if len(rows) else EMPTY
+    return Bag(run, [Part("row", found, found)])
+
+
+def keep(run: Run, node: alg.FilterValues) -> Bag:
+    """The values that satisfy the test."""
+    bag = run.values(node.values)
+    cells = bag.cells()
+    run.warn_incomparable(cells, node.condition)
+    return bag.take(holds(run, node.condition, cells))
+
+
+def distinct_values(run: Run, node: alg.Distinct) -> Bag:
+    """Each value once, the first carrier staying."""
+    bag = run.values(node.values)
+    if len(bag) < 2:
+        return bag
+    if (few := bag.few()) is not None:
+        cells, numbers = few
+        first: dict[tuple[int, ...], int] = {}
+        for i, n in enumerate(numbers):
+            first.setdefault((cells.ref[n], cells.a[n], cells.kind[n], cells.b[n], cells.unit[n], cells.precision[n]), i)
+        return bag if len(first) == len(numbers) else bag.take(np.array(list(first.values())))
+    # Attributes of one predicate are numbered by value, so that equal ones stand together.
+    positions = distinct_positions(bag.cells(), ordered=len(bag.parts) == 1 and bag.parts[0].kind == "att")
+    return bag if len(positions) == len(bag) else bag.take(positions)
+
+
+def concat(run: Run, node: alg.Concat) -> Bag:
+    """The bags one after the other."""
+    bags = [run.values(value) for value in node.parts]
+    total = sum(map(len, bags))
+    if total > MOST_VALUES:
+        raise PlanError(f"{total} values side by side are too many", hint="union of sets, or unique, keeps each value once")
+    return Bag(run, [part for bag in bags for part in bag.parts])
+
+
+def given(run: Run, node: alg.Constants) -> Bag:
+    """Values written in the program."""
+    return Bag(run, [Part("given", np.arange(len(node.values)), EMPTY, node.values)])
+
+
+# -- statements --------------------------------------------------------------------------------------
 
 
 # -- scans -----------------------------------------------------------------------------------------

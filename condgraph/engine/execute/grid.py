@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.bags import order_key
+from condgraph.engine.bounds import PIECE, different, in_order, watched
 from condgraph.engine.execute.left_out import most_frequent
 from condgraph.engine.execute.series import Cell, ListSeries, Places, Series
+from condgraph.engine.execute.sets import order_key
 from condgraph.engine.facts import shown
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import PIECE, different, in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 
 #: What stands between the cells of a row, and between the values of a cell, in a text.

@@ -12,6 +12,7 @@ import numpy as np
 
 from condgraph.engine.algebra import Facts, Group, Having, Limit, Order, Scan
 from condgraph.engine.algebra.grouped import TEXT_OPERATORS, AllTests, CellTest, Measure, NotTest, Test
+from condgraph.engine.bounds import changed, in_order, watched
 from condgraph.engine.errors import PlanError, nearest, numbered, shortened
 from condgraph.engine.execute.columns import MOST_BINDINGS, Bindings, GroupRows, PathEnds, PlacedValues, decoded, lead
 from condgraph.engine.execute.grid import Column, Competing, Grid, Members, competing, group_of, order_of, size_of, text_cell
@@ -22,7 +23,6 @@ from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_o
 from condgraph.engine.facts import Entity, EntityKind, shown
 from condgraph.engine.functions import OPERATORS, time_mask
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import changed, in_order, watched
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.units import clock_text
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, collapse

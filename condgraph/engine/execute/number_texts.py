@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final
 
+from condgraph.engine.bounds import watched
 from condgraph.engine.operands import year_of
-from condgraph.engine.pieces import watched
 from condgraph.engine.reading.shapes import UNSURE, readings
 from condgraph.engine.values import Precision, Time, collapse, parse_number
 

@@ -9,20 +9,17 @@ from numpy.typing import NDArray
 
 from condgraph.engine.algebra import Bound, Clip, DuringAny, Nth, SameName, Shown, Validity, WhereValidity
 from condgraph.engine.algebra.tables import EntityTable, FactTable, GroupTable, ScalarTable, ValueTable, by_type
-from condgraph.engine.bounds import check
-from condgraph.engine.execute import aggregates, apply, entities, facts, grouped, values
-from condgraph.engine.execute.bags import Bag, Part, order_key
+from condgraph.engine.bounds import changed, check, in_order, places_in_order, watched
+from condgraph.engine.execute import aggregates, apply, facts, grouped
 from condgraph.engine.execute.conditions import holds
-from condgraph.engine.execute.entities import named_runs
+from condgraph.engine.execute.facts import named_runs
 from condgraph.engine.execute.facts import validity as validity_of
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.left_out import no_such
 from condgraph.engine.execute.run import Outcome, Run
-from condgraph.engine.execute.sets import Mask, Numbers, distinct
+from condgraph.engine.execute.sets import Bag, FactSet, Mask, Numbers, Part, distinct, order_key
 from condgraph.engine.execute.spans import span_part, span_precision
 from condgraph.engine.execute.validity import interval_mask
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
-from condgraph.engine.pieces import changed, in_order, places_in_order, watched
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (
     DAY_SECONDS,
@@ -308,17 +305,17 @@ def _edge(start: int, end: int, part: str) -> Time:
 
 
 _SETS: Final[EntityTable[Run, [], Outcome]] = {
-    "AllEntities": entities.every,
-    "ById": entities.known,
-    "ByName": entities.named,
-    "Members": entities.members,
-    "Union": entities.union_of,
-    "Intersect": entities.intersect_of,
-    "Minus": entities.minus_of,
-    "Neighbour": entities.neighbour,
-    "Reached": entities.reached,
-    "SubjectsOf": entities.holders,
-    "Referents": entities.referents,
+    "AllEntities": facts.every,
+    "ById": facts.known,
+    "ByName": facts.named,
+    "Members": facts.members,
+    "Union": facts.union_of,
+    "Intersect": facts.intersect_of,
+    "Minus": facts.minus_of,
+    "Neighbour": facts.neighbour,
+    "Reached": facts.reached,
+    "SubjectsOf": facts.holders,
+    "Referents": facts.referents,
     "SameName": namesakes,
     "ArgExtreme": aggregates.best,
 }
@@ -332,17 +329,17 @@ _STATEMENTS: Final[FactTable[Run, [], Outcome]] = {
     "OtherEnd": facts.turn,
 }
 _BAGS: Final[ValueTable[Run, [], Outcome]] = {
-    "Objects": values.objects,
-    "Qualifiers": values.qualifiers,
+    "Objects": facts.objects,
+    "Qualifiers": facts.qualifiers,
     "Validity": validity,
-    "Predicates": values.predicates,
-    "QualifierKeys": values.qualifier_keys,
-    "Names": values.names,
-    "RowNumbers": values.row_numbers,
-    "FilterValues": values.keep,
-    "Distinct": values.distinct,
-    "Concat": values.concat,
-    "Constants": values.given,
+    "Predicates": facts.predicates,
+    "QualifierKeys": facts.qualifier_keys,
+    "Names": facts.names,
+    "RowNumbers": facts.row_numbers,
+    "FilterValues": facts.keep,
+    "Distinct": facts.distinct_values,
+    "Concat": facts.concat,
+    "Constants": facts.given,
     "Nth": nth,
     "Clip": clip,
     "Bound": bound,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.algebra.operators import Condition, Entities, Node
+from condgraph.engine.bounds import watched
 from condgraph.engine.execute.edges import Edge
 from condgraph.engine.execute.evidence import Asked, Demand, put_under, whole
 from condgraph.engine.execute.expressions import Compiler
@@ -25,7 +26,6 @@ from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
 from condgraph.engine.execute.solving import Solver, hidden
 from condgraph.engine.execute.terms import GraphTerms
 from condgraph.engine.execute.walks import Steps, paths, reached
-from condgraph.engine.pieces import watched
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run

@@ -16,13 +16,10 @@ from condgraph.engine import algebra
 from condgraph.engine.algebra import Condition, Node, fields_of, postorder
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.errors import UnknownNameError, UnsupportedError, nearest
-from condgraph.engine.execute.bags import Bag
 from condgraph.engine.execute.conditions import compared_kinds
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Grid
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
-from condgraph.engine.execute.scope import Scope
-from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.execute.sets import Bag, FactSet, Numbers, Scope
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import NO_UNIT, Kind
 

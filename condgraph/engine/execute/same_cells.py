@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.bags import Bag
-from condgraph.engine.execute.sets import Mask
-from condgraph.engine.pieces import changed, in_order
+from condgraph.engine.bounds import changed, in_order
+from condgraph.engine.execute.sets import Bag, Mask
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
-    from condgraph.engine.execute.scope import Scoped
+    from condgraph.engine.execute.sets import Scoped
 
 _IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
 #: What can tell values of one type apart; parts that a type does not fill are all the same.

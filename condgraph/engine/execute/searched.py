@@ -17,7 +17,7 @@ import numpy as np
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, monotone, postorder, whole_inputs
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.bags import Bag
+from condgraph.engine.execute.sets import Bag
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.bags import Bag
-from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.bounds import changed, in_order, places_in_order, watched
+from condgraph.engine.execute.sets import Bag, Numbers
 from condgraph.engine.facts import Entity, shown
 from condgraph.engine.operands import plain
-from condgraph.engine.pieces import changed, in_order, places_in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Quantity
 
 if TYPE_CHECKING:

@@ -1,14 +1,27 @@
-"""Sets of entity or statement numbers as sorted int32 arrays without repeats."""
+"""Results of operators in process: sets of entities and of statements, bags of values, and what they refer to.
+
+Sets are sorted int32 arrays of numbers without repeats.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
-from condgraph.engine.pieces import ROWS, different
+from condgraph.engine.algebra import End
+from condgraph.engine.bounds import PIECE, ROWS, check, different, pieces, watched
+from condgraph.engine.facts import Entity, Ref, shown
+from condgraph.engine.forms import FormedText
+from condgraph.engine.snapshot.build import fewer_collections
+from condgraph.engine.snapshot.ordered import Cells
+from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, as_float, format_number, text_of
+
+if TYPE_CHECKING:
+    from condgraph.engine.snapshot.ordered import Ordered
+    from condgraph.engine.snapshot.snapshot import Snapshot
+
 
 Numbers = NDArray[np.int32]
 #: One truth value a number, a cell or a value.
@@ -97,3 +110,585 @@ def union(parts: list[Numbers], size: int) -> Numbers:
         check()
         mask[part.astype(np.intp)] = True
     return mask.nonzero()[0].astype(np.int32)
+
+
+# -- the scope of an execution -----------------------------------------------------------------------
+# Context of the results of operators: the snapshot, masks of sets, numbers of new texts.
+#
+# A `Scope` knows no results, so that nothing refers in a circle: an answer and all that it holds goes
+# when nobody holds the answer, without work for the garbage collector.
+
+
+_NOWHERE: Final = -(2**31)
+
+
+class Scoped(Protocol):
+    """An execution, or its scope."""
+
+    @property
+    def scope(self) -> Scope:
+        """What its results refer to."""
+
+
+class Scope:
+    """The scope of one execution."""
+
+    __slots__ = ("_given", "_masks", "_texts", "inexact", "snapshot", "term_numbers", "terms")
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        #: Whether any number, stored or given, is none that a float can hold.
+        self.inexact = bool(snapshot.inexact)
+        self._masks: dict[int, tuple[Numbers, NDArray[np.bool_]]] = {}
+        self._given: dict[str, int] = {}
+        self._texts: list[str] = []
+        #: Terms of rows that the graph does not have, each once, and their numbers (`rowset.given`).
+        self.terms: list[Any] = []
+        self.term_numbers: dict[Any, int] = {}
+
+    @property
+    def scope(self) -> Scope:
+        """Itself: an execution and its scope are asked alike."""
+        return self
+
+    def mask(self, numbers: Numbers) -> NDArray[np.bool_]:
+        """One truth value an entity; sets that were asked for before are not marked again."""
+        found = self._masks.get(id(numbers))
+        if found is None or found[0] is not numbers:
+            kept = self.snapshot.mask_of(numbers)
+            found = self._masks[id(numbers)] = numbers, mask_of(numbers, self.snapshot.entities) if kept is None else kept
+        return found[1]
+
+    def distinct(self, entities: Numbers) -> Numbers:
+        """The distinct entities, sorted; where they are marked on the way, the marks are kept for
+        the operator that comes next.
+        """
+        size = self.snapshot.entities
+        if not by_mask(len(entities), size):
+            return distinct(entities, size)
+        if ascending(entities):
+            return entities
+        mask = mask_of(entities, size)
+        found: Numbers = mask.nonzero()[0].astype(np.int32)
+        self._masks[id(found)] = found, mask
+        return found
+
+    def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
+        """For each entity (in any order), whether it is in the sorted set `of`."""
+        if len(of) > 1 and len(entities) * 512 > self.snapshot.entities:
+            return self.mask(of).take(entities)
+        return among(entities, of, self.snapshot.entities)
+
+    def encode_given(self, values: list[Any], columns: dict[str, NDArray[Any]]) -> None:
+        """Fill columns with values written in a program; texts the graph does not have get numbers
+        below -1.
+        """
+        for i, value in enumerate(watched(values)):
+            if isinstance(value, Quantity):
+                columns["kind"][i] = Kind.QUANTITY
+                number, exact = as_float(value)
+                # Minus zero is zero, as where it is stored.
+                columns["a"][i] = np.float64(number + 0.0).view(np.int64)
+                if not exact:
+                    columns["ref"][i], self.inexact = self._text(format_number(value.number)), True
+                if value.unit != NO_UNIT:
+                    columns["unit"][i] = self._text(value.unit)
+            elif isinstance(value, Time):
+                columns["kind"][i] = Kind.TIME
+                columns["a"][i], columns["b"][i], columns["precision"][i] = value.start, value.end, value.precision
+            else:
+                columns["ref"][i] = self._text(text_of(value))
+                if isinstance(value, FormedText):
+                    columns["unit"][i] = self._text(value.form)
+
+    def text(self, number: int) -> str:
+        """A text by its number, of the graph or given."""
+        return self.snapshot.texts[number] if number >= 0 else self.given_text(number)
+
+    def unit_number(self, unit: str) -> int:
+        """How a unit stands in columns: -1 for none; one that neither the graph has nor a given
+        value stands nowhere.
+        """
+        if unit == NO_UNIT:
+            return -1
+        found = self.snapshot.texts.find(unit)
+        return found if found >= 0 else self._given.get(unit, _NOWHERE)
+
+    def given_text(self, number: int) -> str:
+        """A text that the graph does not have, by its number below -1."""
+        return self._texts[-2 - number]
+
+    def _text(self, text: str) -> int:
+        found = self.snapshot.texts.find(text)
+        if found < 0:
+            found = self._given.get(text, 0)
+            if not found:
+                found = self._given[text] = -2 - len(self._given)
+                self._texts.append(text)
+        return found
+
+
+# -- sets of statements ------------------------------------------------------------------------------
+# Sets of statements, computed as late as possible.
+#
+# A `FactSet` is either the sorted numbers of its statements, or not yet looked at: runs of numbers,
+# and the entities that one end must lie in. A scan is the runs of its predicates; as attributes are
+# numbered by value, a test on the value makes the runs shorter. How the statements are then found
+# (entity by entity, through the adjacency of all entities, or through the runs) is the one physical
+# choice of execution, and is made here, by counting.
+
+
+#: Up to this many entities, statements are looked up entity by entity; up to this many statements
+#: are looked at one by one.
+FEW: Final = 8
+
+Runs = list[tuple[int, int]]
+
+
+class FactSet:
+    """Statements with the end that was reached. `of` is None where the anchor may be any entity; a
+    run lies in one family.
+    """
+
+    __slots__ = ("anchor", "numbers", "of", "reach", "runs", "scope", "source")
+
+    def __init__(
+        self,
+        run: Scoped,
+        reach: End,
+        *,
+        numbers: Numbers | None = None,
+        runs: Runs | None = None,
+        of: Numbers | None = None,
+        anchor: End = "subject",
+        source: int = -1,
+    ) -> None:
+        self.scope, self.reach, self.numbers = run.scope, reach, numbers
+        self.runs, self.of, self.anchor, self.source = runs or [], of, anchor, source
+
+    def __len__(self) -> int:
+        if self.numbers is None and self.of is None and self.source < 0:
+            return sum(high - low for low, high in self.runs)
+        return len(self.all())
+
+    def all(self) -> Numbers:
+        """The sorted numbers of the statements."""
+        if self.numbers is None:
+            if self.source < 0:
+                self.numbers = _scan(self)
+            elif self.of is not None and len(self.of) == 1:
+                self.numbers = intersect(_scan(self), self.scope.snapshot.sourced(self.source), self.scope.snapshot.statements)
+            else:
+                self.numbers = _scan_source(self)
+        return self.numbers
+
+    def ends(self) -> Numbers:
+        """The distinct entities that were reached."""
+        snapshot, of, numbers = self.scope.snapshot, self.of, self.numbers
+        if numbers is None:
+            lazy = self.source < 0 and len(self.runs) == 1
+            if lazy and (of is None or (len(of) > FEW and not _spread(self))):
+                # The numbers of the statements are not needed: one end is read where the other one
+                # fits.
+                low, high = self.runs[0]
+                if self.reach == "object" and low >= snapshot.relations:
+                    return EMPTY  # values are no entities
+                ends = column(self, self.reach, low, high)
+                if of is not None:
+                    anchors = ends if self.anchor == self.reach else column(self, self.anchor, low, high)
+                    ends = ends[self.scope.mask(of).take(anchors)]
+                return self.scope.distinct(ends)
+            numbers = self.all()
+        if self.reach == "object":
+            # Values are no entities.
+            relations = numbers if not self.runs or self.runs[-1][1] <= snapshot.relations else numbers[: snapshot.split(numbers)]
+            return self.scope.distinct(snapshot.relation_object.take(relations))
+        if of is not None and len(of) == 1 and self.anchor == "subject":
+            return of if len(numbers) else numbers
+        return self.scope.distinct(snapshot.subjects(numbers))
+
+    def few(self) -> bool:
+        """Whether the statements are quickly looked at: they are known, or those of a few entities."""
+        return self.numbers is not None or (self.of is not None and len(self.of) <= FEW)
+
+    def small(self) -> bool:
+        """Whether there are so few statements that they are better looked at one by one."""
+        return self.few() and len(self.all()) <= FEW
+
+    def narrowed(self, runs: Runs) -> FactSet:
+        """The statements of shorter runs."""
+        if self.numbers is not None:
+            return self.keep(self.within(runs))
+        return FactSet(self.scope, self.reach, runs=runs, of=self.of, anchor=self.anchor, source=self.source)
+
+    def within(self, runs: Runs) -> Numbers:
+        """The known statements that lie in one of the sorted runs."""
+        numbers = self.all()
+        bounds = numbers.searchsorted(np.array(runs, np.int32).ravel()).tolist()
+        return _joined([numbers[low:high] for low, high in zip(bounds[::2], bounds[1::2], strict=True)])
+
+    def keep(self, numbers: Numbers) -> FactSet:
+        """Some of these statements, sorted."""
+        return FactSet(self.scope, self.reach, numbers=numbers, runs=self.runs, anchor=self.anchor)
+
+    def having(self, numbers: Numbers) -> Numbers:
+        """Those of the statements `numbers` (in any order, repeats stay) that this set has."""
+        snapshot = self.scope.snapshot
+        if self.numbers is not None:
+            return numbers[among(numbers, self.numbers, snapshot.statements)]
+        parts = []
+        for low, high in self.runs if len(numbers) else ():
+            part = numbers[(numbers >= low) & (numbers < high)] if low or high < snapshot.statements else numbers
+            if self.of is not None and len(part):
+                anchors = column(self, self.anchor, low, high).take(part - np.int32(low))
+                part = part[self.scope.among(anchors, self.of)]
+            parts.append(part)
+        found = _joined(parts)
+        if self.source >= 0:
+            found = found[among(found, snapshot.sourced(self.source), snapshot.statements)]
+        return found
+
+
+def column(facts: FactSet, end: End, low: int, high: int) -> Numbers:
+    """The subjects or objects of a run, which lies in one family."""
+    snapshot = facts.scope.snapshot
+    if end == "object":
+        return snapshot.relation_object[low:high]
+    base = snapshot.relations
+    return snapshot.attribute_subject[low - base : high - base] if low >= base else snapshot.relation_subject[low:high]
+
+
+def _joined(parts: list[Numbers]) -> Numbers:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else EMPTY
+
+
+def _spread(facts: FactSet) -> bool:
+    """Whether the statements of the anchors are likely fewer than those of the runs, so that they
+    are better looked up.
+    """
+    snapshot, of = facts.scope.snapshot, facts.of
+    if of is None:
+        return False
+    total = sum(high - low for low, high in facts.runs)
+    # Looking the degrees up is worth it only where they are likely to be the smaller side.
+    if len(of) * snapshot.statements >= total * snapshot.entities:
+        return False
+    return snapshot.degree(of, backward=facts.anchor == "object") * 4 < total + snapshot.entities // 16
+
+
+def _scan(facts: FactSet) -> Numbers:
+    snapshot, of, runs = facts.scope.snapshot, facts.of, facts.runs
+    if of is None:
+        return _joined([np.arange(low, high, dtype=np.int32) for low, high in runs])
+    if not len(of) or not runs:
+        return EMPTY
+    backward = facts.anchor == "object"
+    if len(of) <= FEW:
+        lookup = snapshot.incoming if backward else snapshot.outgoing
+        if len(of) == 1:
+            entity = int(of[0])
+            return lookup(entity, *runs[0]) if len(runs) == 1 else np.concatenate([lookup(entity, low, high) for low, high in runs])
+        found = np.concatenate([lookup(entity, low, high) for entity in of.tolist() for low, high in runs])
+        found.sort()
+        return found
+    if _spread(facts):
+        touching = snapshot.touching(of, backward=backward)
+        found = _joined([touching[(touching >= low) & (touching < high)] for low, high in runs])
+        found.sort()
+        return found
+    mask = facts.scope.mask(of)
+    parts = []
+    for low, high in runs:
+        found = mask.take(column(facts, facts.anchor, low, high)).nonzero()[0].astype(np.int32)
+        parts.append(found + np.int32(low))
+    return _joined(parts)
+
+
+def _scan_source(facts: FactSet) -> Numbers:
+    """The statements of one source: its own are looked through, which are few where a graph has
+    many sources.
+    """
+    snapshot, of = facts.scope.snapshot, facts.of
+    scoped = snapshot.sourced(facts.source)
+    found = FactSet(facts.scope, facts.reach, numbers=scoped).within(facts.runs) if facts.runs else EMPTY
+    if of is None or not len(found):
+        return found
+    ends = snapshot.relation_object.take(found) if facts.anchor == "object" else snapshot.subjects(found)
+    return found[facts.scope.among(ends, of)]
+
+
+# -- bags of values ----------------------------------------------------------------------------------
+# Bags of values, read late: a bag knows which cells its values are, and turns them into Python
+# values only when asked.
+#
+# A bag is a list of parts of one kind each. A part has `ids` (what the values are) and `carriers`
+# (what carries them):
+#
+#     att   ids: attributes, counted from 0        carriers: statements
+#     q     ids: qualifiers                        carriers: statements
+#     ent   ids: entities (objects of relations)   carriers: statements
+#     name  ids: entities, the value is the name   carriers: entities
+#     row   ids: entities, the value is the row number         carriers: entities
+#     pred  ids: predicates, the value is the name             carriers: statements
+#     span  ids: positions in `start` and `end`    carriers: statements
+#     given ids: positions in `values`             carriers: none
+
+
+PartKind = Literal["att", "q", "ent", "name", "row", "pred", "span", "given"]
+#: Values from which on they are many for the garbage collector.
+_MANY: Final = 1 << 17
+#: What a value of an answer is: a typed value, an entity, a number, or a truth value.
+Result = Value | Entity | bool | int | float
+
+
+class Part:
+    """Values of one kind with their carriers; `data` is what the kind needs beside the numbers."""
+
+    __slots__ = ("carriers", "data", "ids", "kind")
+
+    def __init__(self, kind: PartKind, ids: NDArray[Any], carriers: Numbers, data: Any = None) -> None:
+        self.kind, self.ids, self.carriers, self.data = kind, ids, carriers, data
+
+    def take(self, mask: Mask | NDArray[np.int64]) -> Part:
+        """Some of the values."""
+        return Part(self.kind, self.ids[mask], self.carriers[mask] if self.kind != "given" else self.carriers, self.data)
+
+
+class Bag:
+    """A bag of values. `len` counts values, repeats included."""
+
+    __slots__ = ("parts", "scope")
+
+    def __init__(self, run: Scoped, parts: list[Part]) -> None:
+        self.scope = run.scope
+        self.parts = [part for part in parts if len(part.ids)] if len(parts) > 1 else parts
+
+    def __len__(self) -> int:
+        return sum(len(part.ids) for part in self.parts)
+
+    def take(self, chosen: NDArray[Any]) -> Bag:
+        """The values at these positions, or where this mask is true; the order stays."""
+        if len(self.parts) == 1:
+            return Bag(self.scope, [self.parts[0].take(chosen)])
+        mask = chosen
+        if chosen.dtype != bool:
+            mask = np.zeros(len(self), bool)
+            mask[chosen] = True
+        parts, at = [], 0
+        for part in self.parts:
+            parts.append(part.take(mask[at : at + len(part.ids)]))
+            at += len(part.ids)
+        return Bag(self.scope, parts)
+
+    def few(self) -> tuple[Ordered, list[int]] | None:
+        """The cells of a few attributes, or of a few qualifiers, and their numbers; None for
+        others.
+        """
+        if len(self.parts) != 1:
+            return None
+        part = self.parts[0]
+        if len(part.ids) > FEW or (part.kind != "att" and part.kind != "q"):
+            return None
+        return self.scope.snapshot.ordered(part.kind), part.ids.tolist()
+
+    # -- as columns --------------------------------------------------------------------------------
+
+    def cells(self) -> Cells:
+        """All values as cells. Texts that the graph does not have get numbers below -1, the same
+        for the same text.
+        """
+        parts = [self.part_cells(part) for part in self.parts]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return Cells(0, lambda name: np.empty(0, np.int64))
+        return Cells(len(self), lambda name: np.concatenate([part[name] for part in parts]))
+
+    def part_cells(self, part: Part) -> Cells:
+        """The values of one part as cells."""
+        snapshot, n = self.scope.snapshot, len(part.ids)
+        get = snapshot.arrays.get
+        if part.kind in ("att", "q"):
+            return Cells(n, lambda name: get(f"{part.kind}.{name}").take(part.ids))
+        columns: dict[str, NDArray[Any]] = {}
+        if part.kind == "ent":
+            columns["kind"], columns["ref"] = np.full(n, Kind.ENTITY, np.int8), part.ids
+        elif part.kind == "name":
+            columns["ref"] = snapshot.entity_name.take(part.ids)
+        elif part.kind == "pred":
+            columns["ref"] = get("pred.text")[part.ids]
+        elif part.kind == "row":
+            columns["kind"] = np.full(n, Kind.QUANTITY, np.int8)
+            columns["a"] = get("ent.row")[part.ids].astype(np.float64).view(np.int64)
+        elif part.kind == "span":
+            columns["kind"] = np.full(n, Kind.TIME, np.int8)
+            columns["a"], columns["b"], columns["precision"] = (column[part.ids] for column in part.data)
+        else:
+            columns = {name: np.full(n, default, dtype) for name, (default, dtype) in _DEFAULTS.items()}
+            self.scope.encode_given([part.data[i] for i in part.ids.tolist()], columns)
+        return Cells(n, lambda name: np.full(n, *_DEFAULTS[name]), columns)
+
+    # -- as Python values --------------------------------------------------------------------------
+
+    def values(self) -> list[Result]:
+        """All values, repeats included, in the order of the parts."""
+        found: list[Result] = []
+        for part in self.parts:
+            found.extend(self._part_values(part))
+        return found
+
+    def _part_values(self, part: Part) -> list[Any]:
+        if len(part.ids) <= PIECE:
+            return self._some_values(part)
+        found: list[Any] = []
+        for ids in pieces(part.ids):
+            found += self._some_values(Part(part.kind, ids, part.carriers, part.data))
+        return found
+
+    def _some_values(self, part: Part) -> list[Any]:
+        snapshot = self.scope.snapshot
+        if part.kind in ("att", "q"):
+            return _decode(snapshot, part.kind, part.ids)
+        if part.kind == "ent":
+            return [snapshot.entity(i) for i in part.ids.tolist()]
+        if part.kind == "name":
+            return snapshot.texts.take(snapshot.entity_name.take(part.ids))
+        if part.kind == "pred":
+            return [snapshot.predicate_name(i) for i in part.ids.tolist()]
+        if part.kind == "row":
+            return [Quantity(n) for n in snapshot.arrays.get("ent.row")[part.ids].tolist()]
+        if part.kind == "span":
+            start, end, precision = (column[part.ids].tolist() for column in part.data)
+            return [Time(a, b, Precision(p)) for a, b, p in zip(start, end, precision, strict=True)]
+        return [part.data[i] for i in part.ids.tolist()]
+
+    def values_and_texts(self) -> tuple[list[Any], list[str]]:
+        """Every value, and how a user sees it: raw text of table cells as it stood, names of
+        entities.
+        """
+        if len(self) > _MANY:
+            # All of it is to stay: looking through it for what can go takes long, and cannot be
+            # ended.
+            with fewer_collections():
+                return self._values_and_texts()
+        return self._values_and_texts()
+
+    def _values_and_texts(self) -> tuple[list[Any], list[str]]:
+        if len(self.parts) == 1:
+            return self._part_values_and_texts(self.parts[0])
+        values: list[Any] = []
+        texts: list[str] = []
+        for part in self.parts:
+            found, said = self._part_values_and_texts(part)
+            values.extend(found)
+            texts.extend(said)
+        return values, texts
+
+    def _part_values_and_texts(self, part: Part) -> tuple[list[Any], list[str]]:
+        snapshot = self.scope.snapshot
+        found = self._part_values(part)
+        if part.kind == "name" or part.kind == "pred":
+            return found, found
+        texts = [value if type(value) is str else shown(value) for value in watched(found)]
+        if part.kind == "att" and len(raws := snapshot.arrays.get("att.raw")):
+            pairs = zip(raws[part.ids].tolist(), texts, strict=True)
+            texts = [snapshot.texts[r] if r >= 0 else text for r, text in watched(pairs)]
+        return found, texts
+
+    def in_order(self) -> bool:
+        """Whether the values certainly stand in the fixed order: names, and attributes of one
+        predicate, type and unit.
+        """
+        if len(self.parts) != 1:
+            return False
+        part = self.parts[0]
+        if part.kind != "att":
+            return part.kind == "name"
+        snapshot, ids = self.scope.snapshot, part.ids
+        first, last = int(ids[0]), int(ids[-1])
+        cells, base = snapshot.ordered("att"), snapshot.relations
+        same = cells.kind[first] == cells.kind[last] and cells.unit[first] == cells.unit[last]
+        return (
+            same
+            and not snapshot.inexact
+            # Equal values stand in the order of how they stood in their source.
+            and not (len(raws := snapshot.arrays.get("att.raw")) and (raws.take(ids) >= 0).any())
+            and snapshot.predicate_of(first + base) == snapshot.predicate_of(last + base)
+            and bool((ids[1:] >= ids[:-1]).all())
+        )
+
+    def texts(self) -> list[str]:
+        """The texts alone."""
+        return self.values_and_texts()[1]
+
+
+#: Parts of cells that a kind of value does not fill.
+_DEFAULTS: Final[dict[str, tuple[int, Any]]] = {
+    "kind": (Kind.TEXT, np.int8),
+    "a": (0, np.int64),
+    "b": (0, np.int64),
+    "ref": (-1, np.int32),
+    "unit": (-1, np.int32),
+    "precision": (0, np.int8),
+}
+
+
+def _decode(snapshot: Snapshot, family: str, ids: NDArray[Any]) -> list[Any]:
+    """Cells of attributes or qualifiers as values, the common types without a detour."""
+    get, texts = snapshot.arrays.get, snapshot.texts
+    if len(ids) <= FEW:
+        return [_one(snapshot, family, number) for number in ids.tolist()]
+    kinds = get(f"{family}.kind").take(ids)
+    refs = get(f"{family}.ref").take(ids)
+    if not kinds.any() and not (snapshot.formed and (get(f"{family}.unit").take(ids) >= 0).any()):
+        return list(texts.take(refs))
+    bits = get(f"{family}.a").take(ids)
+    if (kinds == Kind.TIME).all():
+        ends, precisions = get(f"{family}.b").take(ids), get(f"{family}.precision").take(ids)
+        of = map(_PRECISIONS.__getitem__, precisions.tolist())
+        return list(map(Time, bits.tolist(), ends.tolist(), of))
+    if not (kinds == Kind.QUANTITY).all() or (refs >= 0).any():
+        return [_one(snapshot, family, number) for number in ids.tolist()]
+    units = {unit: texts[unit] if unit >= 0 else NO_UNIT for unit in set(get(f"{family}.unit").take(ids).tolist())}
+    return [
+        Quantity(int(x) if x.is_integer() else x, units[unit])
+        for x, unit in zip(bits.view(np.float64).tolist(), get(f"{family}.unit").take(ids).tolist(), strict=True)
+    ]
+
+
+_PRECISIONS: Final = tuple(Precision)
+
+
+def _one(snapshot: Snapshot, family: str, number: int) -> Any:
+    """One cell as a value: the common types from plain Python numbers."""
+    cells, texts = snapshot.ordered(family), snapshot.texts
+    kind, ref = cells.kind[number], cells.ref[number]
+    if kind == 0 and not snapshot.formed:
+        return texts[ref]
+    if kind == 1 and ref < 0:
+        unit, x = cells.unit[number], float(cells.x[number])
+        return Quantity(int(x) if x.is_integer() else x, texts[unit] if unit >= 0 else NO_UNIT)
+    if kind == 2:
+        return Time(cells.a[number], cells.b[number], _PRECISIONS[cells.precision[number]])
+    value = snapshot.value(family, number)
+    # A reference is the entity it names.
+    return snapshot.entity(snapshot.identified(value.id)) if isinstance(value, Ref) else value
+
+
+def order_key(value: Any) -> tuple[Any, ...]:
+    """The fixed order of values: numbers by unit and size, times, then texts and entities by name
+    (and id); unknown last.
+    """
+    if isinstance(value, bool):
+        return (0, "", value)
+    if isinstance(value, Quantity):
+        return (1, value.unit, value.number)
+    if isinstance(value, Time):
+        return (2, value.start, value.end, value.precision)
+    if isinstance(value, str):
+        return (3, value, "")
+    if isinstance(value, Entity):
+        return (3, value.name, value.id)
+    if isinstance(value, (int, float)):
+        return (1, NO_UNIT, value)
+    return (4,)

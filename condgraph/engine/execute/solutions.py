@@ -10,22 +10,20 @@ from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.algebra.grouped import Function, Measure
 from condgraph.engine.algebra.tables import SolutionTable, by_type
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import changed, check, in_order, watched
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute import rowset
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.expressions import Compiler
-from condgraph.engine.execute.factset import FactSet
 from condgraph.engine.execute.grid import Column
 from condgraph.engine.execute.run import Outcome, Run
 from condgraph.engine.execute.series import runs
-from condgraph.engine.execute.sets import Numbers, distinct
+from condgraph.engine.execute.sets import FactSet, Numbers, distinct
 from condgraph.engine.execute.solving import differing, solve
 from condgraph.engine.execute.sums import Aggregate
 from condgraph.engine.execute.terms import EntityAt, GraphTerms
 from condgraph.engine.execute.walks import paths
 from condgraph.engine.facts import Entity, Ref
-from condgraph.engine.pieces import changed, in_order, watched
 from condgraph.engine.snapshot.snapshot import make_room
 from condgraph.engine.values import NO_UNIT, Quantity
 

@@ -24,13 +24,12 @@ from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.algebra.expressions import Comparison, variables
 from condgraph.engine.algebra.expressions import Variable as Named
 from condgraph.engine.algebra.operators import Entities, Node
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import changed, check, in_order
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute import rowset
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.edges import Edge, Index, may_meet
 from condgraph.engine.execute.sets import distinct, intersect
-from condgraph.engine.pieces import changed, in_order
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.snapshot.snapshot import ranges
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.execute.bags import Part
-from condgraph.engine.execute.sets import Numbers
+from condgraph.engine.execute.sets import Numbers, Part
 from condgraph.engine.values import DAY_SECONDS, OPEN_START, UNKNOWN_END, UNKNOWN_START, Precision
 
 

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from condgraph.engine.algebra import Node, Solutions
+from condgraph.engine.bounds import watched
 from condgraph.engine.execute.rowset import ATTRIBUTE, ENTITY, RowSet, Terms, column_of
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Item, Ref, Source, Statement
-from condgraph.engine.pieces import watched
 from condgraph.engine.row_shapes import Name, Row
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out

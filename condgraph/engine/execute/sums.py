@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra.grouped import Measure
+from condgraph.engine.bounds import PIECE, changed, in_order, places_in_order, watched
 from condgraph.engine.errors import numbered
 from condgraph.engine.execute.aggregates import exact_sum, middle, sample_deviation
 from condgraph.engine.execute.grid import Column, Competing, competing, fixed_order, group_of, listed, size_of, text_cell
@@ -22,7 +23,6 @@ from condgraph.engine.execute.left_out import in_unit
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
 from condgraph.engine.execute.series import CERTAIN, LARGEST, Cell, ListSeries, Places, Series, identity, runs
 from condgraph.engine.operands import Inapplicable, plain, quotient
-from condgraph.engine.pieces import PIECE, changed, in_order, places_in_order, watched
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, collapse
 
 if TYPE_CHECKING:

@@ -13,14 +13,13 @@ import numpy as np
 
 from condgraph.engine import temporal
 from condgraph.engine.allen import Bounds
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, in_order, watched
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute import rdf_terms
 from condgraph.engine.execute.validity import holds_at
 from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.forms import Point
 from condgraph.engine.iris import encode
-from condgraph.engine.pieces import in_order, watched
 from condgraph.engine.schema import table_of
 from condgraph.engine.snapshot.readings import Reading, attribute_reading, qualifier_reading
 from condgraph.engine.values import NO_UNIT, UNKNOWN, Quantity, Time, Value, as_float

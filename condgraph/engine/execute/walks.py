@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from condgraph.engine.algebra.operators import Entities
 from condgraph.engine.algebra.solutions import Path, StatementPattern, Variable
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import changed, check, different, in_order, watched
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute import rowset
 from condgraph.engine.execute.edges import Edge, Index
 from condgraph.engine.execute.sets import EMPTY, distinct
 from condgraph.engine.execute.terms import PathAt
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.pieces import changed, different, in_order, watched
 from condgraph.engine.snapshot.snapshot import ranges
 
 if TYPE_CHECKING:

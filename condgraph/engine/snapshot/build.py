@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine import facts as model
+from condgraph.engine.bounds import changed, different, in_order, slices
 from condgraph.engine.errors import LoadError, numbered
 from condgraph.engine.facts import Entity, EntityKind, Sourced
 from condgraph.engine.origins import ALSO, check_source
-from condgraph.engine.pieces import changed, different, in_order, slices
 from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
 from condgraph.engine.snapshot.container import SPARE, put_together
 from condgraph.engine.values import Kind, Value, collapse

@@ -26,9 +26,8 @@ from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check, current
+from condgraph.engine.bounds import changed, check, current, different, in_order, pieces
 from condgraph.engine.errors import InterruptedQueryError, LoadError, StoreDamagedError, StoreError
-from condgraph.engine.pieces import changed, different, in_order, pieces
 
 #: What is to be done about a damaged graph.
 LOST: Final = "delete the directory of the graph, and load the sources again"

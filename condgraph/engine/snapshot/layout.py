@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import changed, different, in_order, slices
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
-from condgraph.engine.pieces import changed, different, in_order, slices
 from condgraph.engine.snapshot.build import Builder, Declared, gather, gathered, joined, lay_declared
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.container import build_pool

@@ -8,23 +8,110 @@ without a change.
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, cached_property, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import in_order
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.pieces import in_order
 from condgraph.engine.snapshot.build import DECLARED, NO_ONE, declared
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.container import MemoryArrays, Pool
-from condgraph.engine.snapshot.partly import PartialArray
 from condgraph.engine.snapshot.snapshot import Numbers, Snapshot, ranges
 from condgraph.engine.values import Kind
+
+# -- arrays that are read in part --------------------------------------------------------------------
+# Columns of which a part is worked out when it is asked for, for who reads little of a graph between two changes of it.
+#
+# To arithmetic, to functions of NumPy and to everything else that asks for much of one, a column is the array that it
+# stands for, which is then worked out as a whole.
+
+
+#: Who asks for more than this part of a column gets the whole of it.
+_PART: Final = 32
+
+
+class PartialArray(NDArrayOperatorsMixin):
+    """An array of `length` numbers: `some` gives those at some places, `whole` all of them. With `plain` a single one is a
+    number of Python, as in a memoryview.
+    """
+
+    def __init__(
+        self, some: Callable[[NDArray[Any]], NDArray[Any]], whole: Callable[[], NDArray[Any]], length: int, *, plain: bool = False
+    ) -> None:
+        self._some, self._whole, self._length, self._plain = some, whole, length, plain
+        self.shape, self.size, self.ndim = (length,), length, 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._whole().tolist() if self._plain else self._whole())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self._whole(), dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*(one._whole() if isinstance(one, PartialArray) else one for one in inputs), **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(memoryview(self._whole().data) if self._plain else self._whole(), name)
+
+    def take(self, places: Any, **options: Any) -> NDArray[Any]:
+        """The numbers at some places."""
+        places = np.asarray(places)
+        if options or places.ndim != 1 or _PART * len(places) > self._length:
+            return np.asarray(self._whole().take(places, **options))
+        return self._some(np.where(places < 0, places + self._length, places))
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            first, last, step = at.indices(self._length)
+            count = max(last - first, 0)
+            if step != 1 or _PART * count <= self._length:
+                return self._some(np.arange(first, last, step))
+            return PartialArray(lambda places: self._some(places + first), lambda: self._whole()[at], count, plain=self._plain)
+        if isinstance(at, (list, np.ndarray)) and np.ndim(at) == 1 and np.asarray(at).dtype != bool and len(at):
+            return self.take(at)
+        try:
+            place = operator.index(at)
+        except TypeError:
+            return self._whole()[at]
+        place += self._length if place < 0 else 0
+        if not 0 <= place < self._length:
+            raise IndexError(at)
+        number = self._some(np.array([place]))[0]
+        return number.item() if self._plain else number
+
+    def view(self, dtype: Any) -> PartialArray:
+        """The same bits as numbers of another type of this size."""
+        return PartialArray(lambda places: self._some(places).view(dtype), lambda: self._whole().view(dtype), self._length)
+
+    @property
+    def data(self) -> PartialArray:
+        """The same, whose single numbers are numbers of Python."""
+        return PartialArray(self._some, self._whole, self._length, plain=True)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers."""
+        return self._some(np.empty(0, np.int64)).dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the array in bytes."""
+        return self._length * self.dtype.itemsize
+
+
+# -- the merge ---------------------------------------------------------------------------------------
+
 
 I32 = np.int32
 _NO: Final = np.empty(0, np.int64)

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check
-from condgraph.engine.pieces import watched
+from condgraph.engine.bounds import check, watched
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.container import ArrayFile

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import different
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source
-from condgraph.engine.pieces import different
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays, Pool
 from condgraph.engine.snapshot.directory import read_generation

@@ -17,18 +17,397 @@ node. Numbers of nodes follow their first mention, which the order of solutions 
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal, TypeAlias
 
+from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import ParseError, PlanError, nearest, shortened
-from condgraph.engine.pieces import watched
-from condgraph.engine.values import collapse
-from condgraph.languages.pattern.text import read
-from condgraph.languages.pattern.triples import KEYS, Span, triples_of
-from condgraph.languages.pattern.values import Condition, condition_of, written
+from condgraph.engine.functions import OPERATORS, time_mask
+from condgraph.engine.operands import exact
+from condgraph.engine.units import conversions
+from condgraph.engine.values import NO_UNIT, Quantity, Time, collapse, format_number, parse_quantity
+
+# -- values ------------------------------------------------------------------------------------------
+# Values in patterns: a node that is a number or a time, or a range of them.
+#
+#     1930   "= 1930"   "> 1990"   ">= 1990-05"   "< 4000 metre"
+#
+# Such a node is a condition on what it is joined to: typed, so that it holds or does not, and adds
+# nothing to the distance. A whole number may be a year as well; a number without a unit compares with
+# numbers of any unit. A time is equal to what lies within it (1990-05-03 is in 1990), before a range
+# where it ends before, after it where it begins after.
+
+
+Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
+_CONDITION: Final = re.compile(r"(==?|<=?|>=?|≤|≥)\s*([^\s=<>].{0,200})", re.DOTALL)
+_NAMES: Final[dict[str, Operator]] = {"==": "=", "≤": "<=", "≥": ">="}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a value has to be: `operator` and what it is compared with, as a number, a time, or
+    either.
+    """
+
+    operator: Operator
+    quantity: Quantity | None
+    time: Time | None
+
+    def holds(self, value: Any, units: Sequence[str] = ()) -> bool:
+        """Whether a value of a graph is as asked; exact, and False for other kinds.
+
+        `units` are further ones that the quantity may be converted to.
+        """
+        if isinstance(value, Quantity) and self.quantity is not None:
+            wanted = self.in_unit(value.unit)
+            return wanted is not None and bool(OPERATORS[self.operator](exact(value.number), wanted))
+        if isinstance(value, Time) and self.time is not None:
+            return bool(self.at(value.start, value.end))
+        return False
+
+    def in_unit(self, unit: str) -> Fraction | None:
+        """What a number of this unit is compared with; None where units do not agree."""
+        assert self.quantity is not None
+        if self.quantity.unit in (NO_UNIT, unit):
+            return exact(self.quantity.number)
+        found = conversions(self.quantity, [unit])
+        return exact(found[0].number) if found else None
+
+    def in_units(self, units: Iterable[str]) -> list[Quantity]:
+        """What numbers of some units are compared with, one of each unit that agrees; a number
+        without a unit stands for all of them.
+        """
+        if self.quantity is None:
+            return []
+        own = self.quantity
+        if own.unit == NO_UNIT:
+            return [own] if any(True for _ in units) else []
+        return [one for unit in units for one in ([own] if unit == own.unit else conversions(own, [unit]))]
+
+    def at(self, start: Any, end: Any) -> Any:
+        """Whether intervals `[start, end)` are as asked; arrays give an array."""
+        assert self.time is not None
+        return time_mask(self.operator, self.time, start, end)
+
+
+def condition_of(text: str) -> Condition | None:
+    """The condition that a text with an operator is; None where it is none.
+
+    >>> condition_of("> 1990").quantity, condition_of("= May") is None
+    (Quantity(number=1990, unit='1'), True)
+    """
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        return None
+    operator: Any = _NAMES.get(found[1], found[1])
+    quantity: Quantity | None = None
+    time: Time | None = None
+    with suppress(ValueError):
+        quantity = parse_quantity(found[2])
+    with suppress(ValueError):
+        time = Time.parse(found[2])
+    return None if quantity is None and time is None else Condition(operator, quantity, time)
+
+
+def written(value: Any) -> str | None:
+    """How a Python value is written as a node: `= 1930`; None for what is no value."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float | Decimal):
+        return f"= {format_number(value)}"
+    if isinstance(value, Quantity | Time):
+        return f"= {value}"
+    if isinstance(value, datetime.datetime):
+        return f"= {value.isoformat(timespec='seconds')}"
+    return f"= {value.isoformat()}" if isinstance(value, datetime.date) else None
+
+
+# -- triples -----------------------------------------------------------------------------------------
+# The triples of a graph pattern, as Python or JSON data has them, and where they stand in a text.
+
+
+Span = tuple[int, int] | None
+#: Names of the three parts in JSON objects.
+KEYS: Final = (("head", "subject", "h"), ("relation", "predicate", "r"), ("tail", "object", "t"))
+
+
+def triples_of(data: Any) -> list[tuple[str, str, str]]:
+    """The triples of Python or JSON data; raises `ParseError` that says which one is none."""
+    if isinstance(data, Mapping):
+        if "triples" not in data:
+            known = ", ".join(map(repr, data)) or "nothing"
+            raise ParseError(f"a pattern as an object has its triples under 'triples', here is {known}")
+        data = data["triples"]
+    if isinstance(data, str) or not isinstance(data, Iterable):
+        raise ParseError(f"a pattern is a list of triples, not {data!r}")
+    triples = list(data)
+    if len(triples) == 3 and all(isinstance(part, str) for part in triples):
+        raise ParseError("a pattern is a list of triples, and this is one triple", hint="put it in a list")
+    return [_triple(triple, number) for number, triple in enumerate(triples, 1)]
+
+
+def _triple(triple: Any, number: int) -> tuple[str, str, str]:
+    if isinstance(triple, Mapping):
+        parts = []
+        for keys in KEYS:
+            found = [triple[key] for key in keys if key in triple]
+            if not found:
+                raise ParseError(f"triple {number} has no {keys[0]!r}: {json.dumps(triple, ensure_ascii=False, default=str)}")
+            parts.append(found[0])
+    elif isinstance(triple, Sequence) and not isinstance(triple, str):
+        parts = list(triple)
+    else:
+        raise ParseError(f"triple {number} is no triple: {triple!r}")
+    if len(parts) != 3:
+        raise ParseError(f"triple {number} has {len(parts)} parts, not head, relation and tail: {triple!r}")
+    for place in (0, 2):
+        # Numbers, years and dates are values, not names.
+        parts[place] = written(parts[place]) or parts[place]
+    for part in parts:
+        if not isinstance(part, str):
+            raise ParseError(f"triple {number} holds {part!r}, which is no text, number or time", hint="a relation is a text")
+    return parts[0], parts[1], parts[2]
+
+
+# -- patterns as text --------------------------------------------------------------------------------
+# Texts of graph patterns: arrows, JSON, and the tuples that language models write.
+#
+# Arrows: `(head) -[relation]-> (tail)` and `(tail) <-[relation]- (head)`, chained at will; triples
+# are parted by `;`, commas or line breaks. A name may hold balanced brackets; any other is written in
+# double quotes as in JSON: `("a) b")`.
+#
+# Tuples: `("head", "relation", "tail")`, in round or square brackets, with straight or curly quotes,
+# alone, in a list, or under `"triples"` of an object, whatever stands around them. A quote ends a
+# name only where a comma or a bracket follows, so names with quotes and braces in them are read as
+# they are. In round brackets quotes may be left out, `(?film, directed by, Clint Eastwood)`, where
+# neither name has a comma.
+
+
+Triple = tuple[str, str, str]
+_FENCE: Final = re.compile(r"\s*+```\w*+[^\S\n]*+\n").match
+_AFTER: Final = re.compile(r"\s*(?:[,)\]]|\Z)").match
+_COMMA: Final = re.compile(r"\s*,").match
+_ARROW: Final = re.compile(r"\s*(<?)-+\s*\[")
+_ARROW_END: Final = re.compile(r"\s*-+(>?)")
+_BARE: Final = re.compile(r"\s*<?--+>?")
+_PARTING: Final = re.compile(r"[\s;,]*")
+_TRIPLES: Final = re.compile(r"""["'“‘’]triples["'”’]\s*:\s*""")
+_NUMBER: Final = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?(?=\s*[,)\]])")
+_OPENING: Final = re.compile(r"""[(\[]\s*(?=["'“‘’]|[+-]?\d{1,30}(?:\.\d{1,30})?\s*,\s*["'“‘’])""")
+_MARK: Final = re.compile(r"[(),]")
+_BRACKETS: Final = {"(": re.compile(r"[()]"), "[": re.compile(r"[\[\]]")}
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "’": "’"}
+_HINT: Final = (
+    'a triple is like (UNKNOWN film 1) -[directed by]-> (Clint Eastwood), or ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
+)
+
+
+def read(text: str) -> tuple[list[Triple], list[list[Span]]]:
+    """The triples of a text, with the places of their parts (none for JSON); raises `ParseError`."""
+    start, end = 0, len(text)
+    fenced, ending = _FENCE(text), text.rstrip()
+    if fenced and ending.endswith("```") and len(ending) - 3 >= fenced.end():
+        start, end = fenced.end(), len(ending) - 3
+    try:
+        return triples_of(json.loads(text[start:end])), []
+    except ValueError:
+        pass
+    except RecursionError:
+        raise ParseError("the pattern is nested too deeply", span=(start, end)) from None
+    at = start + len(text[start:end]) - len(text[start:end].lstrip())
+    if text.startswith("(", at) and not _is_tuple(text, at):
+        return _bare_tuples(text, at, end) or _arrows(text, at, end)
+    return _tuples(text, start, end)
+
+
+# -- tuples ----------------------------------------------------------------------------------------
+
+
+def _is_tuple(text: str, at: int) -> bool:
+    opening = _OPENING.match(text, at)
+    if opening is None:
+        return False
+    number = _NUMBER.match(text, opening.end())
+    if number is not None:
+        return True
+    _, end = _quoted_name(text, opening.end())
+    return _COMMA(text, end) is not None
+
+
+def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Span]]]:
+    found = _TRIPLES.search(text, start, end)
+    at = found.end() if found else start
+    triples: list[Triple] = []
+    spans: list[list[Span]] = []
+    while opening := _OPENING.search(text, at, end):
+        check()
+        # A bracket around the whole list is followed by a bracket; one around a list of names has
+        # no three of them.
+        at, parts, places = opening.end(), [], []
+        while True:
+            number = _NUMBER.match(text, at, end)
+            if number is not None:
+                name, after = f"= {number[0]}", number.end()
+            elif at >= end or text[at] not in _QUOTES:
+                raise ParseError("a name in quotes, or a number, is expected", span=(at, at + 1), hint=_HINT)
+            else:
+                name, after = _quoted_name(text, at)
+            parts.append(name)
+            places.append((at, after))
+            at = _skip(text, after)
+            if at < end and text[at] == ",":
+                at = _skip(text, at + 1)
+                if at < end and text[at] not in ")]":
+                    continue
+            if at < end and text[at] in ")]":
+                at += 1
+                break
+            raise ParseError("a comma or a closing bracket is expected", span=(at, at + 1), hint=_HINT)
+        if len(parts) != 3:
+            where = places[0][0], places[-1][1]
+            raise ParseError(f"a triple has 3 names, not {len(parts)}", span=where, hint=_HINT)
+        triples.append((parts[0], parts[1], parts[2]))
+        spans.append(list(places))
+    if not triples:
+        raise ParseError("there is no triple in this text", span=(start, end), hint=_HINT)
+    return triples, spans
+
+
+def _bare_tuples(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]]] | None:
+    """Tuples whose names need no quotes; None where the text is something else, as arrows."""
+    triples: list[Triple] = []
+    spans: list[list[Span]] = []
+    while at < end:
+        check()
+        found = _bare_tuple(text, at, end)
+        if found is None:
+            return None
+        parts, places, at = found
+        triples.append((parts[0], parts[1], parts[2]))
+        spans.append(list(places))
+        parting = _PARTING.match(text, at, end)
+        at = at if parting is None else parting.end()
+    return (triples, spans) if triples else None
+
+
+def _bare_tuple(text: str, at: int, end: int) -> tuple[list[str], list[tuple[int, int]], int] | None:
+    """Three names in round brackets, their places, and where the brackets end."""
+    if text[at] != "(":
+        return None
+    parts, places = [], []
+    while at < end and text[at] in "(,":
+        at = first = _skip(text, at + 1)
+        if at < end and text[at] in '"“':
+            try:
+                name, at = _quoted_name(text, at)
+            except ParseError:
+                return None
+        else:
+            depth = 0
+            for mark in _MARK.finditer(text, at, end):
+                if not depth and mark[0] != "(":
+                    at = mark.start()
+                    break
+                depth += {"(": 1, ")": -1}.get(mark[0], 0)
+            else:
+                return None
+            name = text[first:at].strip()
+            name = f"= {name}" if _NUMBER.match(text, first, end) else name
+        parts.append(name)
+        places.append((first, at))
+        at = _skip(text, at)
+    if at >= end or text[at] != ")" or len(parts) != 3 or not all(parts):
+        return None
+    return parts, places, at + 1
+
+
+def _quoted_name(text: str, at: int) -> tuple[str, int]:
+    """The name that begins with the quote at `at`, and where it ends."""
+    closing = _QUOTES[text[at]]
+    end = at + 1
+    while end < len(text):
+        if text[end] == "\\":
+            end += 2
+            continue
+        if text[end] == closing and _AFTER(text, end + 1):
+            raw = text[at + 1 : end]
+            return re.sub(r"""\\(["'\\])""", r"\1", raw), end + 1
+        end += 1
+    raise ParseError("this name has no closing quote", span=(at, len(text)), hint=_HINT)
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+# -- arrows ----------------------------------------------------------------------------------------
+
+
+def _arrows(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]]]:
+    triples: list[Triple] = []
+    spans: list[list[Span]] = []
+    while at < end:
+        check()
+        (node, place), at = _bracketed(text, at, end, "(", ")")
+        alone = True
+        while found := _ARROW.match(text, at, end):
+            check()
+            (relation, between), after = _bracketed(text, found.end() - 1, end, "[", "]")
+            closing = _ARROW_END.match(text, after, end)
+            if closing is None or bool(found[1]) == bool(closing[1]):
+                raise ParseError("an arrow has one head: -[relation]-> or <-[relation]-", span=(_skip(text, at), after), hint=_HINT)
+            (other, there), at = _bracketed(text, _skip(text, closing.end()), end, "(", ")")
+            if closing[1]:
+                triples.append((node, relation, other))
+                spans.append([place, between, there])
+            else:
+                triples.append((other, relation, node))
+                spans.append([there, between, place])
+            (node, place), alone = (other, there), False
+        if alone:
+            bare = _BARE.match(text, at, end)
+            if bare is not None:
+                where = _skip(text, at), bare.end()
+                raise ParseError("this arrow has no relation", span=where, hint="any relation is -[UNKNOWN relation 1]->")
+            raise ParseError("an arrow is expected behind this node", span=place, hint=_HINT)
+        parting = _PARTING.match(text, at, end)
+        at = at if parting is None else parting.end()
+    return triples, spans
+
+
+def _bracketed(text: str, at: int, end: int, opening: str, closing: str) -> tuple[tuple[str, tuple[int, int]], int]:
+    """The name in the brackets that open at `at`, with its place, and where they end."""
+    if at >= end or text[at] != opening:
+        raise ParseError(f"{opening!r} is expected", span=(at, min(at + 1, end)), hint=_HINT)
+    first = _skip(text, at + 1)
+    if first < end and text[first] == '"':
+        try:
+            name, last = json.JSONDecoder().raw_decode(text, first)
+        except ValueError:
+            raise ParseError("this name has no closing quote", span=(first, end), hint=_HINT) from None
+        after = _skip(text, last)
+        if after < end and text[after] == closing and isinstance(name, str):
+            return (name, (first, last)), after + 1
+    depth = 0
+    for found in _BRACKETS[opening].finditer(text, at, end):
+        depth += 1 if found[0] == opening else -1
+        if depth == 0:
+            place = found.start()
+            return (text[at + 1 : place], (at + 1, place)), place + 1
+    raise ParseError(f"this {opening!r} is not closed", span=(at, at + 1), hint=_HINT)
+
+
+# -- patterns ----------------------------------------------------------------------------------------
+
 
 #: What stands between the word UNKNOWN, its hint and its number.
 _BETWEEN: Final = re.compile(r"[\s_-]*+")

@@ -14,10 +14,7 @@ from typing import Any, ClassVar, Final
 from condgraph.engine.errors import LiteralError, OptionError
 from condgraph.engine.values import collapse
 from condgraph.languages.parameters import GivenText, Hole, hole_or_text, in_order
-from condgraph.languages.pattern.pattern import Pattern
-from condgraph.languages.pattern.text import read
-from condgraph.languages.pattern.triples import Span, triples_of
-from condgraph.languages.pattern.values import condition_of, written
+from condgraph.languages.pattern.pattern import Pattern, Span, condition_of, read, triples_of, written
 
 _COMPARED: Final = re.compile(r"(==?|<=?|>=?|≤|≥)\s*\$([^\W\d]\w{0,99})")
 #: A text, or an operator and the parameter behind it.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from condgraph.engine.errors import OptionError
 from condgraph.languages.table.clause import parse, parse_part
-from condgraph.languages.table.positions import in_clause
-from condgraph.languages.table.tree import Clause, Junction, OrderBy, Test
+from condgraph.languages.table.tree import Clause, Junction, OrderBy, Test, in_clause
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import grouped as ex
-from condgraph.engine.algebra.constructors import reached
+from condgraph.engine.algebra.operators import reached
 from condgraph.engine.errors import PlanError
 from condgraph.engine.lowered import Lowered
 from condgraph.languages.table.columns import Columns
-from condgraph.languages.table.tree import Clause, Column, Expression
-from condgraph.languages.table.words import mentions, named_row, title
+from condgraph.languages.table.tree import Clause, Column, Expression, mentions, named_row, title
 from condgraph.names.words import OnUnknown
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from condgraph.engine.addresses import parse
 from condgraph.engine.errors import LoadError, MissingExtraError, OptionError
 from condgraph.engine.facts import Item
 from condgraph.engine.values import format_number
+from condgraph.loaders.addresses import MYSQL, POSTGRES
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import tables as base
 from condgraph.loaders.folder.tab import cell_text
@@ -275,8 +276,6 @@ def _pg_text(column: str, kind: str) -> str:
     return f"{column}::text"
 
 
-POSTGRES: Final = ("postgresql", "postgres")
-MYSQL: Final = ("mysql", "mariadb")
 _EXAMPLE: Final = "{}://user:password@host:port/database"
 
 
@@ -324,12 +323,6 @@ class DatabaseUrl:
         """A fingerprint of what would be loaded from here."""
         with opened(self) as database:
             return base.content_of(database, options)
-
-
-def is_url(text: str) -> bool:
-    """Whether a text is the address of a database."""
-    scheme, mark, _ = text[:32].partition("://")
-    return bool(mark) and scheme.casefold() in POSTGRES + MYSQL
 
 
 @contextmanager

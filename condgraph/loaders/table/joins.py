@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import different, slices
 from condgraph.engine.errors import OptionError, numbered, shortened
 from condgraph.engine.facts import Batch, EntityKind, Ids, Item, Numbers, Texts
-from condgraph.engine.pieces import different, slices
 from condgraph.engine.snapshot.container import bytes_of_texts, released
-from condgraph.engine.snapshot.sources import KeptRows, without_sources
+from condgraph.engine.snapshot.readback import KeptRows, without_sources
 from condgraph.engine.snapshot.spill import I32, SpilledColumn, SpilledFiles, SpilledTable, binary
 from condgraph.engine.values import NO_UNIT, collapse, text_of
 from condgraph.loaders.base import Options, Read, Reading

@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check, current
-from condgraph.engine.pieces import changed, watched
+from condgraph.engine.bounds import changed, check, current, watched
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
 from condgraph.patterns.options import AGAINST
 

@@ -13,7 +13,7 @@ from condgraph.engine.bounds import cached
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.schema import Kinds
 from condgraph.engine.values import Kind
-from condgraph.languages.pattern.values import Condition
+from condgraph.languages.pattern.pattern import Condition
 from condgraph.patterns.graph import Numbers, SearchGraph
 from condgraph.patterns.result import INSTANCE_OF
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check, check_bounds
 from condgraph.engine.period import Period
-from condgraph.languages.pattern.pattern import Pattern
-from condgraph.languages.pattern.values import Condition
+from condgraph.languages.pattern.pattern import Condition, Pattern
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.emptied import emptied

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine import algebra as alg
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, shared
 from condgraph.engine.execute.validity import cut
 from condgraph.engine.execute.witness_plan import Unit
 from condgraph.engine.facts import EntityKind
@@ -22,7 +22,6 @@ from condgraph.engine.period import Period
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import plan_answer
 from condgraph.engine.values import NO_UNIT, Kind
-from condgraph.engine.workers import shared
 from condgraph.patterns.distance.domains import BARRED, PairEdges
 from condgraph.patterns.graph import Numbers, SearchGraph
 from condgraph.patterns.join.driver import run_part

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from condgraph.engine.values import Quantity, Time
-from condgraph.languages.pattern.values import Condition
+from condgraph.languages.pattern.pattern import Condition
 from condgraph.patterns.distance.domains import BARRED
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.remote.catalogue import Catalogue

@@ -12,9 +12,8 @@ import numpy as np
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
-from condgraph.engine.algebra.constructors import around_of
-from condgraph.engine.algebra.operators import remade
-from condgraph.engine.bounds import cached, check, kept, within
+from condgraph.engine.algebra.operators import around_of, remade
+from condgraph.engine.bounds import cached, check, kept, watched, within
 from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, StoreError, UnsupportedError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
@@ -22,7 +21,6 @@ from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.execute.run import count
 from condgraph.engine.execute.witness_plan import Unit, keys_read, shown
 from condgraph.engine.facts import Entity, Source
-from condgraph.engine.pieces import watched
 from condgraph.engine.schema import Kinds, offered
 from condgraph.engine.snapshot.readback import statements
 from condgraph.engine.snapshot.snapshot import Snapshot

@@ -15,10 +15,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine import errors
-from condgraph.engine.bounds import check_bounds
+from condgraph.engine.bounds import check_bounds, watched
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.iris import PRED, PREFIXES, RDF, RDFS, VALUE, XSD, value_named
-from condgraph.engine.pieces import watched
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import ENTITY_CLASSES, GraphIris
 from condgraph.sparql.load.pull import exact_value

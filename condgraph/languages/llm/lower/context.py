@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from condgraph.engine import algebra as alg
+from condgraph.engine.bounds import watched
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.external import CallContext, LlmFunction
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.functions import OPERATORS
 from condgraph.engine.lowered import Substitution
 from condgraph.engine.operands import exact
-from condgraph.engine.pieces import watched
 from condgraph.engine.reading.shapes import ambiguous
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse

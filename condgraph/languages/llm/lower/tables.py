@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import grouped as ex
-from condgraph.engine.algebra.constructors import reached
+from condgraph.engine.algebra.operators import reached
 from condgraph.engine.errors import ParseError, PlanError, UnknownNameError, nearest
 from condgraph.languages.llm.lower.context import Lowering, Result, Rule, as_values
 from condgraph.languages.llm.lower.literals import read_quantity
@@ -19,10 +19,9 @@ from condgraph.languages.llm.syntax.tree import Application, Comparison, Express
 from condgraph.languages.parameters import GivenText
 from condgraph.languages.table.clause import parse_part
 from condgraph.languages.table.columns import Columns
-from condgraph.languages.table.tree import SYNONYMS, Binary, Call, Path, Step, Text
+from condgraph.languages.table.tree import SYNONYMS, Binary, Call, Path, Step, Text, title
 from condgraph.languages.table.tree import Comparison as Compared
 from condgraph.languages.table.tree import Expression as Cell
-from condgraph.languages.table.words import title
 from condgraph.names.vocabulary import Vocabulary, resolve
 from condgraph.vectors.encoders import fold
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, ParseError, UnknownNameError
-from condgraph.engine.pieces import watched
 from condgraph.languages.llm.syntax import tree
 from condgraph.languages.llm.syntax.tokens import DOUBLE, REFERENCE, SINGLE, SOME, Token, scan
 
