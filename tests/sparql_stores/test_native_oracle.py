@@ -81,8 +81,9 @@ def test_programs_of_the_oracle(there: TriplesGraph, here: Graph, oracle: Path) 
 
 #: Parts of the programs of the whole graph. Oxigraph is asked all; the others one a day, another each day.
 SHARES = 20
-#: Programs of which Virtuoso lost rows, of the answer or of its evidence: asked each day.
-LOST = {"kb-01473", "kb-05976"}
+#: Programs of which Virtuoso lost rows, of the answer or of its evidence, and others that Jena did not end within 90 s: asked each
+#: day.
+LOST = {"kb-01473", "kb-05976", "kb-02012", "kb-05257", "kb-05906"}
 WHOLE = [("oxigraph", share) for share in range(SHARES)] + [(store, share_of_today(SHARES)) for store in ("virtuoso", "fuseki")]
 
 
@@ -120,6 +121,17 @@ def test_programs_of_the_whole_graph(asked_whole: TriplesGraph, share: int, whol
         if there != here:
             different.append((record["id"], there, here))
     assert not different, f"{len(different)} of share {share}"
+
+
+def test_patterns_begin_at_what_is_known(there: TriplesGraph, oracle: Path) -> None:
+    """Jena keeps their order around a filter, and would go through all statements of the property for each row."""
+    records = map(json.loads, (oracle / "programs_small.jsonl").read_text().splitlines())
+    steps = next(record["program"] for record in records if record["program"][1]["function"] == "Relate")
+    find, relation = steps[0], steps[1]["inputs"][0]
+    for direction, begins in (("forward", "prop/"), ("backward", "prop/statement/")):
+        way = {"function": "Relate", "inputs": [relation, direction], "dependencies": [0]}
+        text = there.kopl([find, way, {"function": "Count", "inputs": [], "dependencies": [1]}]).sparql
+        assert re.findall(r"\?n\d+ \. \?\w+ <[^>]*?(prop/|prop/statement/)P\d+> \?\w+ \. ", text) == [begins], text
 
 
 def test_an_intersection_that_gives_nothing_says_so_in_time(there: TriplesGraph, oracle: Path) -> None:

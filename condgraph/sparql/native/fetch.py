@@ -172,8 +172,12 @@ class Layout(Protocol):
 
     recipes: tuple[Recipe, ...]
 
-    def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
-        """Patterns of the statements of some predicates, by IRI (None: of any), and their terms."""
+    def statement(
+        self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, *, backward: bool = False
+    ) -> tuple[str, Fact]:
+        """Patterns of the statements of some predicates, by IRI (None: of any), and their terms; `backward` from the object, where
+        that is what other patterns give. Jena keeps the order of patterns around a filter.
+        """
         ...
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
@@ -214,7 +218,7 @@ class Layout(Protocol):
         """
         return None
 
-    def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
+    def member(self, entity: str, concept: str, fresh: Fresh, *, backward: bool = False) -> tuple[str, Fact]:
         """Patterns of a membership as it is stated."""
         ...
 
@@ -248,7 +252,9 @@ class Plain(Layout):
         statement = ("s", "p", "o", "g") if self._in_graphs else ("s", "p", "o")
         self.recipes: tuple[Recipe, ...] = (statement, ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
 
-    def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
+    def statement(
+        self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, *, backward: bool = False
+    ) -> tuple[str, Fact]:
         """As of `Layout`."""
         if not self._inference:
             return self._triple(subject, predicates, thing, fresh, fresh("p"))
@@ -393,7 +399,7 @@ class Plain(Layout):
         """As of `Layout`; the language and the datatype of a value come with it."""
         return [Branch("", {"s": fact.subject, "p": fact.predicate, "o": fact.object})]
 
-    def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
+    def member(self, entity: str, concept: str, fresh: Fresh, *, backward: bool = False) -> tuple[str, Fact]:
         """As of `Layout`."""
         stated = fresh("b") if self._inference.same else entity
         pattern = f"{self._anywhere(f'{stated} <{TYPE}> {concept} .')}{self._unspoken(stated, fresh)}"
@@ -430,18 +436,22 @@ class WikibaseShape(Layout):
     def _form(self, iri: str, form: str) -> str:
         return f"<{self._claim}{form}/{iri.removeprefix(self._claim)}>"
 
-    def statement(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> tuple[str, Fact]:
+    def statement(
+        self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, *, backward: bool = False
+    ) -> tuple[str, Fact]:
         """As of `Layout`."""
-        f = fresh("f")
+        f, values, limits = fresh("f"), "", ""
         if predicates is not None and len(predicates) == 1:
             p, v = f"<{predicates[0]}>", self._form(predicates[0], "statement")
-            return f"{subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f, value=v)
-        p, v = fresh("p"), fresh("v")
+        else:
+            p, v = fresh("p"), fresh("v")
         if predicates is None:
-            limits = f'FILTER(STRSTARTS(STR({p}), "{self._claim}P") && STRSTARTS(STR({v}), "{self._claim}statement/P"))'
-            return f"{subject} {p} {f} . {f} {v} {thing} . {limits}", Fact(subject, p, thing, f, value=v)
-        pairs = " ".join(f"(<{iri}> {self._form(iri, 'statement')})" for iri in predicates)
-        return f"VALUES ({p} {v}) {{ {pairs} }} {subject} {p} {f} . {f} {v} {thing} .", Fact(subject, p, thing, f, value=v)
+            limits = f' FILTER(STRSTARTS(STR({p}), "{self._claim}P") && STRSTARTS(STR({v}), "{self._claim}statement/P"))'
+        elif p.startswith("?"):
+            pairs = " ".join(f"(<{iri}> {self._form(iri, 'statement')})" for iri in predicates)
+            values = f"VALUES ({p} {v}) {{ {pairs} }} "
+        ends = [f"{subject} {p} {f} .", f"{f} {v} {thing} ."]
+        return f"{values}{' '.join(reversed(ends) if backward else ends)}{limits}", Fact(subject, p, thing, f, value=v)
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
         """As of `Layout`."""
@@ -528,12 +538,9 @@ class WikibaseShape(Layout):
         """As of `Layout`."""
         return self._claim + number, f"{self._claim}statement/{number}"
 
-    def _property(self, number: str, subject: str, thing: str, fresh: Fresh) -> tuple[str, Fact]:
-        return self.statement(subject, [self._claim + number], thing, fresh)
-
-    def member(self, entity: str, concept: str, fresh: Fresh) -> tuple[str, Fact]:
+    def member(self, entity: str, concept: str, fresh: Fresh, *, backward: bool = False) -> tuple[str, Fact]:
         """As of `Layout`."""
-        return self._property("P31", entity, concept, fresh)
+        return self.statement(entity, [f"{self._claim}P31"], concept, fresh, backward=backward)
 
     def above(self, concept: str, other: str) -> str:
         """As of `Layout`."""
@@ -541,7 +548,7 @@ class WikibaseShape(Layout):
 
     def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
         """As of `Layout`."""
-        return self._property("P279", concept, parent, fresh)
+        return self.statement(concept, [f"{self._claim}P279"], parent, fresh, backward=True)
 
 
 # -- plans -------------------------------------------------------------------------------------------
@@ -858,14 +865,27 @@ class Fetcher:
         """Patterns of the memberships of some entities in concepts, and their terms. A store may lose rows where the path to
         the concepts is in a query twice.
         """
-        whole, first = unit.compiled, self.fresh("c")
+        whole = unit.compiled
         parts = whole.parts if isinstance(whole, alg.Intersect) else (whole,)
         others = [part for part in parts if not (isinstance(part, alg.AllEntities) or part in unit.known)]
         if not unit.known:
             others = list(parts)
-        member, fact = self.layout.member(e, first, self.fresh)
         among = [line for part in others for line in self.entities(part, e)]  # type: ignore[arg-type]
-        return [*among, self._below(concepts, first), member], fact
+        patterns, fact = self._belonging(e, concepts, bound=bool(others))
+        return [*among, *patterns], fact
+
+    def _belonging(self, e: str, concepts: Node, *, bound: bool) -> tuple[list[str], Fact]:
+        """Patterns of the memberships of a node in some concepts, and their terms. From nodes that other patterns give (`bound`),
+        a path leads to the few concepts above each of theirs: Jena would follow it for each from all concepts below.
+        """
+        first = self.fresh("c")
+        if bound and self._dialect.joins_paths:
+            top = self.fresh("c")
+            member, fact = self.layout.member(e, first, self.fresh)
+            return [*self.entities(concepts, top), member, self.layout.above(first, top)], fact  # type: ignore[arg-type]
+        below = self._below(concepts, first)
+        member, fact = self.layout.member(e, first, self.fresh, backward=not bound)
+        return [below, member], fact
 
     def _subclasses(self, concepts: Node) -> tuple[list[str], Fact]:
         """Patterns of what is a subclass of some concepts, or of one below them, and their terms."""
@@ -897,8 +917,8 @@ class Fetcher:
 
     # -- entities ----------------------------------------------------------------------------------
 
-    def entities(self, node: alg.Entities, e: str) -> list[str]:
-        """Patterns that hold for each entity of a set, and maybe for others."""
+    def entities(self, node: alg.Entities, e: str, *, bound: bool = False) -> list[str]:
+        """Patterns that hold for each entity of a set, and maybe for others. `bound`: patterns before give the variable."""
         if isinstance(node, alg.AllEntities):
             return self._all(node, e)
         if isinstance(node, alg.ById):
@@ -911,16 +931,15 @@ class Fetcher:
             known = tuple(dict.fromkeys(self._iris_named(node.names)))
             return [_one_of([*self._labelled(node.names, e), *(self.entities(alg.ById(known), e) if known else ())])]
         if isinstance(node, alg.Members):
-            first = self.fresh("c")
-            return [self._below(node.concepts, first), self.layout.member(e, first, self.fresh)[0]]
+            return self._belonging(e, node.concepts, bound=bound)[0]
         if isinstance(node, alg.Union):
             # As a query of its own: joined with other patterns, an alternative is tried for each of their rows.
             return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NOTHING])]
         if isinstance(node, alg.Intersect):
             narrow = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
-            return [pattern for part in narrow for pattern in self.entities(part, e)]
+            return [pattern for at, part in enumerate(narrow) for pattern in self.entities(part, e, bound=bound or at > 0)]
         if isinstance(node, alg.Minus):
-            return self.entities(node.left, e)
+            return self.entities(node.left, e, bound=bound)
         if isinstance(node, alg.Reached):
             return self._reached(node.facts, e)
         if isinstance(node, alg.ArgExtreme):
@@ -986,11 +1005,17 @@ class Fetcher:
     # -- statements --------------------------------------------------------------------------------
 
     def facts(
-        self, node: Node, *, subject: str | None = None, thing: str | None = None, flipped: bool = False
+        self,
+        node: Node,
+        *,
+        subject: str | None = None,
+        thing: str | None = None,
+        flipped: bool = False,
+        backward: bool = False,
     ) -> tuple[list[str], Fact]:
-        """Patterns that hold for each statement of some facts, and their terms."""
+        """Patterns that hold for each statement of some facts, and their terms; `backward`: patterns before give the object."""
         if isinstance(node, alg.Scan):
-            return self._scan(node, subject or self.fresh("e"), thing or self.fresh("o"))
+            return self._scan(node, subject or self.fresh("e"), thing or self.fresh("o"), backward=backward)
         if isinstance(node, alg.FactsOf):
             scope = _Scope(node.variable, flipped=flipped)
             patterns = self._rows(node.of, scope)
@@ -999,36 +1024,41 @@ class Fetcher:
                 raise UnsupportedError(TARGET, ["statements of alternatives"], hint="ask for each of them by itself")
             return patterns, fact
         if isinstance(node, alg.Where):
-            patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
-            tests = self._test(node.condition, fact.object, node.facts)
+            scan = _scanned(node)
+            subject, thing = subject or self.fresh("e"), thing or self.fresh("o")
+            tests = self._test(node.condition, thing, node.facts) if scan is not None else []
             # After an entity by its name, terms that are given come behind its statements, which are few: before them, they are
             # combined with it.
-            few = (scan := _scanned(node)) is not None and scan.anchor == "subject" and isinstance(scan.of, alg.ById | alg.ByName)
+            few = scan is not None and scan.anchor == "subject" and isinstance(scan.of, alg.ById | alg.ByName)
             given = [test for test in tests if isinstance(test, Given) and not few]
+            patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward or bool(given))
+            if scan is None:
+                tests = self._test(node.condition, fact.object, node.facts)
             return [*given, *patterns, *(test for test in tests if test not in given)], fact
         if isinstance(node, alg.WhereQualifier):
-            patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
+            patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward)
             q, key = self.fresh("q"), self._keys.get(node.key)
             more = self.layout.qualified(fact, key, q) if key is not None else ""
             if more and isinstance(node.condition, alg.Among):
                 return [*patterns, *self.entities(node.condition.entities, q), more], fact
             return [*patterns, more] if more else patterns, fact
         if isinstance(node, (alg.During, alg.WhereValidity, alg.OtherEnd, alg.DuringAny)):
-            return self.facts(node.facts, subject=subject, thing=thing, flipped=flipped)
+            return self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward)
         raise UnsupportedError(TARGET, [type(node).__name__])
 
     def iris(self, names: tuple[str, ...] | None) -> list[str] | None:
         """Predicates by their names; those of a name that is not known are none."""
         return None if names is None else [self._predicates[name].iri for name in names if name in self._predicates]
 
-    def _scan(self, node: alg.Scan, s: str, o: str) -> tuple[list[str], Fact]:
+    def _scan(self, node: alg.Scan, s: str, o: str, *, backward: bool = False) -> tuple[list[str], Fact]:
         predicates = self.iris(node.predicates)
         patterns = []
         if node.of is not None and not isinstance(node.of, alg.AllEntities):
             patterns = self.entities(node.of, s if node.anchor == "subject" else o)
         if predicates == []:
             return [*patterns, NOTHING], Fact(s, self.fresh("p"), o, self.fresh("f"))
-        pattern, fact = self.layout.statement(s, predicates, o, self.fresh)
+        backward = node.anchor == "object" if patterns else backward
+        pattern, fact = self.layout.statement(s, predicates, o, self.fresh, backward=backward)
         relation = node.family == "relation" or node.anchor == "object" or node.reach == "object"
         mixed = predicates is None or any(one.values for one in map(self._predicates.__getitem__, node.predicates or ()))
         limit = [f"FILTER(!isLiteral({o}))"] if relation and mixed and node.reach != "subject" else []
@@ -1101,7 +1131,7 @@ class Fetcher:
     def _test(self, test: alg.Condition, o: str, facts: Node | None) -> list[str]:
         """What an endpoint can tell of a test: a filter that everything passes which satisfies it, or cannot be compared."""
         if isinstance(test, alg.Among):
-            return self.entities(test.entities, o)
+            return self.entities(test.entities, o, bound=True)
         if isinstance(test, alg.AllOf):
             return [line for part in test.conditions for line in self._test(part, o, facts)]
         if isinstance(test, alg.AnyOf):
@@ -1178,6 +1208,10 @@ class Fetcher:
             return own
 
         for part in node.statements:
+            begins, ends = (
+                isinstance(of, alg.Entities) or (isinstance(of, alg.Variable) and of.name in scope.variables)
+                for of in (part.subject, part.object)
+            )
             s, o = place(part.subject, entity=True), place(part.object, entity=part.undirected)
             predicates = self.iris(part.predicate) if isinstance(part.predicate, tuple) else None
             name = part.statement.name if part.statement is not None else ""
@@ -1187,7 +1221,7 @@ class Fetcher:
                 continue
             if part.undirected and scope.flipped and scope.wanted == name:
                 s, o = o, s
-            pattern, fact = self.layout.statement(s, predicates, o, self.fresh)
+            pattern, fact = self.layout.statement(s, predicates, o, self.fresh, backward=ends and not begins)
             if part.undirected and scope.wanted != name:
                 back, _ = self.layout.statement(o, predicates, s, self.fresh)
                 pattern = f"{{ {pattern} }} UNION {{ {back} }}"
