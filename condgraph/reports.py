@@ -33,7 +33,8 @@ class LoadReport:
 
     def __str__(self) -> str:
         named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
-        text = f"loaded {named}: {self.statements} statements, {self.entities} entities in {self.seconds:.2f} s"
+        entities = numbered(abs(self.entities), "entity", "entities") + " less" * (self.entities < 0)
+        text = f"loaded {named}: {numbered(self.statements, 'statement', 'statements')}, {entities} in {self.seconds:.2f} s"
         if self.joins:
             text += f"; {numbered(len(self.joins), 'column', 'columns')} joined"
         if self.skipped:
@@ -66,7 +67,8 @@ class UnloadReport:
 
     def __str__(self) -> str:
         named = ", ".join(self.sources[:3]) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
-        return f"unloaded {named}: {self.statements} statements, {self.entities} entities less in {self.seconds:.2f} s"
+        statements, entities = numbered(self.statements, "statement", "statements"), numbered(self.entities, "entity", "entities")
+        return f"unloaded {named}: {statements}, {entities} less in {self.seconds:.2f} s"
 
 
 @dataclass(frozen=True, slots=True)

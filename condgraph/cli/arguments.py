@@ -12,12 +12,13 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 import condgraph
 from condgraph.cli import complete
+from condgraph.cli.exits import SWITCHES
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES
 from condgraph.engine.bounds import within
 from condgraph.graph import Graph
@@ -73,13 +74,6 @@ def _options(group: type[Any]) -> list[Parameter]:
 # the program from TEXT, a file or standard input.
 
 
-#: Arguments of `Graph.load` that have a switch of their own.
-_SWITCHES: Final = {
-    "format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet", "wait": "--wait",
-    "replace": "--replace", "append": "--append", "memory": "--memory",
-}  # fmt: skip
-
-
 def file_of(output: Path | None) -> Path | None:
     """The file that `--output` names; None for standard output, which `-` is as well.
 
@@ -103,8 +97,8 @@ def loader_options(texts: Sequence[str]) -> dict[str, Any]:
         name = name.strip().replace("-", "_")
         if not equals or not name:
             raise typer.BadParameter(f"{text!r} is not of the form option=value", param_hint="-O")
-        if name in _SWITCHES:
-            raise typer.BadParameter(f"{name!r} is given with {_SWITCHES[name]}", param_hint="-O")
+        if name in SWITCHES:
+            raise typer.BadParameter(f"{name!r} is given with {SWITCHES[name]}", param_hint="-O")
         read = _value(name, value)
         if name not in options:
             options[name] = read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,8 +63,25 @@ def message_of(error: CondgraphError, program: str | None = None) -> str:
     if error.candidates:
         lines.append("  nearest: " + ", ".join(repr(name) for name in error.candidates))
     if error.hint:
-        lines.append(f"  hint: {error.hint}")
+        lines.append(f"  hint: {_switched(error.hint)}")
     return "\n".join(lines)
+
+
+#: How options of a load are written here, by their names in Python.
+SWITCHES: Final = {
+    "format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet", "wait": "--wait",
+    "replace": "--replace", "append": "--append", "memory": "--memory",
+}  # fmt: skip
+_SWITCH: Final = re.compile(rf"\b({'|'.join(SWITCHES)})=(?:True|'(\w+)')?")
+
+
+def _switched(hint: str) -> str:
+    """A hint with the options of a load as they are written here.
+
+    >>> _switched("replace=True puts it in place of the other; on_error='skip' skips such records, key= is as it was")
+    '--replace puts it in place of the other; --on-error skip skips such records, key= is as it was'
+    """
+    return _SWITCH.sub(lambda found: SWITCHES[found[1]] + (f" {found[2]}" if found[2] else ""), hint)
 
 
 def _place(program: str, start: int, end: int) -> list[str]:
