@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import sqlglot
 from sqlglot import exp
@@ -29,7 +29,8 @@ class Column:
     """A column: its predicate, its name in the database, its type there, and what it holds.
 
     `digits` are those of a decimal number, and how many of them are behind the point; None where any number may be.
-    `ordered` says whether the database compares its texts by language rules of its own.
+    `ordered` says whether the database compares its texts by language rules of its own, `untidy` whether some cell has white
+    space that texts of a graph do not have.
     """
 
     predicate: str
@@ -38,6 +39,7 @@ class Column:
     sort: Sort
     digits: tuple[int, int] | None = None
     ordered: bool = False
+    untidy: bool = False
 
     def moment(self, text: str) -> exp.Expr:
         """A day, or a moment in UTC, as a value of such a column of times."""
@@ -318,6 +320,9 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
 class Cells(ABC):
     """How the cells of a database are read; a cell is an expression, of a column."""
 
+    #: What makes its function replace every match of a regular expression, where `sqlglot` does not know.
+    every_match: ClassVar[exp.Expr | None] = None
+
     @abstractmethod
     def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr, size: tuple[int, int]) -> exp.Expr | None:
         """A constant that numbers of a column are compared with as they are: a whole number of 63 bits, or any as a text, with the
@@ -333,8 +338,20 @@ class Cells(ABC):
         return all(item.whole for item in items) or len({item.type for item in items}) == 1
 
     def value(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A cell whose texts are compared as they are everywhere: by their bytes where a column has an order of its own."""
-        return self.bytewise(cell) if item.ordered and item.sort == "text" else cell
+        """A cell whose texts are compared as they are everywhere: with one blank for any white space, and by their bytes where a
+        column has an order of its own.
+        """
+        if item.sort != "text":
+            return cell
+        # A collation first: regular expressions do not take every other.
+        cell = self.bytewise(cell) if item.ordered else cell
+        return self.tidied(cell) if item.untidy else cell
+
+    def tidied(self, text: exp.Expr) -> exp.Expr:
+        """A text with one blank for any white space, and none at its ends."""
+        pattern = literal(f"[{_BLANK}]+")
+        blanks = exp.RegexpReplace(this=text, expression=pattern, replacement=literal(" "), modifiers=self.every_match)
+        return exp.Trim(this=blanks, expression=literal(" "))
 
     def bytewise(self, text: exp.Expr) -> exp.Expr:
         """A text that is compared by its bytes, whatever the order of its column."""
@@ -361,9 +378,10 @@ class Cells(ABC):
         """A cell that is no number and no time as a text: of lists and structures as JSON, of bytes as hexadecimal digits."""
         if item.sort == "bytes":
             return exp.DPipe(this=literal("0x"), expression=self.hexadecimal(cell))
-        if item.sort == "nested":
-            return cast(call("TO_JSON", cell), "text")
-        return self.value(item, cell) if item.sort == "text" else cast(cell, "text")
+        if item.sort == "text":
+            return self.value(item, cell)
+        text = cast(call("TO_JSON", cell) if item.sort == "nested" else cell, "text")
+        return self.tidied(text) if item.untidy else text
 
     @abstractmethod
     def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
@@ -474,6 +492,15 @@ TOO_LONG: Final = "a number is too large or too small to be compared here"
 _BLANK: Final = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
+#: White space that texts of a graph do not have.
+_UNTIDY: Final = f"^ | $|  |[{_BLANK.replace(' ', '')}]"
+
+
+def is_untidy(text: exp.Expr) -> exp.Expr:
+    """Whether a text has white space other than single blanks between words."""
+    return exp.RegexpLike(this=text, expression=literal(_UNTIDY))
+
+
 def is_filled(text: exp.Expr) -> exp.Expr:
     """Whether a text is more than white space."""
     return exp.NEQ(this=exp.Trim(this=text, expression=literal(_BLANK)), expression=literal(""))
@@ -509,6 +536,8 @@ def decimal(cell: exp.Expr) -> exp.Cast:
 
 class DuckDbCells(Cells):
     """Cells of DuckDB."""
+
+    every_match = literal("g")
 
     def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr, size: tuple[int, int]) -> exp.Expr | None:
         """Decimal numbers have at most 38 digits, also those that two types have in common."""

@@ -1070,6 +1070,10 @@ class TheirPlans:
         self._marks = Marks(tables)
         self._templates: dict[Hashable, tuple[Template, tuple[str, ...]]] = {}
 
+    def clear(self) -> None:
+        """Forget the texts of queries: columns may be read otherwise."""
+        self._templates.clear()
+
     def entities(self, node: alg.Entities) -> str:
         """The id, name, kind and number of each entity."""
         return self._filled("entities", [node], lambda to: to.of_entities(node))

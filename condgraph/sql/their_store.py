@@ -27,7 +27,7 @@ from condgraph.sql.store import SqlStore
 from condgraph.sql.tables import CELL, Row, value_of
 from condgraph.sql.terms import NULL, Query, both, cast, column, double, known, literal, named, one_of, select, together
 from condgraph.sql.their_plan import TheirPlans
-from condgraph.sql.theirs import Cell, TheirTables, shortfalls
+from condgraph.sql.theirs import Cell, TheirTables, look_at_white_space, shortfalls
 
 # -- The survey --------------------------------------------------------------------------------------
 
@@ -384,7 +384,7 @@ class TheirStore(SqlStore):
         self._schema = schema_of(tables, self._shows)
         self._plans = TheirPlans(tables, self._schema, engine)
         #: What is to be known of what is there: what is left out, and why.
-        self.notes = (*notes, *shortfalls(engine, tables))
+        self.notes = (*notes, *look_at_white_space(engine, tables), *shortfalls(engine, tables))
 
     def _names(self, schema: StoredSchema) -> SqlNames:
         return SqlNames(self.engine.read, self._plans)
@@ -398,6 +398,9 @@ class TheirStore(SqlStore):
         """Count again what the tables hold."""
         super().refresh()
         self._schema.kept.clear()
+        for _ in look_at_white_space(self.engine, self.theirs):
+            pass  # As when the tables were opened.
+        self._plans.clear()
 
     def exists(self) -> bool:
         """It is there."""

@@ -16,12 +16,14 @@ from sqlglot import exp
 from condgraph.engine.errors import LoadError, OptionError, numbered
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, Kind, Precision
 from condgraph.sql import terms
-from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call, ends_of, is_filled
+from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call, ends_of, is_filled, is_untidy
 from condgraph.sql.compiler import SAYING
 from condgraph.sql.connections import Engine
 
 #: Rows of a table, by the database's estimate, that are counted when it is opened.
 MOST_COUNTED: Final = 10_000_000
+#: Those of a table whose texts are looked at then, which costs more.
+MOST_READ: Final = 1_000_000
 
 
 def _quoted(table: Table, alias: str | None = None) -> exp.Table:
@@ -301,7 +303,7 @@ class TheirTables:
                     )
                     yield (
                         f"of {table.name!r} with the key {_listing(table.key)} of another row",
-                        self._repeats(table, table.key),
+                        self.repeats(table, table.key),
                         True,
                     )
             for other in self.tables:
@@ -348,7 +350,7 @@ class TheirTables:
                 message = (
                     f"of {other.name!r} with the same {_listing(reference.others)}, which {columns} of {table.name!r} refers to"
                 )
-                yield message, self._repeats(other, reference.others), True
+                yield message, self.repeats(other, reference.others), True
             if reference.certain and other.certain:
                 continue
             if large or other.is_view:
@@ -385,7 +387,7 @@ class TheirTables:
         message = f"of {table.name!r} end when another row starts, and both hold then; {excluded}"
         yield message, most.where(self.is_given(end, "t"), copy=False), False
 
-    def _repeats(self, table: Table, columns: Sequence[str]) -> terms.Query:
+    def repeats(self, table: Table, columns: Sequence[str]) -> terms.Query:
         """How many rows have these columns as an earlier row has them."""
         given = terms.both([terms.known(terms.column(table.column(item).real, "t")) for item in columns])
         different = exp.Count(this=exp.Distinct(expressions=[self._key(table, columns, "t")]))
@@ -422,6 +424,51 @@ def shortfalls(engine: Engine, tables: TheirTables) -> Iterator[str]:
             raise LoadError(f"{engine.place}: {text}", hint="ids are different in each row: a mapping file gives another key")
         if rows:
             yield text
+
+
+def look_at_white_space(engine: Engine, tables: TheirTables) -> Iterator[str]:
+    """Find out which columns have texts with white space that texts of a graph do not have: one query. Gives what was not looked
+    at. Keys that white space alone tells apart are compared as they are.
+    """
+    looked: list[tuple[Table, list[Column]]] = []
+    left: list[str] = []
+    for table in tables.tables.values():
+        texts = [item for item in table.columns if item.kind is Kind.TEXT and item.sort != "bytes"]
+        if texts and (table.is_view or table.rows > MOST_READ):
+            left.append(table.name)
+        elif texts:
+            looked.append((table, texts))
+        for item in texts:
+            item.untidy = False
+    queries: list[terms.Query] = []
+    for at, (table, texts) in enumerate(looked):
+        flags: exp.Expr = terms.literal("")
+        for item in texts:
+            test = is_untidy(tables.cells.text(item, terms.column(item.real, "t")))
+            flag = exp.Max(this=terms.case([(test, terms.literal("1"))], terms.literal("0")))
+            flags = exp.DPipe(this=flags, expression=terms.coalesce(flag, terms.literal("0")))
+        queries.append(terms.select(terms.literal(at), flags).from_(_quoted(table, "t"), copy=False))
+    for at, marks in engine.read(terms.together(queries)) if queries else ():
+        table, texts = looked[at]
+        for item, mark in zip(texts, marks, strict=True):
+            item.untidy = mark == "1"
+    references = [(table, part) for table in tables.tables.values() for part in table.references]
+    keys = {(table.name, table.key) for table in tables.tables.values()} | {(part.target, part.others) for _, part in references}
+    untidy = [key for key in sorted(keys) if any(tables.tables[key[0]].column(item).untidy for item in key[1])]
+    repeats: list[terms.Query] = [
+        terms.select(terms.literal(at), exp.Subquery(this=tables.repeats(tables.tables[table], columns)))
+        for at, (table, columns) in enumerate(untidy)
+    ]
+    for at, count in engine.read(terms.together(repeats)) if repeats else ():
+        if count:
+            name, columns = untidy[at]
+            same = [tables.tables[name].column(item) for item in columns]
+            same += [table.column(item) for table, part in references if part.target == name for item in part.columns]
+            for item in same:
+                item.untidy = False
+            yield f"white space alone tells {_listing(columns)} of rows of {name!r} apart, and is compared as it is"
+    if left:
+        yield f"white space in texts of {_listing(left)} was not looked at, and is compared as it is"
 
 
 def _same_text(mine: Column, other: Column) -> bool:

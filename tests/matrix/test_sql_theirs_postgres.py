@@ -186,7 +186,7 @@ def typed(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
     [
         ("day", ["-0043-03-15", "2020-02-29", "infinity"]), ("seen at", ["2019-12-31T23:30:00", "-infinity"]),
         ("local", ["2020-01-01T10:00:00"]), ("price", ["12.5", "99.99"]), ("anything", ["0.1", "Infinity"]),
-        ("half", ["0.1", "-Infinity"]), ("tags", ['["a","b c"]', "[]"]), ("doc", ['{"k": [1, 2]}']), ("plain", ['{"k":  1}']),
+        ("half", ["0.1", "-Infinity"]), ("tags", ['["a","b c"]', "[]"]), ("doc", ['{"k": [1, 2]}']), ("plain", ['{"k": 1}']),
         ("mood", ["Ok", "so 'so"]), ("ident", ["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"]), ("how long", ["1 day 02:00:00"]),
         ("raw", ["0xDEADBEEF"]), ("cash", ["1234.5"]), ("fixed", ["ab"]), ("ok", ["false", "true"]), ("address", ["10.0.0.0/8"]),
     ],

@@ -385,7 +385,13 @@ class Maker:
     # -- cells -------------------------------------------------------------------------------------
 
     def as_text(self, kind: str, cell: str) -> str:
-        """A cell as a text."""
+        """A cell as a text, with single blanks where these do not make two keys one."""
+        text = self._printed(kind, cell)
+        if cell.endswith(_APART):
+            return text
+        return f"trim(regexp_replace({text}, '[ \t\n\u00a0]+', ' ', 'g'), ' ')"
+
+    def _printed(self, kind: str, cell: str) -> str:
         if self.postgres:
             own = {"list": f"to_json({cell})::text", "bytes": f"'0x' || upper(encode({cell}, 'hex'))"}
             return f'({cell} COLLATE "C")' if kind in ("text", "caseless") else own.get(kind, f"({cell})::text")
@@ -420,6 +426,10 @@ class Maker:
             return f"{_text(text)}::numeric"
         form = "DOUBLE" if kind in ("double", "real") else "HUGEINT" if kind in ("int", "big", "huge") else "DECIMAL(38, 10)"
         return f"CAST({_text(text)} AS {form})"
+
+
+#: Columns of keys that white space alone tells apart, and of what refers to them.
+_APART: Final = ('"E-Mail"', '"mail"', '"k"')
 
 
 def _both(word: str, left: Test, right: Test) -> Test:

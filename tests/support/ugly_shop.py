@@ -23,16 +23,19 @@ STATEMENTS: Final = (
     'CREATE TABLE "likes" ("who" INTEGER REFERENCES "Kunden Ä" ("Nr"), "what" VARCHAR REFERENCES "товар" ("код"))',
     'CREATE TABLE "rates" ("who" INTEGER REFERENCES "Kunden Ä" ("Nr"), "what" VARCHAR REFERENCES "товар" ("код"), "stars" INTEGER, "seen on" DATE, "why" VARCHAR)',
     'CREATE TABLE "remark" ("id" INTEGER PRIMARY KEY, "order" INTEGER, "код" VARCHAR, "body" VARCHAR, FOREIGN KEY ("order", "код") REFERENCES "Line+Item" ("order", "код"))',
-    """INSERT INTO "Kunden Ä" VALUES (1, 'Ann', 'x''y', '1990-05-01', 1.25), (2, 'Bob', NULL, NULL, 10.50), (3, 'Ann', 'a"b', '1985-12-31', NULL), (4, NULL, '(none)', '2001-01-01', 7)""",
+    """INSERT INTO "Kunden Ä" VALUES (1, 'Ann', 'x''y', '1990-05-01', 1.25), (2, 'Bob', NULL, NULL, 10.50), (3, 'Ann', 'a"b', '1985-12-31', NULL), (4, NULL, '(none)', '2001-01-01', 7), (5, ' Ann', 'x  y	', NULL, 3), (6, '  ', '
+', NULL, 1)""",
     """INSERT INTO "order" VALUES (10, 1, '2020-01-05', 99.90, true), (11, 1, '2020-02-01', 5.00, false), (12, 3, NULL, 12.30, NULL), (13, NULL, '2021-07-09', NULL, true)""",
     """INSERT INTO "товар" VALUES ('a+b', 'Tea', 0.1, NULL)""",
     """INSERT INTO "товар" VALUES ('c\\d', 'Jam', 2.5, 'a+b'), ('e', 'Tea', NULL, 'a+b')""",
     """INSERT INTO "товар" VALUES ('ж', 'Хлеб', 1e3, 'c\\d')""",
-    """INSERT INTO "Line+Item" VALUES (10, 'a+b', 2), (10, 'c\\d', 1), (11, 'e', 7), (12, 'ж', NULL)""",
+    """INSERT INTO "товар" VALUES (' k	1 ', 'Black  tea', 2, 'e')""",
+    """INSERT INTO "товар" VALUES ('m', ' Rye  bread ', 2, ' k	1 ')""",
+    """INSERT INTO "Line+Item" VALUES (10, 'a+b', 2), (10, 'c\\d', 1), (11, 'e', 7), (12, 'ж', NULL), (12, ' k	1 ', 3)""",
     """INSERT INTO "notes" VALUES (10, 'late'), (10, 'again'), (NULL, 'lost'), (12, NULL)""",
-    """INSERT INTO "likes" VALUES (1, 'a+b'), (1, 'e'), (2, 'a+b'), (NULL, 'e'), (1, 'a+b')""",
-    """INSERT INTO "rates" VALUES (1, 'a+b', 5, '2020-03-01', 'good'), (2, 'e', 1, NULL, NULL), (1, 'a+b', 4, '2021-03-01', 'good'), (3, 'ж', NULL, '2022-02-02', 'so so')""",
-    """INSERT INTO "remark" VALUES (1, 10, 'a+b', 'first'), (2, 11, 'e', 'second'), (3, 10, NULL, 'third')""",
+    """INSERT INTO "likes" VALUES (1, 'a+b'), (1, 'e'), (2, 'a+b'), (NULL, 'e'), (1, 'a+b'), (5, ' k	1 ')""",
+    """INSERT INTO "rates" VALUES (1, 'a+b', 5, '2020-03-01', 'good'), (2, 'e', 1, NULL, NULL), (1, 'a+b', 4, '2021-03-01', 'good'), (3, 'ж', NULL, '2022-02-02', 'so so'), (2, ' k	1 ', 3, NULL, ' so  so')""",
+    """INSERT INTO "remark" VALUES (1, 10, 'a+b', 'first'), (2, 11, 'e', 'second'), (3, 10, NULL, 'third'), (4, 12, ' k	1 ', '  ')""",
 )
 
 #: What random plans over rows of this shop are about.
