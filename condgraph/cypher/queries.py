@@ -39,6 +39,7 @@ from condgraph.engine.facts import Source
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.row_shapes import naming_products
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import sized
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.names.linking import LinkingSchema, NameReader
@@ -278,14 +279,19 @@ class CypherStore(ABC):
         """The rows of a compiled query."""
         return self.connection.read(compiled.text, compiled.parameters)
 
-    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
+    def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
         """How many results each operator gives, and the first of them: one query for all. None for
         those it does not give.
         """
-        compiled = compile_sizes(list(nodes), self.name, self.schema, layout=self._layout_for(nodes), most=most)
+        layout = self._layout_for(nodes)
+        compiled = compile_sizes(list(nodes), self.name, self.schema, layout=layout, most=most, statements=statements)
         sizes: dict[int, Size] = {}
         for row in self.run(compiled):
             step, size, sample = row["step"], row["size"], row["sample"]
+            if sample is None:
+                if (known := sized(nodes[step], size, ())) is not None:
+                    sizes[step] = known
+                continue
             # All names are put in the order of answers; some are as the server gives them.
             is_whole = len(sample) == size and isinstance(nodes[step], Entities)
             sizes[step] = size, tuple(sorted(sample) if is_whole else sample)

@@ -156,6 +156,8 @@ class Neo4jNames:
         text = f"UNWIND $keys AS key OPTIONAL {self._entity('= key')} WITH key, count(e) AS found WHERE found = 0 RETURN key"
         return [keys[row["key"]] for row in self._rows(text, keys=list(keys))]
 
+    names_repeat = True
+
     def all_names(self, around: Sequence[str]) -> list[str]:
         """The names of all entities, concepts and rows; in a large graph those in order around
         some texts.
@@ -163,7 +165,7 @@ class Neo4jNames:
         name, key = self._layout.name("e"), self._layout.name_key("e")
         every = f"{self._entity('IS NOT NULL')} "
         if self._rows(f"{every}RETURN count(e) AS count")[0]["count"] <= MOST_COMPARED:
-            return [name for row in self._rows(f"{every}RETURN collect(DISTINCT {name}) AS names") for name in row["names"]]
+            return [name for row in self._rows(f"{every}RETURN collect({name}) AS names") for name in row["names"]]
         result = []
         for text in around:
             for side, way in ((">=", ""), ("<", " DESC")):

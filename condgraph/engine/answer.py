@@ -10,7 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from condgraph.engine import html, rows
-from condgraph.engine.algebra import Apply, Count, Entities, Facts, Names, Node, Scalar, Shown, Solutions, Table, postorder
+from condgraph.engine.algebra import (
+    AnySatisfies,
+    Apply,
+    Count,
+    Entities,
+    Facts,
+    Names,
+    Node,
+    Objects,
+    Scalar,
+    Shown,
+    Solutions,
+    Table,
+    postorder,
+)
 from condgraph.engine.bounds import cached, kept, places_in_order, timed, watched, within
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import PlanError, UnsupportedError, numbered, shortened
@@ -535,12 +549,19 @@ class Answer(AnswerValues):
     def _search_why(self, seconds: float | None) -> WhyNot:
         from condgraph.engine.why_not import WhyNot, operator_of, why_empty
 
-        found = why_empty(self.plan, self._steps, self._lookup(), seconds)
+        found = why_empty(self.plan, self._steps, self._lookup(), seconds, empty=self._is_known_empty())
         if found is None and self.values:
             return WhyNot("", "", f"the answer is not empty: it has {numbered(len(self.values), 'value', 'values')}")
         # Values that no number can be made of.
         step = self._steps[-1][0] if self._steps else type(self.plan).__name__
         return found or WhyNot(step, operator_of(self.plan, self.plan, step), "it gave no value", node=self.plan)
+
+    def _is_known_empty(self) -> bool:
+        """Whether the answer tells that what it is made of is nothing."""
+        plan, values = self.plan, self.values
+        if isinstance(plan, Entities | Objects | Names):
+            return not values and not self._cut
+        return (isinstance(plan, Count) and values == [0]) or (isinstance(plan, AnySatisfies) and values == [False])
 
     def _lookup(self) -> Lookup:
         from condgraph.engine.why_lookup import local_lookup

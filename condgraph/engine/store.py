@@ -7,17 +7,18 @@ language, runs the plan, and gives the answer; what bounds the call is ambient (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Union
 
+from condgraph.engine.algebra import Objects, Predicates, Qualifiers
 from condgraph.engine.lowered import Lowered
 
 if TYPE_CHECKING:
-    from condgraph.engine.algebra import Node
+    from condgraph.engine.algebra import Facts, Node
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
@@ -52,6 +53,18 @@ class Request:
     def lowered(self, schema: KnownSchema) -> Lowered:
         """Its plan against a schema."""
         return self.lower(schema, self.program, self.language, self.options)
+
+
+def valued(node: Node) -> Facts | None:
+    """The statements that values are of, which a store counts in place of them."""
+    return node.facts if isinstance(node, Objects | Predicates | Qualifiers) else None
+
+
+def sized(node: Node, size: int | None, names: Iterable[str]) -> Size | None:
+    """The size of an operator whose entities a store counted, or of values whose statements it counted; None where it did
+    not, and of qualifiers, which a statement need not have.
+    """
+    return None if size is None or (size and isinstance(node, Qualifiers)) else (size, tuple(sorted(names)))
 
 
 class Store(Protocol):
@@ -123,9 +136,9 @@ class QueryStore(Protocol):
         """The statements, sets and memberships of some units, with qualifiers and sources."""
         ...
 
-    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
+    def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
         """The size of each operator, and the names of its first entities, at most so many; None of those that only the client
-        works out.
+        works out. With `statements`, values that the store does not count are as many as their statements (`valued`).
         """
         ...
 

@@ -4,16 +4,16 @@ it is first looked at, and worked out in process by the engine's own code.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.engine.algebra import ById, ByName, Entities, Facts, Names, Objects, Predicates, Qualifiers, Scan, around
+from condgraph.engine.algebra import ById, ByName, Entities, Facts, Names, Objects, Scan, around
 from condgraph.engine.algebra.operators import fields_of
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import check, kept, watched, within
 from condgraph.engine.check import known_ids
-from condgraph.engine.errors import DeadlineError, PlanError
+from condgraph.engine.errors import DeadlineError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.evidence import trace_back
@@ -168,10 +168,6 @@ def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) 
     return result
 
 
-def _not_known(node: Node) -> list[str]:
-    raise PlanError(f"{type(node).__name__} is worked out by the client")
-
-
 class _StoreLookup:
     """What an explanation asks of a store: one query for the sizes of any number of operators, which gives the names of the
     results of small ones, too; one for what is around some entities; and one for each list of values.
@@ -206,9 +202,8 @@ class _StoreLookup:
 
     def _count(self, nodes: Sequence[Node]) -> None:
         # Of statements the number of their objects, which may be values.
-        found = (
-            self._store.sizes([Objects(node) if isinstance(node, Facts) else node for node in nodes], _MOST_NAMED) if nodes else ()
-        )
+        asked = [Objects(node) if isinstance(node, Facts) else node for node in nodes]
+        found = self._store.sizes(asked, _MOST_NAMED, statements=True) if nodes else ()
         self._asked += nodes
         sizes = self._sizes
         rest: list[Node] = []
@@ -219,18 +214,9 @@ class _StoreLookup:
             sizes[id(node)] = size[0]
             if isinstance(node, Entities) and len(size[1]) == size[0]:
                 self._names[id(node)] = list(size[1])
-        carried = [(node, node.facts if isinstance(node, Objects | Predicates | Qualifiers) else node) for node in rest]
-        facts = [(node, of) for node, of in carried if isinstance(of, Facts)]
-        if facts:
-            # Values that a store does not count are as many as their statements; without a statement there is no qualifier.
-            with suppress(PlanError):
-                for (node, _), number in zip(facts, self._store.counted([of for _, of in facts], _not_known), strict=True):
-                    if number == 0 or not isinstance(node, Qualifiers):
-                        sizes[id(node)] = number
         for node in rest:
-            if id(node) not in sizes:
-                needed = fields_of(node, node.facets.strict)
-                sizes[id(node)] = 0 if any(sizes.get(id(one)) == 0 for one in needed) else self._worked_out(node)
+            needed = fields_of(node, node.facets.strict)
+            sizes[id(node)] = 0 if any(sizes.get(id(one)) == 0 for one in needed) else self._worked_out(node)
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
         return self.counts([program.changed(*one) for one in changes])
@@ -284,6 +270,9 @@ class _StoreLookup:
             self._asked.append(of)
         names = list(dict.fromkeys(watched(names)))
         some = names[: self.batch]
+        if names and self._alike is None:
+            self._alike, several = self._every_folded()
+            self._several.update(several)
         if any(name not in self._several for name in some):
             # How many entities have each name, and each of what else the program led to: one query.
             others = [name for several in self._names.values() if len(several) < self.batch for name in several]
@@ -291,16 +280,26 @@ class _StoreLookup:
             counts = self._store.sizes([ByName((name,)) for name in unknown])
             self._several.update((name, size is not None and size[0] > 1) for name, size in zip(unknown, counts, strict=True))
         same = dict.fromkeys(name for name in some if self._several[name])
-        if names and self._alike is None:
-            self._alike = {}
-            for one in self.schema.every_name():
-                self._alike.setdefault(folded(one), []).append(one)
         own = set(names)
         for name in names if self._alike else names[:_MOST_FOLDED]:
             form = folded(name)
             near = self._alike.get(form, ()) if self._alike else self._near(name)
             same.update(dict.fromkeys(one for one in near if one not in own and folded(one) == form))
         return list(same)
+
+    def _every_folded(self) -> tuple[dict[str, list[str]], dict[str, bool]]:
+        """All names of a small graph by what they have in common, and whether several entities have each, where that is known:
+        once for each content of the graph.
+        """
+        schema = self.schema
+        result: tuple[dict[str, list[str]], dict[str, bool]] | None = schema.kept.get("folded names")
+        if result is None:
+            alike, every = dict[str, list[str]](), Counter(schema.every_name())
+            for one in every:
+                alike.setdefault(folded(one), []).append(one)
+            several = {one: number > 1 for one, number in every.items()} if getattr(schema, "names_repeat", False) else {}
+            result = schema.kept["folded names"] = alike, several
+        return result
 
     def _near(self, name: str) -> list[str]:
         """Names near one in a large graph, which is looked up by how they begin."""

@@ -144,6 +144,9 @@ class StoredSchema:
         """
         return []
 
+    #: Whether `every_name` has a name as often as there are entities of that name.
+    names_repeat = False
+
     def attribute_kinds(self, name: str) -> Kinds:
         """The types and units of an attribute's values, with how many there are."""
         return self._attributes.get(name, {})

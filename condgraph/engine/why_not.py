@@ -9,7 +9,7 @@ from the last operator down to the one that lost it. All of it is made of plans,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -185,12 +185,19 @@ class WhyNot:
 
 
 def why_empty(
-    plan: Node, steps: Sequence[tuple[str, Node]], lookup: Lookup, seconds: float | None = None, *, changes: bool = True
+    plan: Node,
+    steps: Sequence[tuple[str, Node]],
+    lookup: Lookup,
+    seconds: float | None = None,
+    *,
+    changes: bool = True,
+    empty: bool = False,
 ) -> WhyNot | None:
     """Why a plan gives nothing, or a count or sum is one of nothing; None where it gives something. `seconds` is how long
-    it may take; what is known by then is returned. Without `changes` none is tried.
+    it may take; what is known by then is returned. Without `changes` none is tried. `empty` says that it is known to give
+    nothing.
     """
-    search = _Search(plan, steps, lookup, changes)
+    search = _Search(plan, steps, lookup, changes, empty)
     try:
         with within(seconds):
             search.run()
@@ -206,8 +213,8 @@ def why_empty(
 class _Search:
     """The state of one explanation, which a deadline may end at any point."""
 
-    def __init__(self, plan: Node, steps: Sequence[tuple[str, Node]], lookup: Lookup, changes: bool) -> None:
-        self.plan, self.steps, self.lookup, self.try_changes = plan, steps, lookup, changes
+    def __init__(self, plan: Node, steps: Sequence[tuple[str, Node]], lookup: Lookup, changes: bool, empty: bool) -> None:
+        self.plan, self.steps, self.lookup, self.try_changes, self.empty = plan, steps, lookup, changes, empty
         self.program: Program | None = None
         self.failing: Node | None = None
         self.reason = ""
@@ -216,8 +223,8 @@ class _Search:
         self.complete, self.tried = True, 0
 
     def run(self) -> None:
-        program = self.program = Program(result_of(self.plan), self.lookup)
-        if program.size(program.root) != 0:
+        program = self.program = Program(result_of(self.plan), self.lookup, empty=self.empty)
+        if not program.is_empty(program.root):
             return
         self.failing = program.failing()
         self.reason = _reason(self.failing, program)
@@ -287,17 +294,21 @@ def result_of(plan: Node) -> Node:
 
 class Program:
     """A plan, how many results each of its operators gives, and what it is with one of them replaced. On a server the sizes
-    are one query, in process each is counted when it is first asked for.
+    are one query, of those operators that nothing else tells to be empty; in process each is counted when it is first asked for.
     """
 
-    def __init__(self, root: Node, lookup: Lookup) -> None:
+    def __init__(self, root: Node, lookup: Lookup, *, empty: bool = False) -> None:
         self.root, self.lookup = root, lookup
         #: Its operators, inputs first, and the inputs of each by its identity.
         self.order = _until(root, lookup.order) or postorder(root)
         self.inputs = {id(node): node.inputs() for node in self.order}
-        self._sizes: dict[int, int | None] = {}
+        self._sizes: dict[int, int | None] = {id(root): 0} if empty else {}
+        #: The operators that are empty where another is, and only there, by their identity.
+        self._alike: dict[int, Node] = {}
         if lookup.batch > 1:
-            sized = [node for node in self.order if not isinstance(node, alg.Scalar)]
+            self._alike = _empty_alike(self.order, self.inputs)
+            known = {*self._sizes, *self._alike}
+            sized = [node for node in self.order if id(node) not in known and not isinstance(node, alg.Scalar)]
             self._sizes.update(zip(map(id, sized), lookup.counts(sized), strict=True))
         self._above: dict[int, list[Node]] = {}
         self._below: dict[int, list[Node]] = {}
@@ -312,12 +323,17 @@ class Program:
             self._sizes[id(node)] = None if isinstance(node, alg.Scalar) else self.lookup.size(node)
         return self._sizes[id(node)]
 
+    def is_empty(self, node: Node) -> bool:
+        """Whether one of its operators gives no results."""
+        alike = self._alike.get(id(node)) if id(node) not in self._sizes else None
+        return self.size(node) == 0 if alike is None else self.is_empty(alike)
+
     def failing(self) -> Node:
         """The first operator that gave nothing although everything that it needs gave something."""
         node = self.root
         while True:
             for one in self.needed(node):
-                if self.size(one) == 0:
+                if self.is_empty(one):
                     node = one
                     break
             else:
@@ -389,6 +405,28 @@ class Program:
         if plan is None:
             plan = self._plans[id(node), id(fresh)] = replaced(self.root, node, fresh)
         return plan
+
+
+def _empty_alike(order: Sequence[Node], inputs: Mapping[int, Sequence[Node]]) -> dict[int, Node]:
+    """The operator above each one that only this takes, and that it alone empties: statements that lead to entities, and
+    those whose values are listed.
+    """
+    users: dict[int, list[Node]] = {}
+    for node in order:
+        for child in inputs[id(node)]:
+            users.setdefault(id(child), []).append(node)
+    result: dict[int, Node] = {}
+    for node in order:
+        above = users.get(id(node), ())
+        if len(above) != 1 or not isinstance(node, Facts):
+            continue
+        scan: Node = node
+        while isinstance(scan, Facts) and not isinstance(scan, Scan) and (passed := carried(scan)):
+            scan = passed[0]
+        leads = isinstance(scan, Scan) and (scan.reach == "subject" or scan.family == "relation")
+        if isinstance(above[0], alg.Objects) or (leads and isinstance(above[0], alg.Reached)):
+            result[id(node)] = above[0]
+    return result
 
 
 def _asks(rows: alg.Filter, node: Node) -> bool:
@@ -654,7 +692,7 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
 
     def names() -> Iterator[Candidate]:
         for node in below:
-            if isinstance(node, alg.ByName) and program.size(node) == 0:
+            if isinstance(node, alg.ByName) and program.is_empty(node):
                 yield from _other_names(node, failed, program)
         if isinstance(failed, Scan):
             yield from _misspelled(failed, program)
@@ -704,7 +742,7 @@ def _met_nowhere(failed: Any, lookup: Lookup) -> bool:
 
 
 def _fails(node: Node, program: Program) -> bool:
-    return program.size(node) == 0 and all(program.size(one) != 0 for one in program.needed(node))
+    return program.is_empty(node) and not any(map(program.is_empty, program.needed(node)))
 
 
 def _other_names(node: alg.ByName, failed: Node, program: Program) -> Iterator[Candidate]:

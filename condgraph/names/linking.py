@@ -318,6 +318,9 @@ class NameReader(Protocol):
     def without(self, names: Sequence[str]) -> Iterable[str]:
         """Those of the names that no entity or concept has."""
 
+    #: Whether all names of a small graph are given as often as there are entities of them.
+    names_repeat: bool
+
     def all_names(self, around: Sequence[str]) -> Iterable[str]:
         """The names of all entities, concepts and rows; in a large graph those around some texts."""
 
@@ -374,6 +377,11 @@ class LinkingSchema(StoredSchema):
         own = self.reader.name_of(name)
         names = dict.fromkeys(self.reader.all_names(beginnings(name)))
         return offered(name, [] if own is None else [own], names, most)
+
+    @property
+    def names_repeat(self) -> bool:  # type: ignore[override]
+        """As its reader gives them."""
+        return self.reader.names_repeat
 
     def every_name(self) -> list[str]:
         """The names of all entities, concepts and rows, as of the first look; none of a large graph."""

@@ -329,6 +329,8 @@ class SnapshotNames:
         """Those of the names that no entity or concept has."""
         return [name for name in names if not self.has_name(name)]
 
+    names_repeat = False
+
     def all_names(self, around: Sequence[str]) -> list[str]:
         """The names of all entities, concepts and rows; in a large graph those near some texts."""
         snapshot = self._snapshot

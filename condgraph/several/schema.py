@@ -286,6 +286,8 @@ class SeveralNames:
         gathering.look_up([alg.ByName(tuple(there))])
         return [*lacking, *(name for name in there if not gathering.named((name,)))]
 
+    names_repeat = False
+
     def all_names(self, around: Sequence[str]) -> list[str]:
         """The names of all entities, concepts and rows; in a large graph those near some texts."""
         return list(dict.fromkeys(name for reader, _ in self._readers(None) for name in reader.all_names(around)))

@@ -330,7 +330,7 @@ class SeveralStore:
         """How many statements, or entities, each operator gives."""
         return [len(self.gathered(node).results[id(node)]) for node in nodes]
 
-    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
+    def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
         """How many entities each operator gives, and the names of the first."""
         return [Answer._size_in(self.gathered(node), node, most) for node in nodes]
 

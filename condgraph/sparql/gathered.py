@@ -31,6 +31,7 @@ from condgraph.sparql.compile.plan import (
     branch_of,
     collect,
     compile_plan,
+    counting,
     gathering,
     lowered,
     memberships,
@@ -265,7 +266,7 @@ def counted(target: Target, select: Select, nodes: Sequence[Node], known: KnownI
         else:
             counted = compiler.variable("e")
             compiler.settled(node, counted, out)
-        parts.append(f"{{ SELECT ({integer(step)} AS ?step) (COUNT(DISTINCT {counted}) AS ?size) WHERE {{ {out.text()} }} }}")
+        parts.append(counting(integer(step), counted, out))
     sizes = [0] * len(nodes)
     for row in select(f"SELECT ?step ?size WHERE {{ {' UNION '.join(parts)} }}"):
         sizes[int(row["step"].value)] += int(row["size"].value)

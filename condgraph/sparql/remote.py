@@ -67,6 +67,7 @@ class LookupSchema(StoredSchema):
         self._graph = graph
         self._names: dict[str, bool] = {}
         self._every_name: list[str] | None = None
+        self.names_repeat = True
 
     def has_entity(self, name: str) -> bool:
         """Whether some entity or concept has exactly this name: one small query for each new name."""
@@ -352,16 +353,14 @@ class SparqlStore(RdfStore):
         """The names of all entities, concepts and rows; in a large graph those that sort next to some
         texts.
         """
-        every = "SELECT DISTINCT ?n WHERE { ?e <pred:name> ?n"
         if sum(self._counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) <= MOST_COMPARED:
-            texts = [f"{every} }}"]
-        else:
-            sides = ((">=", "STR(?n)"), ("<", "DESC(STR(?n))"))
-            texts = [
-                f"{every} FILTER(STR(?n) {side} {string(one)}) }} ORDER BY {order} LIMIT {AROUND}"
-                for one in around
-                for side, order in sides
-            ]
+            return [row["n"].value for row in self.select("SELECT ?n WHERE { ?e <pred:name> ?n }")]
+        sides = ((">=", "STR(?n)"), ("<", "DESC(STR(?n))"))
+        texts = [
+            f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> ?n FILTER(STR(?n) {side} {string(one)}) }} ORDER BY {order} LIMIT {AROUND}"
+            for one in around
+            for side, order in sides
+        ]
         return list(dict.fromkeys(row["n"].value for text in texts for row in self.select(text)))
 
     # -- all of it ---------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
 from condgraph.engine.row_shapes import Name, Sort, naming_products, row_tests, shapes_of
 from condgraph.engine.row_shapes import Row as TermRow
+from condgraph.engine.store import sized
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 from condgraph.sparql.compile.conditions import Group, Target
@@ -561,11 +562,11 @@ class RdfStore(ABC):
         """What `ask` gives, of one state of the graph."""
         return ask()
 
-    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
+    def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
         """How many results each operator gives, and the names of the first: one query for all operators
         that become patterns.
         """
-        text = compile_sizes(list(nodes), self.target, most)
+        text = compile_sizes(list(nodes), self.target, most, statements=statements)
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}
         for row in self.select(text) if text else ():
@@ -574,7 +575,7 @@ class RdfStore(ABC):
                 sizes[step] = int(row["size"].value)
             elif row["name"] is not None:
                 names.setdefault(step, []).append(row["name"].value)
-        return [(sizes[step], tuple(sorted(names.get(step, ())))) if step in sizes else None for step in range(len(nodes))]
+        return [sized(node, sizes.get(step), names.get(step, ())) for step, node in enumerate(nodes)]
 
 
 def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:

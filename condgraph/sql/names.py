@@ -83,11 +83,13 @@ class SqlNames:
         there = set(self._names(alg.ByName(possible))) if possible else set()
         return [name for name in names if name not in there]
 
+    names_repeat = True
+
     def all_names(self, around: Sequence[str]) -> list[str]:
         """The names of all entities, concepts and rows; in a large graph those in order around some texts."""
         ((count,),) = self._read(self._plans.count(_ALL))
         if count <= MOST_COMPARED:
-            return list(self._names(_ALL))
+            return [name for _, name, *_ in self._read(self._plans.entities(_ALL))]
         result: list[str] = []
         for text in filter(is_text, around):
             for below in (False, True):

@@ -165,7 +165,9 @@ class Plans(Protocol):
         ...
 
     def sizes(self, parts: Numbered, most: int) -> Text:
-        """How many entities each operator gives, and the names of the first: rows of a number and a size, or a name."""
+        """How many statements or entities each operator gives, and the names of the first entities: rows of a number and a
+        size, or a name.
+        """
         ...
 
     def tallies(self, parts: Numbered) -> Text:
@@ -367,20 +369,16 @@ class OwnPlans:
 
     def counts(self, parts: Numbered) -> Query:
         """How many statements, or entities, each operator gives."""
-        compiler, branches = self._compiler(), list[Query]()
-        for number, node in parts:
-            assert isinstance(node, alg.Facts | alg.Entities)
-            part = compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node)
-            branches.append(select(literal(number), exp.Count(this=exp.Star())).from_(compiler.bound(part), copy=False))
-        return compiler.whole(together(branches))
+        compiler = self._compiler()
+        return compiler.whole(together([_number_of(compiler, number, node) for number, node in parts]))
 
     def sizes(self, parts: Numbered, most: int) -> Query:
-        """How many entities each operator gives, and the names of the first."""
+        """How many statements or entities each operator gives, and the names of the first entities."""
         compiler, branches = self._compiler(), list[Query]()
         for number, node in parts:
-            assert isinstance(node, alg.Entities)
-            part, size = compiler.entities(node), exp.Count(this=exp.Star())
-            branches.append(select(literal(number), size, cast(NULL.copy(), "text")).from_(compiler.bound(part), copy=False))
+            branches.append(_number_of(compiler, number, node).select(cast(NULL.copy(), "text"), copy=False))
+            if not isinstance(node, alg.Entities):
+                continue
             first = (
                 select(column("name"))
                 .from_(compiler.stored("entity"), copy=False)
@@ -419,6 +417,13 @@ class OwnPlans:
         side = (exp.LT if below else exp.GTE)(this=column("name"), expression=literal(text))
         query = select(column("name"), distinct=True).from_(self._compiler().stored("entity"), copy=False).where(side, copy=False)
         return query.order_by(exp.Ordered(this=column("name"), desc=below), copy=False).limit(most, copy=False)
+
+
+def _number_of(compiler: Compiler, number: int, node: Node) -> exp.Select:
+    """A row of a number, and how many statements or entities an operator gives."""
+    assert isinstance(node, alg.Facts | alg.Entities)
+    part = compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node)
+    return select(literal(number), exp.Count(this=exp.Star())).from_(compiler.bound(part), copy=False)
 
 
 def _cells(compiler: Compiler, bag: Bag) -> str:

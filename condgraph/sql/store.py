@@ -30,7 +30,7 @@ from condgraph.engine.lowered import Step
 from condgraph.engine.passes import mark, rewrite
 from condgraph.engine.row_shapes import naming_products, row_tests
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.store import held, holding
+from condgraph.engine.store import held, holding, sized, valued
 from condgraph.engine.stored_answer import StoredAnswer
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import NO_UNIT, Kind, Value, collapse, text_of
@@ -691,13 +691,15 @@ class SqlStore:
         sizes: dict[int, int] = dict(self.engine.read(self.plans.counts(list(enumerate(counted(nodes, known))))))
         return [sizes.get(step, 0) for step in range(len(nodes))]
 
-    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
+    def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
         """How many entities each operator gives, and the names of the first: one query; None of those that the client works out."""
         sets: list[tuple[int, Node]] = []
         for step, node in enumerate(nodes):
             own = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
             if isinstance(own, alg.Entities) and native(own):
                 sets.append((step, own))
+            elif statements and (facts := valued(node)) is not None and native(facts):
+                sets.append((step, facts))
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}
         for step, size, name in self.engine.read(self.plans.sizes(sets, most)) if sets else []:
@@ -705,7 +707,7 @@ class SqlStore:
                 names.setdefault(step, []).append(name)
             else:
                 sizes[step] = size
-        return [(sizes[step], tuple(sorted(names.get(step, ())))) if step in sizes else None for step in range(len(nodes))]
+        return [sized(node, sizes.get(step), names.get(step, ())) for step, node in enumerate(nodes)]
 
     def left_out(self, plan: Node) -> LeftOut:
         """The values that the tests of the query could not compare; the schema says of most tests that there are none."""

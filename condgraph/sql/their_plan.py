@@ -1062,6 +1062,12 @@ class Marks:
 _MOST_CACHED: Final = 1_000
 
 
+def _number_of(to: TheirCompiler, number: int, node: Node) -> exp.Select:
+    """A row of a number, and how many statements or entities an operator gives."""
+    size = exp.Subquery(this=to.count(node)) if isinstance(node, alg.Entities) else to.size(to.facts(node))
+    return select(literal(number), cast(size, "bigint"))
+
+
 class TheirPlans:
     """The queries of plans over tables of others (`sql.plan.Plans`)."""
 
@@ -1110,24 +1116,21 @@ class TheirPlans:
 
     def counts(self, parts: Numbered) -> str:
         """How many statements, or entities, each operator gives."""
-
-        def build(to: TheirCompiler) -> Query:
-            branches: list[Query] = []
-            for number, node in parts:
-                size = exp.Subquery(this=to.count(node)) if isinstance(node, alg.Entities) else to.size(to.facts(node))
-                branches.append(select(literal(number), cast(size, "bigint")))
-            return together(branches)
-
-        return self._filled(("counts", tuple(number for number, _ in parts)), [node for _, node in parts], build)
+        return self._filled(
+            ("counts", tuple(number for number, _ in parts)),
+            [node for _, node in parts],
+            lambda to: together([_number_of(to, number, node) for number, node in parts]),
+        )
 
     def sizes(self, parts: Numbered, most: int) -> str:
-        """How many entities each operator gives, and the names of the first."""
+        """How many statements or entities each operator gives, and the names of the first entities."""
 
         def build(to: TheirCompiler) -> Query:
             branches: list[Query] = []
             for number, node in parts:
-                size = exp.Subquery(this=to.count(node))
-                branches.append(select(literal(number), cast(size, "bigint"), cast(NULL.copy(), "text")))
+                branches.append(_number_of(to, number, node).select(cast(NULL.copy(), "text"), copy=False))
+                if not isinstance(node, alg.Entities):
+                    continue
                 order = [self._tables.cells.by_bytes(column(part)) for part in ("name", "id")]
                 first = select(column("name")).from_(_subquery(to.of_entities(node)), copy=False)
                 few = _subquery(first.order_by(*order, copy=False).limit(most, copy=False))

@@ -31,6 +31,7 @@ from condgraph.engine.row_shapes import RowShape, core_of, needed, shape_of
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.store import valued
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 
 if TYPE_CHECKING:
@@ -658,16 +659,18 @@ def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
 def compile_counts(nodes: Sequence[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:
     """One query for how many statements, or entities, each operator has: rows of `step` and `size`."""
     compiler = PlanCompiler(graph, schema, list(nodes), layout)
-    branches: list[list[str]] = []
-    for step, node in enumerate(nodes):
-        if isinstance(node, alg.Facts):
-            facts = compiler.facts(node)
-            branches.append([*facts.render(), f"RETURN {step} AS step, count(DISTINCT {facts.fact}) AS size"])
-        else:
-            assert isinstance(node, alg.Entities)
-            rows = compiler.entities(node)
-            branches.append([*rows.clauses, f"RETURN {step} AS step, count(DISTINCT {rows.variable}) AS size"])
+    branches = [_counting(compiler, step, node) for step, node in enumerate(nodes)]
     return Compiled(compiler.whole(branches, ("step", "size")), compiler.parameters, "witness", layout=layout)
+
+
+def _counting(compiler: PlanCompiler, step: int, node: Node, more: str = "") -> list[str]:
+    """Clauses that return a step, how many statements or entities it gives, and more."""
+    if isinstance(node, alg.Facts):
+        facts = compiler.facts(node)
+        return [*facts.render(), f"RETURN {step} AS step, count(DISTINCT {facts.fact}) AS size{more}"]
+    assert isinstance(node, alg.Entities)
+    rows = compiler.entities(node)
+    return [*rows.clauses, f"RETURN {step} AS step, count(DISTINCT {rows.variable}) AS size{more}"]
 
 
 # -- Reading the statements back -------------------------------------------------------------------
@@ -902,15 +905,19 @@ def _result(
     return [[*values.clauses, f"RETURN collect([{listed}]) AS rows, count(*) < 0 AS held"], shown], ("rows", "held"), "values"
 
 
-def compile_sizes(nodes: list[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH, most: int = 3) -> Compiled:
+def compile_sizes(
+    nodes: list[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH, most: int = 3, statements: bool = False
+) -> Compiled:
     """One query for how many results each operator gives (`step`, `size`), with the names or texts
-    of some (`sample`).
+    of some (`sample`). With `statements`, values that the query cannot have are as many as their statements, and have no sample.
     """
     beyond = set().union(*(lowered(node, ends=False) for node in nodes)) if nodes else set()
     # Rows are shown in an order that servers do not have.
     chosen = [(i, node) for i, node in enumerate(nodes) if id(node) not in beyond and not isinstance(node, alg.Solutions)]
-    compiler = PlanCompiler(graph, schema, [node for _, node in chosen], layout)
-    branches = []
+    valuable = [(i, valued(node)) for i, node in enumerate(nodes) if statements and id(node) in beyond]
+    counted = [(i, facts) for i, facts in valuable if facts is not None and id(facts) not in lowered(facts)]
+    compiler = PlanCompiler(graph, schema, [node for _, node in (*chosen, *counted)], layout)
+    branches = [_counting(compiler, i, facts, ", null AS sample") for i, facts in counted]
     for i, node in chosen:
         if isinstance(node, alg.Facts):
             node = alg.Reached(node)

@@ -246,6 +246,8 @@ class NativeNames:
             part[key] = about[part[key]["node"]]
         return rows
 
+    names_repeat = False
+
     def all_names(self, around: Sequence[str]) -> list[str]:
         """The names of all nodes and concepts; of a large database those in order around some texts,
         by the properties that name them.

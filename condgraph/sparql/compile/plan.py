@@ -14,6 +14,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.iris import PRED, RDF
 from condgraph.engine.row_shapes import RowShape, core_of, needed
 from condgraph.engine.schema import Kinds
+from condgraph.engine.store import valued
 from condgraph.engine.values import Kind
 from condgraph.sparql.compile.conditions import Group, Objects, Target, supports_test, test_patterns
 from condgraph.sparql.compile.operators import ENTITIES, FACTS, Compiler
@@ -587,11 +588,11 @@ def compile_kinds(compiled: Compiled) -> str:
     return f"SELECT ?e ?name ?kind ?row WHERE {{ {{ {text} }} ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }} }}"
 
 
-def compile_sizes(nodes: list[Node], target: Target, most: int = 3) -> str:
+def compile_sizes(nodes: list[Node], target: Target, most: int = 3, *, statements: bool = False) -> str:
     """One query for how many results each operator gives (?step, ?size), and rows (?step, ?name)
     with the first of them.
 
-    Operators that do not become patterns have no rows.
+    Operators that do not become patterns have no rows; with `statements`, values are as many as the statements they are of.
     """
     compiler = Compiler(target)
     parts = []
@@ -603,8 +604,16 @@ def compile_sizes(nodes: list[Node], target: Target, most: int = 3) -> str:
             out = Group()
             e, name = compiler.variable("e"), compiler.variable("n")
             compiler.settled(of, e, out)
-            parts.append(f"{{ SELECT ({step} AS ?step) (COUNT(DISTINCT {e}) AS ?size) WHERE {{ {out.text()} }} }}")
+            parts.append(counting(step, e, out))
             out.append(f"{e} <pred:name> {name} .")
             first = f"SELECT DISTINCT {e} {name} WHERE {{ {out.text()} }} ORDER BY {name} {e} LIMIT {most}"
             parts.append(f"{{ SELECT ({step} AS ?step) ({name} AS ?name) WHERE {{ {first} }} }}")
+        elif statements and (facts := valued(node)) is not None and native(facts):
+            out = Group()
+            parts.append(counting(step, compiler.facts(facts, out, whole=True).statement, out))
     return f"SELECT ?step ?size ?name WHERE {{ {' UNION '.join(parts)} }}" if parts else ""
+
+
+def counting(step: str, of: str | None, where: Group) -> str:
+    """A part of a query that counts what a variable is."""
+    return f"{{ SELECT ({step} AS ?step) (COUNT(DISTINCT {of}) AS ?size) WHERE {{ {where.text()} }} }}"

@@ -547,7 +547,7 @@ class NativeRdfStore:
         """What `ask` gives: nobody says when others change their triples."""
         return ask()
 
-    def sizes(self, nodes: Sequence[Node], most: int = 3) -> list[Size | None]:
+    def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
         """The size of each operator."""
         return [(size, ()) for size in self.counted(nodes, lambda _: [])]
 
