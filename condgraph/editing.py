@@ -16,7 +16,8 @@ from typing import Any, Final
 from condgraph.edits import EDITS, SOURCE, Edit, Edits, GraphContent, Kind, Part, key_of, normal, shown, stored, type_of
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, LoadError, OptionError, SourceError, UnknownNameError, nearest
 from condgraph.engine.evidence import Evidence
-from condgraph.engine.facts import END_TIME, START_TIME, Entity, Member, Ref, Statement, Subclass
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, Member, Ref, Statement, Subclass
+from condgraph.engine.period import time_of
 from condgraph.engine.values import Kind as ValueKind
 from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
 from condgraph.reports import EditReport
@@ -30,6 +31,9 @@ _WORDS: Final = {
     ValueKind.TEXT: "texts", ValueKind.QUANTITY: "quantities", ValueKind.TIME: "times", ValueKind.ENTITY: "entities",
     ValueKind.UNKNOWN: "unknown values",
 }  # fmt: skip
+
+#: The qualifiers that say when a statement holds.
+_VALIDITY: Final = (START_TIME, END_TIME, POINT_IN_TIME)
 
 Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 
@@ -237,12 +241,24 @@ class _Reading:
             for key, one in given:
                 if not isinstance(key, str) or not key.strip():
                     raise LiteralError(f"a qualifier is a text, not {key!r}")
-                pairs.append((key, self.value(one, self._known.key_kinds(key), f"the qualifier {key!r}")))
+                kinds = self._known.key_kinds(key)
+                pairs.append((key, self.value(self._moment(key, one, kinds), kinds, f"the qualifier {key!r}")))
         except (TypeError, ValueError) as error:
             if isinstance(error, LiteralError):
                 raise
             raise LiteralError(f"qualifiers are pairs of a key and a value, not {qualifiers!r}") from error
         return normal(Statement(ident, predicate, value, tuple(pairs)))
+
+    def _moment(self, key: str, one: Any, kinds: set[ValueKind]) -> Any:
+        """The time that a text or a year is as a qualifier that says when a statement holds; as it is given where it is none, or
+        where the graph has no times there.
+        """
+        if key not in _VALIDITY or self._new_type or (kinds and ValueKind.TIME not in kinds):
+            return one
+        when = _time(one)
+        if when is None and isinstance(one, str):
+            self._warnings.append(f"the qualifier {key!r}, {one!r}, is not a time: it does not say when the statement holds")
+        return one if when is None else when
 
     def value(self, thing: Any, kinds: set[ValueKind], what: str) -> Ref | Value:
         """A value as it is stored. A text is read as the type that such values have, where they have one."""
@@ -277,14 +293,19 @@ class _Reading:
             return text
         if only is ValueKind.ENTITY:
             return Ref(self.entity(text, "object", new=False))
-        try:
-            return Time.parse(text) if only is ValueKind.TIME else parse_quantity(text)
-        except ValueError:
+        read: Value | None = None
+        if only is ValueKind.TIME:
+            read = _time(text)
+        else:
+            with suppress(ValueError):
+                read = parse_quantity(text)
+        if read is None:
             assert only is not None
             raise LiteralError(
                 f"{what}: {text!r} is not of the type {only.name.lower()}, which the graph has there",
                 hint="new_type=True adds it as a text all the same",
-            ) from None
+            )
+        return read
 
     # -- what is there -----------------------------------------------------------------------------
 
@@ -357,14 +378,14 @@ class _Reading:
         """Whether a value is meant by what somebody writes."""
         if isinstance(given, (Ref, Entity)):
             return isinstance(value, Ref) and value.id == given.id
+        if isinstance(value, Time) and _time(given) == value:
+            return True
         if not isinstance(given, str):
             meant = self.value(given, set(), "the object")
             return key_of(Statement("", "", meant)) == key_of(Statement("", "", value))
         if isinstance(value, Ref):
             return given in (value.id, self.name_of(value.id))
         try:
-            if isinstance(value, Time) and Time.parse(given) == value:
-                return True
             if isinstance(value, Quantity) and parse_quantity(given) == value:
                 return True
         except ValueError:
@@ -388,6 +409,14 @@ class _Reading:
             return subject
         named = self._known.named(subject)
         return named[0] if len(named) == 1 else subject
+
+
+def _time(written: Any) -> Time | None:
+    """The time that is written, as `at=` of a query takes it; None where it is none."""
+    try:
+        return time_of(written, "time")
+    except OptionError:
+        return None
 
 
 def _plainly(text: str) -> str:

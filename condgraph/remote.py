@@ -37,6 +37,7 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.snapshot.untimely import untimely
 from condgraph.engine.store import Store
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind, Value
@@ -559,7 +560,7 @@ class ServerStorage(Storage):
         before, after = self.write(snapshot, wait, replace(changed, seen=self._seen), progress)
         names = {source.name for source in builder.sources}
         gone = [name for name in changed.without if name not in names] if read is not None else []
-        warnings = [*changed.warnings, *replaced_by_nothing(gone), *builder.warnings, *self.remarks()]
+        warnings = [*changed.warnings, *replaced_by_nothing(gone), *builder.warnings, *untimely(snapshot), *self.remarks()]
         return Built(before, after, builder.statements, warnings)
 
     def remarks(self) -> list[str]:

@@ -36,6 +36,7 @@ from condgraph.engine.snapshot.directory import (
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.merged import whole
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.snapshot.untimely import untimely
 from condgraph.loaders.base import Progress
 from condgraph.reports import Built, Status
 from condgraph.snapshot_store import SnapshotStore
@@ -498,13 +499,14 @@ class LocalStorage(Storage):
                 columns, counts = spilling.lay_out()
         warnings = [*notes, *changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
         fresh = frozenset(builder.declared)
+        begun = {builder.source_numbers[name] for name in builder.begun if name in builder.source_numbers}
         further = self._further(builder)
         warnings += self._damage()
         single_valued = list(builder.single_valued)
         builder = Builder()  # what was read leaves memory
         self._replace(columns, counts, further)
         self._settings = {}
-        warnings += rows_of_several(self.current, fresh)
+        warnings += [*rows_of_several(self.current, fresh), *untimely(self.current, begun)]
         warnings += [
             f"no statement has the predicate {name!r}, which is declared as having one value at a time"
             for name in single_valued

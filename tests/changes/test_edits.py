@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import getpass
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -386,3 +387,27 @@ def test_a_tuple_names_a_statement_as_an_answer_shows_it(graph):
     with pytest.raises(OptionError, match="subject, predicate, object"):
         graph.retract(("Bern", "population"))
     assert graph.kopl("Find(Bern) QueryAttr(population)").texts == []
+
+
+#: Times as people write them, and the statement that is added, or what is said of it.
+WRITTEN_TIMES = [
+    ({"start time": "49 BC", "end time": "44 BC"}, "(start time: -48, end time: -43)"),
+    ({"start time": 54, "end time": "3 May 1068"}, "(start time: 54, end time: 1068-05-03)"),
+    ({"point in time": "1984-05-03T10:00+02:00"}, "(point in time: 1984-05-03T08:00:00)"),
+    ({"start time": "long ago"}, "the qualifier 'start time', 'long ago', is not a time: it does not say when the statement holds"),
+    ({"start time": "44 BC", "end time": "49 BC"}, "the statement would hold at no time: it ends in -48, before it starts in -43"),
+]
+
+
+@pytest.mark.parametrize(("qualifiers", "said"), WRITTEN_TIMES)
+def test_times_of_a_first_statement_that_has_any(qualifiers, said):
+    graph = condgraph.open()
+    if "at no time" in said:
+        with pytest.raises(LiteralError, match=re.escape(said)):
+            graph.add("Rome", "ruled by", Ref("Caesar"), qualifiers)
+        return
+    assert said in str(graph.add("Rome", "ruled by", Ref("Caesar"), qualifiers))
+    held = "Find(Rome) Relate(ruled by, forward) QueryName()"
+    assert graph.query(held, at="1500").texts == (["Caesar"] if "not a time" in said else [])
+    graph.retract(("Rome", "ruled by", "Caesar", qualifiers))
+    assert graph.status().statements == 0

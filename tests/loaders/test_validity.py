@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import condgraph
+from condgraph import UNKNOWN, Quantity, Ref, Statement, Time
 from condgraph.engine.errors import LoadError, OptionError, StoreMissingError
 
 Row = tuple[str, int, str, str]
@@ -215,3 +216,23 @@ def test_declared_times_are_pushed(tmp_path: Path) -> None:
             assert capitals(stored, at) == capitals(graph, at) == graph.query(
                 "Find(Germany) Relate(capital, forward) QueryName()", at=at, engine="sparql"
             ).texts  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["memory:", "duckdb"])
+def test_statements_whose_times_mean_nothing_are_reported(tmp_path: Path, place: str) -> None:
+    ruled = [
+        Statement("Rome", "ruled by", Ref("Nero"), (("start time", Time.year(68)), ("end time", Time.year(54)))),
+        Statement("Rome", "ruled by", Ref("Otho"), (("start time", "69"), ("end time", Time.year(69)))),
+        Statement("Rome", "ruled by", Ref("Galba"), (("start time", Quantity(68)), ("point in time", UNKNOWN))),
+        Statement("Rome", "ruled by", Ref("Titus"), (("start time", Time.year(79)), ("end time", Time.day(79, 1, 1)))),
+    ]
+    graph = condgraph.open(f"duckdb:///{tmp_path}/rome.duckdb" if place == "duckdb" else place)
+    said = graph.add(ruled, source="annals").warnings
+    assert [text.partition(": ")[0] for text in said if "time" in text] == [
+        "1 statement ends before it starts, and holds at no time",
+        "1 statement has a text as 'start time', which does not say when it holds",
+        "1 statement has a number as 'start time', which does not say when it holds",
+    ]
+    assert "Rome | ruled by | Nero (end time: 54, start time: 68)" in said[0]
+    # What was loaded before is not reported again.
+    assert not graph.add([Statement("Rome", "ruled by", Ref("Nerva"))], source="more").warnings
