@@ -30,7 +30,7 @@ from condgraph.prepared import PreparedProgram
 
 if TYPE_CHECKING:
     from condgraph.ask.chat import Chat
-    from condgraph.ask.demos import LearningDemos
+    from condgraph.ask.demos import Demos
     from condgraph.ask.records import Asked, AskStep, AskText
     from condgraph.engine.period import TimeLike
     from condgraph.questions.generate import Questions
@@ -202,7 +202,7 @@ class AsyncGraph:
     verify_chain = awaited(Graph.verify_chain)
 
     @property
-    def demos(self) -> LearningDemos:
+    def demos(self) -> Demos:
         """`Graph.demos`; they are in process, and looked at without waiting."""
         return self.graph.demos
 

@@ -44,7 +44,7 @@ from condgraph.snapshot_store import SnapshotStore
 from condgraph.storage import LocalStorage, Storage, no_versions
 
 if TYPE_CHECKING:
-    from condgraph.ask.demos import LearningDemos
+    from condgraph.ask.demos import Demos
     from condgraph.difference import Difference
     from condgraph.engine.algebra import Node
     from condgraph.engine.check import KnownIds
@@ -81,7 +81,7 @@ class Graph:
     What an answer is asked for later (evidence, trace, warnings) has the same timeout again.
     """
 
-    _demos: LearningDemos | None = None
+    _demos: Demos | None = None
 
     def __init__(
         self,
@@ -922,17 +922,17 @@ class Graph:
     excerpt = words.excerpt
 
     @property
-    def demos(self) -> LearningDemos:
+    def demos(self) -> Demos:
         """The demonstrations of the graph: questions with programs that `ask` shows to models. Those
         of a folder are stored with it; those of other graphs last as long as this object, or are
         stored in a file: `demos.keep_in(path)`.
         """
         if self._demos is None:
-            from condgraph.ask.demos import LearningDemos
+            from condgraph.ask.demos import Demos
             from condgraph.engine.snapshot.directory import DEMONSTRATIONS
 
             folder = self._storage.directory
-            self._demos = LearningDemos(self, None if folder is None else folder / DEMONSTRATIONS)
+            self._demos = Demos(self, None if folder is None else folder / DEMONSTRATIONS)
         return self._demos
 
     chain = chains.chain

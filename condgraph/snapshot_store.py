@@ -216,7 +216,7 @@ def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
     if "$" in rest:
         # Not a parameter, but a name, or a mistake that has its own message.
         return None
-    from condgraph.languages.kopl.template import KoplTemplate
+    from condgraph.languages.kopl.syntax import KoplTemplate
 
     try:
         template = KoplTemplate(f"Find($name){rest}")

@@ -279,6 +279,53 @@ class Demos:
                         self._items.append(demo)
         return self._items
 
+    def learn(
+        self,
+        pairs: Iterable[tuple[str, Iterable[str]]],
+        llm: Any,
+        *,
+        question: str | None = None,
+        m: int = 15,
+        k: int = 8,
+        on_tried: Callable[[str, bool], None] | None = None,
+        **options: Any,
+    ) -> Learned:
+        """Have a model write programs for questions with known answers, and add those that give exactly
+        these, until there are `k`.
+
+        With `question`, the `m` pairs most similar to it are tried, the most similar first; else all,
+        in order. Each added program helps with the next. `options` are those of `ask`.
+        """
+        if m < 1 or k < 1:
+            raise OptionError("m and k are 1 or more")
+        asked = [(item, _same(texts)) for item, texts in pairs]
+        if question is not None:
+            known = known_of(self._graph._store_of(None), self._graph._survey())
+            forms = [masked(item, mentions_in(item, known)) for item, _ in asked]
+            scores = Vocabulary(forms).similarities(masked(question, mentions_in(question, known)))
+            order = sorted(range(len(asked)), key=lambda at: (-scores[at], at))[:m]
+            asked = [asked[at] for at in order]
+        kept: list[Demo] = []
+        tried = wrong = failed = calls = 0
+        usage = Usage()
+        for member, wanted in asked:
+            if len(kept) >= k:
+                break
+            check()
+            tried += 1
+            result = self._graph.ask(member, llm, **options)
+            calls, usage = calls + result.calls, usage + result.usage
+            right = [attempt for attempt in result.attempts if attempt.answer is not None and _same(attempt.answer.texts) == wanted]
+            if right and right[0].answer is not None:
+                kept.append(self.keep(member, right[0].program, right[0].answer, source=right[0].source))
+            elif result.answer is not None:
+                wrong += 1
+            else:
+                failed += 1
+            if on_tried is not None:
+                on_tried(member, bool(right))
+        return Learned(tuple(kept), tried, wrong, failed, calls, usage)
+
 
 def _demo(line: str) -> Demo | None:
     """A line of the file; None for an incomplete line."""
@@ -336,58 +383,3 @@ class Learned:
         return (
             f"{len(self.kept)} kept of {self.tried} tried: {self.wrong} gave another answer, {self.failed} none; {self.calls} calls"
         )
-
-
-class LearningDemos(Demos):
-    """Demonstrations that can also be learned from answers."""
-
-    def learn(
-        self,
-        pairs: Iterable[tuple[str, Iterable[str]]],
-        llm: Any,
-        *,
-        question: str | None = None,
-        m: int = 15,
-        k: int = 8,
-        on_tried: Callable[[str, bool], None] | None = None,
-        **options: Any,
-    ) -> Learned:
-        """Have a model write programs for questions with known answers, and add those that give exactly
-        these, until there are `k`.
-
-        With `question`, the `m` pairs most similar to it are tried, the most similar first; else all,
-        in order. Each added program helps with the next. `options` are those of `ask`.
-        """
-        if m < 1 or k < 1:
-            raise OptionError("m and k are 1 or more")
-        asked = [(item, sorted({" ".join(str(text).split()).casefold() for text in texts})) for item, texts in pairs]
-        if question is not None:
-            known = known_of(self._graph._store_of(None), self._graph._survey())
-            forms = [masked(item, mentions_in(item, known)) for item, _ in asked]
-            scores = Vocabulary(forms).similarities(masked(question, mentions_in(question, known)))
-            order = sorted(range(len(asked)), key=lambda at: (-scores[at], at))[:m]
-            asked = [asked[at] for at in order]
-        kept: list[Demo] = []
-        tried = wrong = failed = calls = 0
-        usage = Usage()
-        for member, wanted in asked:
-            if len(kept) >= k:
-                break
-            check()
-            tried += 1
-            result = self._graph.ask(member, llm, **options)
-            calls, usage = calls + result.calls, usage + result.usage
-            right = [
-                attempt
-                for attempt in result.attempts
-                if attempt.answer is not None and sorted({" ".join(t.split()).casefold() for t in attempt.answer.texts}) == wanted
-            ]
-            if right and right[0].answer is not None:
-                kept.append(self.keep(member, right[0].program, right[0].answer, source=right[0].source))
-            elif result.answer is not None:
-                wrong += 1
-            else:
-                failed += 1
-            if on_tried is not None:
-                on_tried(member, bool(right))
-        return Learned(tuple(kept), tried, wrong, failed, calls, usage)

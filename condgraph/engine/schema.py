@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 #: What stands between source and number in the name of a row.
-BETWEEN: Final = " row "
+BEFORE_ROW: Final = " row "
 #: Rows of a source that are looked at.
 _LOOKED_AT: Final = 10_000
 #: Characters that the texts of a telling column have at most, on average.
@@ -54,7 +54,7 @@ def telling_columns(snapshot: Snapshot) -> dict[str, str]:
     for source, at in zip(sources.tolist(), first.tolist(), strict=True):
         entity = snapshot.entity(int(rows[at]))
         name = snapshot.source_of(source).name
-        if entity.name == f"{name}{BETWEEN}{entity.row}":
+        if entity.name == f"{name}{BEFORE_ROW}{entity.row}":
             named[source] = name
     if not named:
         return {}

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.algebra import ById, ByName, Entities, Facts, Names, Objects, Scan, around
 from condgraph.engine.algebra.operators import fields_of
-from condgraph.engine.answer import Answer
+from condgraph.engine.answer import Answer, labels_of_table, labels_plan
 from condgraph.engine.bounds import check, kept, watched, within
 from condgraph.engine.check import known_ids
 from condgraph.engine.errors import DeadlineError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.evidence import trace_back
-from condgraph.engine.row_texts import labels_of_table, labels_plan
 from condgraph.engine.store import plan_answer
 from condgraph.engine.why_not import MOST_ENTITIES, folded
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import check_bounds
@@ -24,84 +25,25 @@ if TYPE_CHECKING:
 Lower = Callable[..., Lowered]
 
 
-def _kopl() -> Lower:
-    from condgraph.languages.kopl.lower import lower
-
-    return lower
-
-
-def _llm_query() -> Lower:
-    from condgraph.languages.llm.lower.query import lower
-
-    return lower
-
-
-def _logic() -> Lower:
-    from condgraph.languages.logic.lower import lower
-
-    return lower
-
-
-def _cypher() -> Lower:
-    from condgraph.languages.cypher.lower import lower
-
-    return lower
-
-
-def _sparql() -> Lower:
-    from condgraph.languages.sparql.lower import lower
-
-    return lower
-
-
-def _kopl_template() -> Callable[[Any], Template]:
-    from condgraph.languages.kopl.template import KoplTemplate
-
-    return KoplTemplate
-
-
-def _llm_template() -> Callable[[Any], Template]:
-    from condgraph.languages.llm.template import LlmTemplate
-
-    return LlmTemplate
-
-
-def _logic_template() -> Callable[[Any], Template]:
-    from condgraph.languages.logic.template import LogicTemplate
-
-    return LogicTemplate
-
-
-def _cypher_template() -> Callable[[Any], Template]:
-    from condgraph.languages.cypher.template import CypherTemplate
-
-    return CypherTemplate
-
-
-def _pattern_template() -> Callable[[Any], Template]:
-    from condgraph.languages.pattern.template import PatternTemplate
-
-    return PatternTemplate
-
-
 #: The language of graph patterns, which have a search of their own and no plan.
 PATTERN: Final = "pattern"
-#: The languages that have plans, by name: each gives its `lower`, imported when it is first asked
-#: for.
-LANGUAGES: Final[dict[str, Callable[[], Lower]]] = {
-    "kopl": cache(_kopl),
-    "llm_query": cache(_llm_query),
-    "logic": cache(_logic),
-    "cypher": cache(_cypher),
-    "sparql": cache(_sparql),
+
+
+#: The languages that have plans, by name, each with its `lower`, which is imported when it is first asked for.
+LANGUAGES: Final = {
+    "kopl": "condgraph.languages.kopl.lower:lower",
+    "llm_query": "condgraph.languages.llm.lower.query:lower",
+    "logic": "condgraph.languages.logic.lower:lower",
+    "cypher": "condgraph.languages.cypher.lower:lower",
+    "sparql": "condgraph.languages.sparql.lower:lower",
 }
-#: What reads programs with parameters, by language, imported as above.
-TEMPLATES: Final[dict[str, Callable[[], Callable[[Any], Template]]]] = {
-    "kopl": cache(_kopl_template),
-    "llm_query": cache(_llm_template),
-    "logic": cache(_logic_template),
-    "cypher": cache(_cypher_template),
-    PATTERN: cache(_pattern_template),
+#: What reads programs with parameters, by language.
+TEMPLATES: Final = {
+    "kopl": "condgraph.languages.kopl.syntax:KoplTemplate",
+    "llm_query": "condgraph.languages.llm.syntax.parse:LlmTemplate",
+    "logic": "condgraph.languages.logic.text:LogicTemplate",
+    "cypher": "condgraph.languages.cypher.parse:CypherTemplate",
+    PATTERN: "condgraph.languages.pattern.pattern:PatternTemplate",
 }
 #: The options that each language takes.
 OPTIONS: Final[dict[str, frozenset[str]]] = {
@@ -215,7 +157,8 @@ def template(program: Any, language: str | None = None) -> Template:
     language = known_language(language or detect(program))
     if language not in TEMPLATES:
         raise OptionError(f"{language} has no parameters", hint="put the values into the text: VALUES, in SPARQL")
-    return TEMPLATES[language]()(program)
+    read: Callable[[Any], Template] = resolve_name(TEMPLATES[language])
+    return read(program)
 
 
 def known_language(language: str) -> str:
@@ -274,18 +217,25 @@ def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, A
     return result
 
 
+@cache
+def _lowering(language: str) -> Lower:
+    """The `lower` of a language, imported when it is first asked for."""
+    result: Lower = resolve_name(LANGUAGES[language])
+    return result
+
+
 def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
     if language == PATTERN:
         raise PlanError("a pattern has no plan: it is searched for, not computed", hint="ask it with match(...)")
-    front_end = LANGUAGES[known_language(language)]
+    front_end = _lowering(known_language(language))
     check_options(language, options)
     table, period = options.get("table"), options.get("period")
     if table is not None or period is not None:
         options = {name: value for name, value in options.items() if name not in ("table", "period")}
-    lowered = front_end()(program, schema, **options)
+    lowered = front_end(program, schema, **options)
     if table is not None:
         from condgraph.languages.table.builder import clause_of
-        from condgraph.languages.table.lower import lower as lower_table
+        from condgraph.languages.table.columns import lower as lower_table
         from condgraph.languages.table.tree import in_clause
 
         clause = clause_of(table)

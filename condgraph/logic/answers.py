@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from condgraph.engine import html
+from condgraph.engine.answer import Tabular, Typed, typed_columns
 from condgraph.engine.bounds import timed, within
 from condgraph.engine.evidence import Evidence, EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.html import escaped
-from condgraph.engine.rows import Tabular, Typed, typed_columns
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.logic.propagation import Derivation, Edge
 

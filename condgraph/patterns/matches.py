@@ -9,14 +9,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from condgraph.engine import html
-from condgraph.engine.answer import Answer
+from condgraph.engine.answer import Answer, Typed, typed_columns
 from condgraph.engine.bounds import kept, timed, watched, within
 from condgraph.engine.check import Checked, built
 from condgraph.engine.errors import DeadlineError, OptionError, PlanError, shortened
 from condgraph.engine.evidence import Evidence, EvidenceList, items
 from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
-from condgraph.engine.rows import Typed, typed_columns
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.names.words import same_form
 from condgraph.patterns.distance.terms import TextTerms

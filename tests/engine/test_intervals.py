@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from condgraph.engine.execute.operators import merged
-from condgraph.engine.execute.spans import span_precision
+from condgraph.engine.execute.validity import span_precision
 from condgraph.engine.values import OPEN_START, UNKNOWN_END, Precision, Time
 
 DAY = 86_400

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import CondgraphError, PlanError, UnknownNameError
-from condgraph.languages.llm.binding import bind
 from condgraph.languages.llm.functions import BY_NAME, FUNCTIONS, TABLE
 from condgraph.languages.llm.lower.literals import OPERATOR_WORDS, operator_of
+from condgraph.languages.llm.lower.query import bind
 from condgraph.languages.llm.syntax.parse import parse_expression
 from condgraph.languages.llm.syntax.tree import Application, Bound, Call, ColumnCondition, Comparison, Foreign, Literal, Search
 

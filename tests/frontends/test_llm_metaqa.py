@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from condgraph.engine.errors import CondgraphError
-from condgraph.languages.llm.binding import bind
+from condgraph.languages.llm.lower.query import bind
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import Application, Call, Expression, Literal, OutputRef, Program, Search
 from condgraph.names.vocabulary import Vocabulary, resolve

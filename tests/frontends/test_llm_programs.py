@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from condgraph.engine.errors import CondgraphError
-from condgraph.languages.llm.binding import bind
+from condgraph.languages.llm.lower.query import bind
 from condgraph.languages.llm.syntax.parse import parse
 from condgraph.languages.llm.syntax.tree import Call, Expression, Foreign, Literal, Program, Search, children
 

@@ -20,7 +20,7 @@ from condgraph.cypher.labels import Labelling, Labels
 from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.load.batches import BATCH, Batch, Ids, Numbers, Rows, caption_of, cells, cut, order_of
 from condgraph.engine.changes import OnWritten
-from condgraph.engine.execute.spans import span_precision
+from condgraph.engine.execute.validity import span_precision
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.identity import mix, statement_ids, text_hashes
 from condgraph.engine.snapshot.build import fewer_collections, texts_of

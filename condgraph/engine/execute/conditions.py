@@ -20,8 +20,7 @@ from condgraph.engine import algebra
 from condgraph.engine.algebra import AllOf, Among, AnyOf, Compare, Condition, Equals, Not, Operator, Versus
 from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import PlanError
-from condgraph.engine.execute.same_cells import by_name, equal_cells
-from condgraph.engine.execute.sets import EMPTY, Bag, Mask, Numbers, Scope
+from condgraph.engine.execute.sets import EMPTY, Bag, Mask, Numbers, Scope, by_name, equal_cells
 from condgraph.engine.facts import Entity
 from condgraph.engine.functions import OPERATORS, time_mask
 from condgraph.engine.operands import year_of

@@ -17,8 +17,7 @@ from condgraph.engine.execute.aggregates import competitors, uniform
 from condgraph.engine.execute.columns import GroupRows
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.facts import neighbour
-from condgraph.engine.execute.same_cells import equal_cells
-from condgraph.engine.execute.sets import EMPTY, Bag, Numbers, among, distinct, intersect, minus, union
+from condgraph.engine.execute.sets import EMPTY, Bag, Numbers, among, distinct, equal_cells, intersect, minus, union
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Kind
 

@@ -10,8 +10,20 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import watched
 from condgraph.engine.errors import PlanError, numbered
 from condgraph.engine.execute.conditions import as_places, decide, holds, matches
-from condgraph.engine.execute.same_cells import distinct_positions
-from condgraph.engine.execute.sets import EMPTY, Bag, FactSet, Mask, Numbers, Part, Runs, distinct, intersect, minus, union
+from condgraph.engine.execute.sets import (
+    EMPTY,
+    Bag,
+    FactSet,
+    Mask,
+    Numbers,
+    Part,
+    Runs,
+    distinct,
+    distinct_positions,
+    intersect,
+    minus,
+    union,
+)
 from condgraph.engine.execute.validity import holds_at, interval_mask, validity_in
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.ordered import Cells, add_types

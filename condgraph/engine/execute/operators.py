@@ -17,8 +17,7 @@ from condgraph.engine.execute.facts import validity as validity_of
 from condgraph.engine.execute.left_out import no_such
 from condgraph.engine.execute.run import Outcome, Run
 from condgraph.engine.execute.sets import Bag, FactSet, Mask, Numbers, Part, distinct, order_key
-from condgraph.engine.execute.spans import span_part, span_precision
-from condgraph.engine.execute.validity import interval_mask
+from condgraph.engine.execute.validity import interval_mask, span_part, span_precision
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.values import (

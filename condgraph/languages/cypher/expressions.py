@@ -5,21 +5,111 @@ parameters constants, patterns and subqueries what the query that they are in ma
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from condgraph.engine import temporal
+from condgraph.engine.algebra import Entities, Solutions, solutions
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import OptionError, PlanError, UnsupportedError, nearest
 from condgraph.engine.execute.points import point, refused
 from condgraph.engine.execute.terms import type_name
 from condgraph.engine.forms import WGS84, Point
+from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
-from condgraph.languages.cypher import scope, tree
+from condgraph.languages.cypher import tree
+
+# -- the scope of names ------------------------------------------------------------------------------
+# The rows of a query while it is lowered: which variable of the plan each name is, and what it holds.
 
 
-class Lowering(scope.Naming, Protocol):
+#: What a variable may be; "value" is anything that the text does not tell.
+NODE, RELATIONSHIP, PATH, RELATIONSHIPS, VALUE, SCALAR = "node", "relationship", "path", "relationships", "value", "scalar"
+START: Final = solutions.Pattern(())
+
+
+@dataclass(slots=True)
+class Rows:
+    """A plan and what its rows are: `scope` has the variable of the plan for each name of the query, `types` what
+    each variable of the plan is, `nullable` those that may be null. `carried` are the variables by which the
+    rows of a subquery belong to the rows outside, which `seed` has once.
+    """
+
+    plan: Solutions
+    scope: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    nullable: set[str] = field(default_factory=set)
+    carried: tuple[str, ...] = ()
+    seed: Solutions | None = None
+
+    def copy(self) -> Rows:
+        """Its own names and types over the same plan."""
+        return replace(self, scope=dict(self.scope), types=dict(self.types), nullable=set(self.nullable))
+
+
+def conjuncts(expression: ex.Expression | None) -> list[ex.Expression]:
+    """The conditions that an `AND` joins; none of None."""
+    if expression is None:
+        return []
+    if isinstance(expression, ex.And):
+        return [part for operand in expression.operands for part in conjuncts(operand)]
+    return [expression]
+
+
+def all_of(conditions: Sequence[ex.Expression]) -> ex.Expression:
+    """Conditions joined by `AND`; at least one."""
+    return conditions[0] if len(conditions) == 1 else ex.And(tuple(conditions))
+
+
+def mentioned_in(node: Any, found: dict[str, None]) -> None:
+    """The names of variables in a part of a tree, in order."""
+    for item in tree.within(node):
+        if isinstance(item, ex.Variable):
+            found[item.name] = None
+        elif isinstance(item, tree.NodePattern | tree.RelationshipPattern | tree.PathPattern):
+            if item.variable is not None:
+                found[item.variable] = None
+        elif isinstance(item, tree.Projection) and item.star:
+            # Whatever there is.
+            found[" *"] = None
+
+
+class Naming(Protocol):
+    """What patterns need of the query that they are in."""
+
+    schema: KnownSchema
+
+    def fresh(self, name: str = "") -> str:
+        """A variable of the plan that nobody has."""
+        ...
+
+    def label(self, name: str) -> bool:
+        """Whether there is a concept, or table, of a name."""
+        ...
+
+    def relationship_type(self, name: str) -> bool:
+        """Whether there is a relation of a name."""
+        ...
+
+    def label_set(self, names: Sequence[str]) -> Entities:
+        """The entities that have one of some labels, which are known."""
+        ...
+
+    def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> Entities | None:
+        """Entities of which those are whose property compares so; None where no set is quickly found."""
+        ...
+
+    def filtered(self, rows: Rows, where: ex.Expression | None) -> None:
+        """Keep the rows for which a condition is true."""
+        ...
+
+
+# -- expressions -------------------------------------------------------------------------------------
+
+
+class Lowering(Naming, Protocol):
     """What expressions need of the query that they are in."""
 
     @property
@@ -27,11 +117,11 @@ class Lowering(scope.Naming, Protocol):
         """The values of the parameters of the query."""
         ...
 
-    def undefined(self, name: str, rows: scope.Rows) -> PlanError:
+    def undefined(self, name: str, rows: Rows) -> PlanError:
         """The error of a name that is no variable."""
         ...
 
-    def kind_of(self, e: ex.Expression, rows: scope.Rows) -> str:
+    def kind_of(self, e: ex.Expression, rows: Rows) -> str:
         """What a lowered expression is."""
         ...
 
@@ -39,7 +129,7 @@ class Lowering(scope.Naming, Protocol):
         """A property of what is a `kind`."""
         ...
 
-    def listed(self, e: ex.Expression, rows: scope.Rows, function: str = "") -> ex.Expression:
+    def listed(self, e: ex.Expression, rows: Rows, function: str = "") -> ex.Expression:
         """A lowered expression where a list is needed."""
         ...
 
@@ -51,15 +141,15 @@ class Lowering(scope.Naming, Protocol):
         """Warn of a property that is a truth value here, and is a text such as 'True' in the graph."""
         ...
 
-    def exists(self, query: tree.Query, rows: scope.Rows, outer: Sequence[str]) -> ex.Expression:
+    def exists(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
         """Whether a subquery has rows."""
         ...
 
-    def count(self, query: tree.Query, rows: scope.Rows, outer: Sequence[str]) -> ex.Expression:
+    def count(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
         """How many rows a subquery has."""
         ...
 
-    def collect(self, query: tree.Query, rows: scope.Rows, outer: Sequence[str]) -> ex.Expression:
+    def collect(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
         """The values of the column of a subquery, as a list."""
         ...
 
@@ -67,7 +157,7 @@ class Lowering(scope.Naming, Protocol):
 class Expressions:
     """Lowers one expression; `local` has the variables that it binds itself."""
 
-    def __init__(self, lowering: Lowering, rows: scope.Rows, local: dict[str, str]) -> None:
+    def __init__(self, lowering: Lowering, rows: Rows, local: dict[str, str]) -> None:
         self._lowering, self._rows, self._local = lowering, rows, local
 
     def lowered(self, e: ex.Expression) -> ex.Expression:
@@ -107,10 +197,8 @@ class Expressions:
     def _property(self, e: ex.Property) -> ex.Expression:
         of = self.lowered(e.of)
         kind = self._kind(of)
-        if kind in (scope.PATH, scope.RELATIONSHIPS) or (isinstance(of, ex.Constant | ex.ListOf) and not _may_have_parts(of)):
-            raise PlanError(
-                f"a {'list' if kind == scope.RELATIONSHIPS or isinstance(of, ex.ListOf) else kind} has no property {e.key!r}"
-            )
+        if kind in (PATH, RELATIONSHIPS) or (isinstance(of, ex.Constant | ex.ListOf) and not _may_have_parts(of)):
+            raise PlanError(f"a {'list' if kind == RELATIONSHIPS or isinstance(of, ex.ListOf) else kind} has no property {e.key!r}")
         return self._lowering.property(of, e.key, kind)
 
     def _truths(self, e: Any) -> ex.Expression:
@@ -130,10 +218,10 @@ class Expressions:
     def _has_concept(self, e: ex.HasConcept) -> ex.Expression:
         of = self.lowered(e.of)
         kind = self._kind(of)
-        if kind == scope.RELATIONSHIP:
+        if kind == RELATIONSHIP:
             names = [name for name in e.names if self._lowering.relationship_type(name)]
         else:
-            if kind not in (scope.NODE, scope.VALUE):
+            if kind not in (NODE, VALUE):
                 raise PlanError(f"labels are not defined for a {kind}")
             names = [name for name in e.names if self._lowering.label(name)]
         return ex.HasConcept(of, tuple(names))
@@ -196,9 +284,9 @@ class Expressions:
     def _typed(self, name: str, items: ex.Expression) -> None:
         """What the items of a list are."""
         if isinstance(items, ex.Call) and items.name in ("nodes", "relationships"):
-            self._rows.types[name] = scope.NODE if items.name == "nodes" else scope.RELATIONSHIP
-        elif self._kind(items) == scope.RELATIONSHIPS:
-            self._rows.types[name] = scope.RELATIONSHIP
+            self._rows.types[name] = NODE if items.name == "nodes" else RELATIONSHIP
+        elif self._kind(items) == RELATIONSHIPS:
+            self._rows.types[name] = RELATIONSHIP
 
     def _quantified(self, e: ex.Quantified) -> ex.Expression:
         items = self._listed(e.items)
@@ -220,9 +308,9 @@ class Expressions:
         if arguments:
             kind = self._kind(arguments[0])
             wanted = _TAKES.get(e.name)
-            if wanted is not None and kind not in (scope.VALUE, *wanted) and not _is_null(arguments[0]):
+            if wanted is not None and kind not in (VALUE, *wanted) and not _is_null(arguments[0]):
                 raise PlanError(f"{e.name}() is not defined for a {kind}")
-            if e.name == "relationships" and kind == scope.PATH and isinstance(arguments[0], ex.Variable):
+            if e.name == "relationships" and kind == PATH and isinstance(arguments[0], ex.Variable):
                 return ex.Call(e.name, arguments)
             if e.name in _OF_LISTS:
                 function = _OF_LISTS[e.name]
@@ -237,7 +325,7 @@ class Expressions:
     def _outer(self, node: Any) -> list[str]:
         """The variables that a subquery takes from the rows; raises `UnsupportedError` for one that a list binds."""
         mentioned: dict[str, None] = {}
-        scope.mentioned_in(node, mentioned)
+        mentioned_in(node, mentioned)
         for name in mentioned:
             if name in self._local:
                 raise UnsupportedError(
@@ -277,11 +365,11 @@ def _is_null(e: ex.Expression) -> bool:
 
 #: What some functions take, beyond what the text does not tell.
 _TAKES: Final = {
-    "type": (scope.RELATIONSHIP,), "labels": (scope.NODE,), "startnode": (scope.RELATIONSHIP,), "endnode": (scope.RELATIONSHIP,),
-    "nodes": (scope.PATH,), "relationships": (scope.PATH,), "length": (scope.PATH,),
-    "properties": (scope.NODE, scope.RELATIONSHIP, scope.SCALAR), "size": (scope.SCALAR, scope.RELATIONSHIPS),
-    "id": (scope.NODE, scope.RELATIONSHIP), "tointeger": (scope.SCALAR,), "tofloat": (scope.SCALAR,),
-    "toboolean": (scope.SCALAR,), "tostring": (scope.SCALAR,),
+    "type": (RELATIONSHIP,), "labels": (NODE,), "startnode": (RELATIONSHIP,), "endnode": (RELATIONSHIP,),
+    "nodes": (PATH,), "relationships": (PATH,), "length": (PATH,),
+    "properties": (NODE, RELATIONSHIP, SCALAR), "size": (SCALAR, RELATIONSHIPS),
+    "id": (NODE, RELATIONSHIP), "tointeger": (SCALAR,), "tofloat": (SCALAR,),
+    "toboolean": (SCALAR,), "tostring": (SCALAR,),
 }  # fmt: skip
 #: Functions of lists; those that are of texts as well with the name by which a warning calls them.
 _OF_LISTS: Final = {"head": "", "last": "", "tail": "", "size": "size", "reverse": "reverse", "isempty": "isEmpty"}

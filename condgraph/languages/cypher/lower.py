@@ -23,11 +23,7 @@ from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import KnownSchema
 from condgraph.engine.values import NO_UNIT, Kind, Quantity
 from condgraph.languages.cypher import tree
-from condgraph.languages.cypher.expressions import Expressions
-from condgraph.languages.cypher.parse import parse
-from condgraph.languages.cypher.patterns import Matching
-from condgraph.languages.cypher.procedures import CallingQuery, ProcedureRows, procedure
-from condgraph.languages.cypher.scope import (
+from condgraph.languages.cypher.expressions import (
     NODE,
     PATH,
     RELATIONSHIP,
@@ -35,10 +31,14 @@ from condgraph.languages.cypher.scope import (
     SCALAR,
     START,
     VALUE,
+    Expressions,
     Rows,
     conjuncts,
     mentioned_in,
 )
+from condgraph.languages.cypher.parse import parse
+from condgraph.languages.cypher.patterns import Matching
+from condgraph.languages.cypher.procedures import CallingQuery, ProcedureRows, procedure
 from condgraph.languages.parameters import BoundQuery
 
 

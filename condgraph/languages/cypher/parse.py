@@ -4,15 +4,16 @@ in the text and with a bounded depth. What writes, and what is not supported, is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import ParseError, UnknownNameError, nearest
 from condgraph.languages.cypher import tree
 from condgraph.languages.cypher.tokens import LONGEST_CHAIN, LONGEST_TEXT, MAX_INTEGER, RESERVED, WRITES, Tokens
+from condgraph.languages.parameters import BoundQuery, GivenText, in_order
 
 
 class _Parser(Tokens):
@@ -920,3 +921,23 @@ def parse(text: str) -> Parsed:
     read. Short texts are kept.
     """
     return _parse_short(text) if len(text) <= 4_000 else Parsed(text)
+
+
+# -- templates ---------------------------------------------------------------------------------------
+# Cypher queries with parameters, which Cypher has itself: `$name` stands for a value.
+
+
+class CypherTemplate:
+    """A query that was read. Reading one raises as `parse`."""
+
+    language: ClassVar[str] = "cypher"
+
+    def __init__(self, program: Any) -> None:
+        self._text = program if isinstance(program, str) else str(program)
+        parts = tree.within(parse(self._text).query)
+        self.parameters = in_order([part.name for part in parts if isinstance(part, tree.Parameter)])
+        self.entities: frozenset[str] = frozenset()
+
+    def bind(self, values: Mapping[str, GivenText]) -> BoundQuery:
+        """The query with these values."""
+        return BoundQuery(self._text, {name: value.value for name, value in values.items()})

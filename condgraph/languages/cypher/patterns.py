@@ -10,7 +10,20 @@ from typing import Final
 from condgraph.engine.algebra import AllEntities, Among, ByName, Entities, Facts, Scan, Solutions, Where, intersect, solutions
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import PlanError, UnsupportedError
-from condgraph.languages.cypher import scope, tree
+from condgraph.languages.cypher import tree
+from condgraph.languages.cypher.expressions import (
+    NODE,
+    PATH,
+    RELATIONSHIP,
+    RELATIONSHIPS,
+    START,
+    VALUE,
+    Naming,
+    Rows,
+    all_of,
+    conjuncts,
+    mentioned_in,
+)
 
 
 @dataclass(slots=True)
@@ -28,7 +41,7 @@ class _Path:
 class Matching:
     """The patterns of one MATCH over the rows before it."""
 
-    def __init__(self, lowering: scope.Naming, clause: tree.Match, rows: scope.Rows) -> None:
+    def __init__(self, lowering: Naming, clause: tree.Match, rows: Rows) -> None:
         self._lowering, self._clause, self._rows = lowering, clause, rows
         self._before = set(rows.scope)
         self._statements: list[tuple[solutions.StatementPattern, str, str]] = []
@@ -43,18 +56,18 @@ class Matching:
     def _declare(self, name: str, kind: str, position: int) -> str:
         """The variable of a name of the pattern."""
         rows = self._rows
-        variable = rows.scope.get(name)
+        variable = rows.get(name)
         if variable is None:
             variable = name if name not in rows.plan.variables else self._lowering.fresh(name)
             rows.scope[name] = variable
             rows.types[variable] = kind
         else:
-            known = rows.types.get(variable, scope.VALUE)
-            if known not in (kind, scope.VALUE):
+            known = rows.types.get(variable, VALUE)
+            if known not in (kind, VALUE):
                 raise PlanError(f"the variable {name!r} is a {known}, and a {kind} here", span=(position, position + 1))
         return variable
 
-    def rows(self) -> scope.Rows:
+    def rows(self) -> Rows:
         """The rows that match."""
         clause, rows = self._clause, self._rows
         for pattern in clause.patterns:
@@ -76,7 +89,7 @@ class Matching:
             raise PlanError(f"the variable {pattern.variable!r} is there already", span=(pattern.position, pattern.position + 1))
         ends: list[str] = []
         for node in pattern.nodes:
-            ends.append(self._declare(node.variable, scope.NODE, node.position))
+            ends.append(self._declare(node.variable, NODE, node.position))
             self._nodes[ends[-1]] = None
             self._conditions.extend(node.conditions)
         steps: list[str] = []
@@ -87,7 +100,7 @@ class Matching:
         if pattern.variable is not None:
             self._named.append((pattern.variable, [part for pair in zip(ends, [*steps, ""], strict=True) for part in pair][:-1]))
             rows.scope[pattern.variable] = self._lowering.fresh(pattern.variable)
-            rows.types[rows.scope[pattern.variable]] = scope.PATH
+            rows.types[rows.scope[pattern.variable]] = PATH
             rows.nullable.add(rows.scope[pattern.variable])
 
     def _relationship(self, relationship: tree.RelationshipPattern, left: str, right: str, pattern: tree.PathPattern) -> str:
@@ -100,7 +113,7 @@ class Matching:
                 raise PlanError(
                     f"the relationship {name!r} occurs twice in one MATCH", span=(relationship.position, relationship.position + 1)
                 )
-            variable = self._declare(name, scope.RELATIONSHIP, relationship.position)
+            variable = self._declare(name, RELATIONSHIP, relationship.position)
             subject, target = (right, left) if relationship.direction == "backward" else (left, right)
             self._nothing = self._nothing or impossible
             statement = solutions.StatementPattern(
@@ -130,19 +143,19 @@ class Matching:
         found = _Path(replace(relationship, length=(least, most)), left, right, path, mode, types or None)
         self._paths.append(found)
         self._edges.append(f"*{path}")
-        rows.types[path] = scope.PATH
+        rows.types[path] = PATH
         if name[0] != " ":
             rows.scope[name] = lowering.fresh(name)
-            rows.types[rows.scope[name]] = scope.RELATIONSHIPS
+            rows.types[rows.scope[name]] = RELATIONSHIPS
         if relationship.conditions:
             rows.scope[f" {path}"] = path
             items = ex.Call("relationships", (ex.Variable(f" {path}"),))
-            self._conditions.append(ex.Quantified("all", relationship.item, items, scope.all_of(relationship.conditions)))
+            self._conditions.append(ex.Quantified("all", relationship.item, items, all_of(relationship.conditions)))
         return path
 
     def _mentions_path(self, relationship: tree.RelationshipPattern, pattern: tree.PathPattern) -> bool:
         mentioned: dict[str, None] = {}
-        scope.mentioned_in(self._clause.where, mentioned)
+        mentioned_in(self._clause.where, mentioned)
         return relationship.variable in mentioned or (pattern.variable is not None and pattern.variable in mentioned)
 
     # -- joins -------------------------------------------------------------------------------------
@@ -154,7 +167,7 @@ class Matching:
         nulls = [name for name in (*self._nodes, *self._edges) if name in rows.nullable and name in bound]
         plan: Solutions | None = solutions.BoundRows(rows.plan, tuple(nulls)) if nulls else rows.plan
         rows.nullable.difference_update(nulls)
-        if plan is scope.START or (isinstance(plan, solutions.Pattern) and not plan.variables):
+        if plan is START or (isinstance(plan, solutions.Pattern) and not plan.variables):
             plan = None
         parts = self._components()
         paths = list(self._paths)
@@ -181,7 +194,7 @@ class Matching:
                 continue
             plan = self._follow(plan, paths.pop(0))
         if plan is None:
-            return scope.START
+            return START
         return self._different(plan, fixed)
 
     @staticmethod
@@ -256,9 +269,9 @@ class Matching:
         found: dict[str, list[Entities]] = {}
         bound = set(self._rows.plan.variables)
         for node in self._nodes:
-            if node in bound and self._rows.types.get(node) == scope.NODE:
+            if node in bound and self._rows.types.get(node) == NODE:
                 found.setdefault(node, []).append(solutions.EntitiesOf(self._rows.plan, node))
-        for condition in (part for one in (*self._conditions, self._clause.where) for part in scope.conjuncts(one)):
+        for condition in (part for one in (*self._conditions, self._clause.where) for part in conjuncts(one)):
             if not isinstance(condition, ex.Comparison):
                 continue
             sides = (
@@ -268,7 +281,7 @@ class Matching:
             for of, operator, value in sides:
                 if not isinstance(of, ex.Property) or not isinstance(of.of, ex.Variable):
                     continue
-                variable = self._rows.scope.get(of.of.name)
+                variable = self._rows.get(of.of.name)
                 if variable in self._nodes and isinstance(value, ex.Constant | tree.Parameter):
                     entities = self._lowering.having(of.key, operator, value, self._rows)
                     if entities is not None:
@@ -281,10 +294,10 @@ class Matching:
         """
         lowering, rest = self._lowering, []
         found: dict[str, list[tuple[Entities | None, Entities]]] = {}
-        for condition in (part for one in self._conditions for part in scope.conjuncts(one)):
+        for condition in (part for one in self._conditions for part in conjuncts(one)):
             if isinstance(condition, ex.HasConcept) and isinstance(condition.of, ex.Variable):
-                variable = self._rows.scope.get(condition.of.name)
-                if variable in self._nodes and self._rows.types.get(variable) == scope.NODE:
+                variable = self._rows.get(condition.of.name)
+                if variable in self._nodes and self._rows.types.get(variable) == NODE:
                     names = [name for name in condition.names if lowering.label(name)]
                     if names:
                         only = all(lowering.schema.has_concept(name) for name in names)

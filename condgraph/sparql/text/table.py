@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from condgraph.engine import html
+from condgraph.engine.answer import Tabular, Typed
 from condgraph.engine.facts import Entity
 from condgraph.engine.iris import XSD
-from condgraph.engine.rows import Tabular, Typed
 from condgraph.engine.values import Precision, Time, text_of
 
 
