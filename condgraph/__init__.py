@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from condgraph.aio import AsyncGraph, open_async
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import Checked
-    from condgraph.engine.evidence import Evidence, Searched
+    from condgraph.engine.evidence import Searched
     from condgraph.engine.external import FunctionArgument, FunctionCall, FunctionRow
     from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
     from condgraph.engine.forms import Point
     from condgraph.engine.lowered import Step
+    from condgraph.engine.records import Evidence
     from condgraph.engine.values import UNKNOWN, Quantity, Time
     from condgraph.graph import Graph
     from condgraph.languages.pattern.pattern import Pattern

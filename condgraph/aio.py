@@ -19,8 +19,8 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import Workers, within
 from condgraph.engine.check import Checked, Counting
 from condgraph.engine.errors import DeadlineError
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.external import each, on_loop
+from condgraph.engine.records import Evidence
 from condgraph.graph import Engine, Graph
 from condgraph.languages.table.builder import AsyncTableQuery
 from condgraph.languages.table.tree import Clause

@@ -8,9 +8,9 @@ from typing import Any
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import within
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.period import Period, TimeLike, time_of
+from condgraph.engine.records import Evidence
 from condgraph.engine.store import KnownSchema, QueriedGraph, Request
 from condgraph.engine.true_at import untimed
 

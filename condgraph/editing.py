@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from condgraph.edits import EDITS, SOURCE, Edit, Edits, GraphContent, Kind, Part, key_of, normal, shown, stored, type_of
 from condgraph.engine.errors import AmbiguousNameError, LiteralError, LoadError, OptionError, SourceError, UnknownNameError, nearest
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, Member, Ref, Statement, Subclass
 from condgraph.engine.period import time_of
+from condgraph.engine.records import Evidence
 from condgraph.engine.values import Kind as ValueKind
 from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
 from condgraph.reports import EditReport

@@ -631,7 +631,7 @@ def evaluate_ask(
     called after each one. Only `DeadlineError`, `CancelledError` and errors of options end an
     evaluation early: what a model does wrong is counted.
     """
-    from condgraph.models.chat import model_of
+    from condgraph.models.adapters import model_of
 
     model = model_of(llm)
     if "transcript" in options:

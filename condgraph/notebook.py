@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from condgraph.engine.answer import Answer
 from condgraph.engine.drawing import of_statements
 from condgraph.engine.errors import CondgraphError, MissingExtraError
-from condgraph.engine.evidence import Evidence
+from condgraph.engine.records import Evidence
 from condgraph.patterns.result import Solution
 from condgraph.studio import answers, calls
 

@@ -12,9 +12,9 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.allen import NEVER_AFTER, NEVER_BEFORE, Bounds
 from condgraph.engine.bounds import check, within
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest, shortened
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
 from condgraph.engine.period import TimeLike, time_of
+from condgraph.engine.records import Evidence
 from condgraph.engine.store import QueriedGraph, plan_answer
 from condgraph.engine.values import DAY_SECONDS, Precision, Time, Value, text_of
 

@@ -13,14 +13,13 @@ import pytest
 #: The modules of each circle, below `condgraph`.
 KNOWN: Final[tuple[frozenset[str], ...]] = (
     # A deadline that passed is an error, and an error that names what is near keeps to the deadline.
-    frozenset({"engine.bounds", "engine.errors", "engine.pieces"}),
+    frozenset({"engine.bounds", "engine.errors"}),
     # A snapshot is built from the one before it, and has a schema that reads it.
     frozenset(
         {
             "engine.origins",
             "engine.schema",
-            "engine.row_labels",
-            *(f"engine.snapshot.{name}" for name in ("build", "declared", "layout", "readback", "readings", "snapshot", "sources")),
+            *(f"engine.snapshot.{name}" for name in ("build", "layout", "readback", "readings", "snapshot")),
         }
     ),
     # Stores, their answers and their patterns.

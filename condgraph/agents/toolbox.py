@@ -18,8 +18,8 @@ from condgraph.agents.guide import DATA, Examples, examples, hint_for_tools
 from condgraph.engine.algebra import ByName, around
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, UnknownNameError, nearest, shortened
-from condgraph.engine.evidence import place_text
 from condgraph.engine.facts import shown
+from condgraph.engine.records import place_text
 from condgraph.engine.store import plan_texts
 from condgraph.languages.registry import PATTERN, detect, is_sql, unfenced
 from condgraph.prepared import run
@@ -28,7 +28,7 @@ from condgraph.query_options import QueryOptions
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
     from condgraph.engine.conflicts import Prefer
-    from condgraph.engine.evidence import Evidence
+    from condgraph.engine.records import Evidence
     from condgraph.graph import Graph
     from condgraph.overview.schema import GraphSchema
 

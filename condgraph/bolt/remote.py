@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.bolt.packstream import Packed, Structure, packed
 from condgraph.bolt.terms import NODE, RELATIONSHIP, UNBOUND, Values, path_of
-from condgraph.engine.evidence import Evidence, PathTerm
 from condgraph.engine.facts import Entity
+from condgraph.engine.records import Evidence, PathTerm
 from condgraph.languages.parameters import BoundQuery
 
 if TYPE_CHECKING:

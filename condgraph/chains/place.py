@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from condgraph.chains.text import entity_text, qualified, value_text
 from condgraph.engine.errors import UnknownNameError, nearest
-from condgraph.engine.evidence import Evidence, EvidenceList
+from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.validity import cut
 from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.period import Period
+from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
 

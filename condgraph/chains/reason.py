@@ -16,8 +16,8 @@ from condgraph.chains.place import ChainGraph, Numbers
 from condgraph.chains.walk import MOST_STEPS, Triple, Verdict, Walk, triple_of, verify
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity, shown
+from condgraph.engine.records import Evidence
 from condgraph.engine.values import Value
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
 

@@ -14,8 +14,8 @@ from condgraph.chains.place import ChainGraph, Numbers
 from condgraph.chains.text import TripleText, named, triple_text, triples_in
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, UnknownNameError, nearest, shortened
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity
+from condgraph.engine.records import Evidence
 from condgraph.engine.values import Value
 
 # -- chains ------------------------------------------------------------------------------------------

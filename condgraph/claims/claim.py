@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from condgraph.engine import html
 from condgraph.engine.errors import PlanError
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity, shown
+from condgraph.engine.records import Evidence
 from condgraph.engine.values import text_of
 from condgraph.languages.pattern.pattern import Pattern, PatternNode
 from condgraph.models.chat import Usage

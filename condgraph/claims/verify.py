@@ -15,8 +15,8 @@ from condgraph.claims.claim import Claim, ClaimTriple, Reason, Status, Verdict
 from condgraph.engine.algebra import Reached, Scan
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import LONGEST_NAME, OptionError, UnknownNameError, nearest
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, EntityKind
+from condgraph.engine.records import Evidence
 from condgraph.engine.units import conversions
 from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, parse_quantity
 from condgraph.names.words import Forms

@@ -119,7 +119,7 @@ def evaluate_ask(
 
 def _model(llm: str, transcript: Path | None) -> ChatModel:
     """The model, whose calls are recorded where a transcript is named."""
-    from condgraph.models.chat import model_of
+    from condgraph.models.adapters import model_of
     from condgraph.models.transcript import Recording
 
     model: ChatModel = model_of(llm)

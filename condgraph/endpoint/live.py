@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from condgraph.engine.algebra import ById
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import UnknownNameError
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity, EntityKind
 from condgraph.engine.iris import PRED, XSD, date_of
+from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot

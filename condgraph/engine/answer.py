@@ -46,7 +46,7 @@ from condgraph.engine.errors import (
     pyarrow_or_error,
     shortened,
 )
-from condgraph.engine.evidence import Evidence, EvidenceList
+from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import Demand, row_asked, trace_back
 from condgraph.engine.execute.grid import BETWEEN, LISTED, Column, Grid, fixed_order, grid_size, listed
 from condgraph.engine.execute.run import Run, count
@@ -55,6 +55,7 @@ from condgraph.engine.execute.sets import Bag, FactSet, order_key
 from condgraph.engine.facts import Entity, EntityKind, shown
 from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step, Substitution, owners
+from condgraph.engine.records import Evidence
 from condgraph.engine.schema import BEFORE_ROW
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, bound_text, format_number, text_of
 

@@ -22,10 +22,11 @@ from condgraph.engine.algebra import Node
 from condgraph.engine.bounds import watched, within
 from condgraph.engine.describe import describe
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, numbered
-from condgraph.engine.evidence import Evidence, EvidenceList, Searched, counted, items
+from condgraph.engine.evidence import EvidenceList, Searched, counted, items
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import Bag
 from condgraph.engine.facts import Entity, Item, Source
+from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import changed, check, watched
 from condgraph.engine.errors import OptionError, nearest, numbered
-from condgraph.engine.evidence import Evidence, record_of, statement_text
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity
 from condgraph.engine.identity import statement_ids
+from condgraph.engine.records import Evidence, record_of, statement_text
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.units import conversions, fold_unit

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.describe import describe
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity, EntityKind, shown
 from condgraph.engine.html import escaped
+from condgraph.engine.records import Evidence
 from condgraph.engine.values import text_of
 
 Points = NDArray[np.float64]

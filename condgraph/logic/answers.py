@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from condgraph.engine import html
 from condgraph.engine.answer import Tabular, Typed, typed_columns
 from condgraph.engine.bounds import timed, within
-from condgraph.engine.evidence import Evidence, EvidenceList
+from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.html import escaped
+from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.logic.propagation import Derivation, Edge
 

@@ -13,9 +13,10 @@ from condgraph.engine.answer import Answer, Typed, typed_columns
 from condgraph.engine.bounds import kept, timed, watched, within
 from condgraph.engine.check import Checked, built
 from condgraph.engine.errors import DeadlineError, OptionError, PlanError, shortened
-from condgraph.engine.evidence import Evidence, EvidenceList, items
+from condgraph.engine.evidence import EvidenceList, items
 from condgraph.engine.facts import Entity
 from condgraph.engine.lowered import Step, Substitution
+from condgraph.engine.records import Evidence
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.names.words import same_form
 from condgraph.patterns.distance.terms import TextTerms

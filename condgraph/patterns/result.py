@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from condgraph.engine import html
 from condgraph.engine.bounds import timed
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity, shown
+from condgraph.engine.records import Evidence
 from condgraph.engine.values import Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern, PatternEdge, PatternNode
 from condgraph.vectors.nearest import UNIT

@@ -19,7 +19,7 @@ from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import SharedTask, Workers, wait_for, within
 from condgraph.engine.check import built
 from condgraph.engine.errors import LONGEST_NAME, DeadlineError, nearest
-from condgraph.engine.evidence import Evidence, items
+from condgraph.engine.evidence import items
 from condgraph.engine.execute.conditions import readings_of, text_mask
 from condgraph.engine.execute.operators import _edge
 from condgraph.engine.execute.run import Run
@@ -27,6 +27,7 @@ from condgraph.engine.execute.witness_plan import WitnessRun
 from condgraph.engine.facts import Batch, Entity, EntityKind, Item, Ref, Source, Sourced, Statement, Texts
 from condgraph.engine.lowered import Step
 from condgraph.engine.passes import PASSES
+from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot.build import kept
 from condgraph.engine.snapshot.container import _from_rows, _short
 from condgraph.engine.terms import loads

@@ -17,10 +17,10 @@ from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import DeadlineError, PlanError
-from condgraph.engine.evidence import Evidence, PathTerm
 from condgraph.engine.execute import rowset, solving
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.passes import optimise
+from condgraph.engine.records import Evidence, PathTerm
 from condgraph.engine.row_shapes import naming_products, product_in
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity, Time

@@ -16,8 +16,8 @@ import condgraph
 from condgraph.cli.app import app
 from condgraph.engine.allen import NEVER_AFTER, NEVER_BEFORE, RELATIONS, Bounds
 from condgraph.engine.errors import OptionError, PlanError, UnknownNameError
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.facts import Entity, Ref, Source, Statement
+from condgraph.engine.records import Evidence
 from condgraph.engine.values import DAY_SECONDS, UNKNOWN, Time
 from condgraph.timeline import Lasting, Timeline
 from tests.support.lanes import by_lane

@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableLambda
 
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import BudgetError, DeadlineError, ModelError, OptionError, TranscriptError
+from condgraph.models.adapters import model_of
 from condgraph.models.chat import (
     Budget,
     ChatModel,
@@ -27,7 +28,6 @@ from condgraph.models.chat import (
     counted,
     counted_prompt,
     estimate,
-    model_of,
 )
 from condgraph.models.transcript import Recording, Replaying
 from tests.support.pace import quick_enough

@@ -12,8 +12,8 @@ from typing import Any
 from condgraph import Answer, CondgraphError, Graph
 from condgraph.engine.algebra import monotone
 from condgraph.engine.check import Checked
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.execute.searched import nothing
+from condgraph.engine.records import Evidence
 from tests.support.differential import shown
 
 

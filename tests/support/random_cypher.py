@@ -17,8 +17,8 @@ from typing import Any, Final
 import condgraph
 from condgraph import Entity, EntityKind, Member, Quantity, Ref, Statement
 from condgraph.engine import temporal
-from condgraph.engine.evidence import Evidence, PathTerm
 from condgraph.engine.facts import Item
+from condgraph.engine.records import Evidence, PathTerm
 from condgraph.engine.values import Time
 from condgraph.graph import Graph
 

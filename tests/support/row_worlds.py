@@ -17,8 +17,8 @@ from condgraph.engine.algebra import ById, Compare, postorder
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.answer import Answer
-from condgraph.engine.evidence import Evidence
 from condgraph.engine.execute.run import Run
+from condgraph.engine.records import Evidence
 from condgraph.sparql.layout import base_iri
 
 RELATIONS = ("r", "s", "t")

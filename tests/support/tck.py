@@ -18,10 +18,10 @@ import condgraph
 from condgraph.engine import temporal
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import CondgraphError
-from condgraph.engine.evidence import Evidence, PathTerm
 from condgraph.engine.execute.expressions import Compiler
 from condgraph.engine.execute.functions import text_of_value
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement
+from condgraph.engine.records import Evidence, PathTerm
 from condgraph.engine.values import Precision, Quantity, Time
 from condgraph.languages.cypher import tree
 from condgraph.languages.cypher.parse import _Parser

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import changed, check, in_order, watched
 from condgraph.engine.errors import PlanError
-from condgraph.engine.evidence import PathTerm, record_of, records_of, statement_text
 from condgraph.engine.execute.grid import Column, Grid, Members, fixed_order, order_of
 from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListSeries, Series, dense, ranked
 from condgraph.engine.execute.sets import Bag, Part, PartKind, Scope
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
 from condgraph.engine.facts import Entity, shown
+from condgraph.engine.records import PathTerm, record_of, records_of, statement_text
 from condgraph.engine.row_shapes import visible
 from condgraph.engine.snapshot.ordered import Cells
 from condgraph.engine.snapshot.snapshot import ranges

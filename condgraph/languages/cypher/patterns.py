@@ -56,7 +56,7 @@ class Matching:
     def _declare(self, name: str, kind: str, position: int) -> str:
         """The variable of a name of the pattern."""
         rows = self._rows
-        variable = rows.get(name)
+        variable = rows.scope.get(name)
         if variable is None:
             variable = name if name not in rows.plan.variables else self._lowering.fresh(name)
             rows.scope[name] = variable
@@ -281,7 +281,7 @@ class Matching:
             for of, operator, value in sides:
                 if not isinstance(of, ex.Property) or not isinstance(of.of, ex.Variable):
                     continue
-                variable = self._rows.get(of.of.name)
+                variable = self._rows.scope.get(of.of.name)
                 if variable in self._nodes and isinstance(value, ex.Constant | tree.Parameter):
                     entities = self._lowering.having(of.key, operator, value, self._rows)
                     if entities is not None:
@@ -296,7 +296,7 @@ class Matching:
         found: dict[str, list[tuple[Entities | None, Entities]]] = {}
         for condition in (part for one in self._conditions for part in conjuncts(one)):
             if isinstance(condition, ex.HasConcept) and isinstance(condition.of, ex.Variable):
-                variable = self._rows.get(condition.of.name)
+                variable = self._rows.scope.get(condition.of.name)
                 if variable in self._nodes and self._rows.types.get(variable) == NODE:
                     names = [name for name in condition.names if lowering.label(name)]
                     if names:
