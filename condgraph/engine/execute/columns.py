@@ -27,7 +27,7 @@ from condgraph.engine.execute.series import (
     Series,
     first_of_each,
 )
-from condgraph.engine.execute.sets import EMPTY, Bag, FactSet
+from condgraph.engine.execute.sets import DENSE, EMPTY, Bag, FactSet, equal_runs
 from condgraph.engine.execute.sums import Aggregate
 from condgraph.engine.facts import shown
 from condgraph.engine.forms import Point, read_point
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 #: Ways from rows to keys beside one for each row.
 MOST_BINDINGS = 10_000_000
-#: Numbers are dense where the largest is fewer times as large as there are numbers.
-_DENSE: Final = 16
 
 
 class PathEnds(NamedTuple):
@@ -344,18 +342,7 @@ def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = T
     pairs = _joined_once(left, right, sort=sort)
     if pairs is not None:
         return pairs
-    most = int(right.max(initial=-1))
-    if most < _DENSE * (len(left) + len(right)):
-        # Few more numbers than places: counting them is quicker than looking for each.
-        counts = np.bincount(right, minlength=most + 1)
-        there = (left >= 0) & (left <= most)
-        known = left if there.all() else np.where(there, left, 0)
-        sizes = np.where(there, counts.take(known), 0)
-        low = (counts.cumsum() - counts).take(known)
-    else:
-        ordered = np.sort(right) if sort else right
-        low = ordered.searchsorted(left, "left")
-        sizes = np.where(left < 0, 0, ordered.searchsorted(left, "right") - low)
+    low, sizes = equal_runs(left, right, sort=sort)
     total = int(sizes.sum())
     if total > MOST_VALUES:
         raise PlanError(f"{total} ways from rows to values are too many", hint="ask it of fewer rows, or over fewer steps")
@@ -378,7 +365,7 @@ def _joined_once(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: boo
         inside = (chosen >= 0) & (chosen < len(right))
     else:
         most = int(right.max())
-        if not sort or most >= _DENSE * (len(left) + len(right)):
+        if not sort or most >= DENSE * (len(left) + len(right)):
             return None
         place = np.full(most + 1, -1, np.int32)
         place[right] = np.arange(len(right), dtype=np.int32)

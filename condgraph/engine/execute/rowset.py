@@ -19,7 +19,7 @@ from condgraph.engine.bounds import changed, check, in_order, watched
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.grid import Column, Grid, Members, fixed_order, order_of
 from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListSeries, Series, dense, ranked
-from condgraph.engine.execute.sets import Bag, Part, PartKind, Scope
+from condgraph.engine.execute.sets import Bag, Part, PartKind, Scope, equal_runs
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
 from condgraph.engine.facts import Entity, shown
 from condgraph.engine.records import PathTerm, record_of, records_of, statement_text
@@ -578,26 +578,17 @@ def too_many(count: int | None, what: str, hint: str) -> PlanError:
 
 def pairs(left: Places, right: Places) -> Iterator[tuple[Places, Places]]:
     """The places of equal keys in both, in chunks; keys below 0 equal nothing."""
-    if not len(left) or not len(right):
-        return
     order = in_order([right])
-    ordered = right.take(order)
-    top = int(ordered[-1])
-    if 0 <= top < 4 * (len(left) + len(right)) + 1024:
-        offsets = np.zeros(top + 3, np.int64)
-        np.cumsum(np.bincount(np.maximum(ordered + 1, 0), minlength=top + 2), out=offsets[1:])
-        probe = np.where((left >= 0) & (left <= top), left + 1, -1)
-        low, high = offsets.take(probe), offsets.take(probe + 1)
-        high = np.where(probe < 0, low, high)
-    else:
-        low, high = np.searchsorted(ordered, left), np.searchsorted(ordered, left, side="right")
-        high = np.where(left < 0, low, high)
-    total = int((high - low).sum())
+    order = order[int((right < 0).sum()) :]
+    if not len(left) or not len(order):
+        return
+    low, sizes = equal_runs(left, right.take(order), sort=False)
+    total = int(sizes.sum())
     if total > MOST_ROWS:
         raise too_many(total, "a join", "join on more variables, or filter its inputs first")
-    for start, stop in chunks(high - low):
-        part_low, part_high = low[start:stop], high[start:stop]
-        yield np.arange(start, stop).repeat(part_high - part_low), order.take(ranges(part_low, part_high))
+    for start, stop in chunks(sizes):
+        begin, many = low[start:stop], sizes[start:stop]
+        yield np.arange(start, stop).repeat(many), order.take(ranges(begin, begin + many))
 
 
 def chunks(counts: Places, size: int = CHUNK) -> Iterator[tuple[int, int]]:

@@ -112,6 +112,25 @@ def union(parts: list[Numbers], size: int) -> Numbers:
     return mask.nonzero()[0].astype(np.int32)
 
 
+#: Numbers up to so many times as many as there are: counting them is quicker than looking for each.
+DENSE: Final = 16
+
+
+def equal_runs(left: NDArray[Any], right: NDArray[Any], *, sort: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each of `left`, where those in `right` that equal it begin, and how many they are, as `right` is when it is sorted,
+    which it is where not to be sorted. It has some, and none is below 0; what is below 0 in `left` equals nothing.
+    """
+    most = int(right.max() if sort else right[-1])
+    if most < DENSE * (len(left) + len(right)):
+        counts = np.bincount(right, minlength=most + 1)
+        there = (left >= 0) & (left <= most)
+        known = left if there.all() else np.where(there, left, 0)
+        return (counts.cumsum() - counts).take(known), np.where(there, counts.take(known), 0)
+    ordered = np.sort(right) if sort else right
+    low = ordered.searchsorted(left, "left")
+    return low, np.where(left < 0, 0, ordered.searchsorted(left, "right") - low)
+
+
 # -- the scope of an execution -----------------------------------------------------------------------
 # Context of the results of operators: the snapshot, masks of sets, numbers of new texts.
 #
