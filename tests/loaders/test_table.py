@@ -248,6 +248,8 @@ def test_tabs_are_quoted_only_where_that_shows(tmp_path: Path) -> None:
     assert [one.object for one in found][:2] == ['"Men"', '5" disk']
     _, found, _ = read(path, 'a\tb\n"Men\tand"\tx\n')
     assert found[0].object == "Men and"
+    _, found, _ = read(path, 'a\tb\tc\nk\t"5"\t"x"\nl\t" 1,200 "\t"y"\nm\t\t\n')
+    assert [text_of(one.object) for one in found][3:] == ["5", "1200", "x", "y"]
 
 
 def test_spaces_after_delimiters_are_no_part_of_quoted_fields(path: Path) -> None:

@@ -278,7 +278,7 @@ def find_dialect(text: str, complete: bool, delimiter: str) -> Layout:
         # What follows the sample may still have quotes; tabs do without them.
         return Layout(delimiter, "plain") if delimiter == "\t" else excel
     rows = rows_of(text, excel, complete)
-    if delimiter == "\t" and not _tabs_quoted(text, rows):
+    if delimiter == "\t" and not _tabs_quoted(text, rows, complete and len(text) <= _HEAD):
         return Layout(delimiter, "plain")
     if rows and any(_QUOTED_AFTER_SPACE.fullmatch(cell) for row in rows[:100] for cell in row[1:]):
         spaced = Layout(delimiter, "excel", True)
@@ -291,13 +291,23 @@ def find_dialect(text: str, complete: bool, delimiter: str) -> Layout:
     return excel
 
 
-def _tabs_quoted(text: str, rows: Sequence[Sequence[str]] | None) -> bool:
+def _tabs_quoted(text: str, rows: Sequence[Sequence[str]] | None, complete: bool) -> bool:
     if not rows:
         return False
     if any(map(_NEEDS_QUOTES, _QUOTED(text[:_HEAD]))):
         return True
-    headers = text.splitlines()[0].split("\t")
-    return all(len(header) > 1 and header[0] == header[-1] == '"' for header in headers)
+    headers, *body = rows_of(text[:_HEAD], Layout("\t", "plain"), complete) or [[]]
+    return all(map(_in_quotes, headers)) or any(_is_quoted(column) for column in zip(*body, strict=False))
+
+
+def _in_quotes(cell: str) -> bool:
+    return len(cell) > 1 and cell[0] == cell[-1] == '"'
+
+
+def _is_quoted(column: Sequence[str]) -> bool:
+    """Whether a column is one of numbers or times in quotes, which are no part of these."""
+    cells = [cell for cell in column if cell.strip()]
+    return len(cells) > 1 and all(map(_in_quotes, cells)) and _is_typed([cell[1:-1] for cell in cells])
 
 
 def preamble(text: str, comment: str = "") -> tuple[int, str | None]:
