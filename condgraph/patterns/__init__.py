@@ -6,6 +6,5 @@ node or an edge of the pattern may be at which price), `problem` (all that toget
 that grow until the first k are proved, and all solutions under a bound), `ranking` (the total
 order), `reader` and `result` (what a user gets; the same from every store).
 
-On servers, `remote` knows the nodes that a search has met, asks the server for connected parts of
-a pattern, or joins edges that it fetches.
+On servers, `remote` knows the nodes, and joins the edges that it fetches step by step.
 """

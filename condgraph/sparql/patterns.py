@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from condgraph.patterns.graph import Numbers
-from condgraph.patterns.remote.catalogue import Catalogue
-from condgraph.patterns.remote.parts import Tally
+from condgraph.patterns.remote.catalogue import Catalogue, Tally
 from condgraph.patterns.remote.planned import Edges, End, PlannedPatterns
 from condgraph.patterns.remote.vectors import CachedVectors
 from condgraph.sparql.compile.conditions import during_filter

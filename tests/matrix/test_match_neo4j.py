@@ -301,7 +301,6 @@ def test_deadlines_and_cancellation(remote: Neo4jGraph, towns: Graph) -> None:
         remote.match(endless, k=3, cancelled=stop, encoder="lexical")
     with pytest.raises(OptionError, match="timeout"):
         remote.match(endless, timeout=0, encoder="lexical")
-    assert found.report.queries >= 1
 
 
 def test_the_answer_says_what_it_took(remote: Neo4jGraph, towns: Graph) -> None:
@@ -309,8 +308,8 @@ def test_the_answer_says_what_it_took(remote: Neo4jGraph, towns: Graph) -> None:
     assert found.report.queries >= 1
     assert found.report.rows >= 2
     assert found.cypher is not None
-    assert "$p.p1" in found.cypher
-    assert ":param p => {p1: " in found.cypher
+    assert "UNWIND $nodes" in found.cypher
+    assert ":param nodes => ['t17']" in found.cypher
     assert len(found.cypher_queries) >= 1
     assert all("town 17" not in text for text, _ in found.cypher_queries)
 

@@ -165,11 +165,8 @@ def test_what_a_search_of_a_time_refuses(remote: Any) -> None:
     _, local = timed(1)
     remote.delete()
     remote.push(local)
-    if remote.place.startswith("duckdb"):
-        assert remote.match([("a", "b", "UNKNOWN c")], at="1984", k_nodes=2).complete
-    else:
-        with pytest.raises(UnsupportedError, match=r"k_nodes=.*snapshot"):
-            remote.match([("a", "b", "UNKNOWN c")], at="1984", k_nodes=2)
+    with pytest.raises(UnsupportedError, match=r"k_nodes=.*snapshot"):
+        remote.match([("a", "b", "UNKNOWN c")], at="1984", k_nodes=2)
     for graph in (local, remote):
         with pytest.raises(OptionError, match="approximate index"):
             graph.match([("a", "b", "UNKNOWN c")], at="1984", exact=False)

@@ -1,8 +1,7 @@
 """The nodes and edges of graph patterns in the layout of the graphs that condgraph writes.
 
-A pattern joins entities and texts by statements and by memberships as they were stated, which plans
-do not ask for one by one; this is what it needs beside `cypher.layout.schema`. Another layout on
-which patterns are searched would have a class of its own in its place.
+A search asks for the ends of edges as rows, and for names by the vector index of the server; this is
+what it needs beside `cypher.layout.schema`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from typing import Final
 
 from condgraph.cypher.layout.schema import CONCEPT, ENTITY, VALUE, CondgraphLayout, type_of
 from condgraph.cypher.servers import NEO4J
-from condgraph.engine.facts import EntityKind
 
 
 class PatternLayout(CondgraphLayout):
@@ -58,12 +56,6 @@ class PatternLayout(CondgraphLayout):
         """What a text is known by."""
         return f"{v}.key"
 
-    def of_predicates(self, v: str, keys: str) -> str:
-        """A condition that the index of values answers: a value of an attribute, of a list by
-        `predicate_key`.
-        """
-        return f"{v}.graph = $graph AND {v}.predicate IN {keys}"
-
     def is_stated(self, m: str) -> str:
         """A condition: a membership as it was stated, and not by a subclass alone."""
         return f"size({m}.sources) > 0"
@@ -71,19 +63,6 @@ class PatternLayout(CondgraphLayout):
     def is_edge(self, r: str) -> str:
         """A condition: a statement, or a membership as it was stated."""
         return f"({self.is_statement(r)} OR (type({r}) = '{self.member}' AND {self.is_stated(r)}))"
-
-    def is_no_concept(self, e: str) -> str:
-        """A condition."""
-        return f"{e}.kind <> {int(EntityKind.CONCEPT)}"
-
-    def of_type(self, e: str, c: str, ids: str) -> str:
-        """A condition: an entity, and no concept, in one of the concepts of a list of ids."""
-        member = f"({e})-[:{self.member}]->({c}:{CONCEPT}) WHERE {c}.graph = $graph AND {c}.id IN {ids}"
-        return f"{self.is_no_concept(e)} AND EXISTS {{ MATCH {member} }}"
-
-    def membership(self, m: str, a: str, b: str) -> str:
-        """A membership with all that is kept of it."""
-        return f"{{m: {{a: {self.described(a)}, b: {self.described(b)}, sources: {m}.sources, rows: {m}.rows}}}}"
 
 
 #: The one there is.

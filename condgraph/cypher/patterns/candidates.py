@@ -11,18 +11,17 @@ from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout import vectors
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.schema import index_key
-from condgraph.cypher.patterns.content import Neo4jContent
+from condgraph.cypher.patterns.edges import Neo4jStatements
 from condgraph.cypher.patterns.vectors import LEXICAL
-from condgraph.engine.schema import Kinds
 from condgraph.languages.pattern.pattern import Condition
 from condgraph.patterns.distance.domains import Domain
 from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, Numbers
 from condgraph.patterns.matches import Matches
+from condgraph.patterns.remote.catalogue import Tally
 from condgraph.patterns.remote.match import match_remote
 from condgraph.patterns.remote.near_catalogue import NearCatalogue
-from condgraph.patterns.remote.parts import Tally
 from condgraph.patterns.remote.terms import PredicateTerms, exact_distances
 from condgraph.vectors.encoders import Encoder, LexicalEncoder
 
@@ -59,10 +58,6 @@ _ANY_CONCEPT: Final = f"{_CONCEPTS} {EDGES.named('c', 'IS NOT NULL')} RETURN {ED
 _NAMED: Final = f"{_ENTITIES} {EDGES.named('e', '= $key')} RETURN {_ABOUT}"
 _TEXT: Final = f"{_TEXTS} {EDGES.is_named('v', '= $key')} RETURN {EDGES.text('v')} LIMIT 1"
 _ENTITY: Final = f"UNWIND $ids AS id MATCH {EDGES.at('e', 'id')} RETURN {_ABOUT}"
-_WHOLE: Final = (
-    f"UNWIND $keys AS key {_TEXTS} {EDGES.is_named('v', '= key')} "
-    f"WITH key, head(collect({EDGES.text('v')})) AS text RETURN key, text"
-)
 _NAMES: Final = f"{_ENTITIES} {EDGES.named('e', 'IS NOT NULL')} RETURN {EDGES.name('e')} LIMIT $most"
 
 
@@ -72,23 +67,21 @@ class CandidateSearch:
     """
 
     def __init__(
-        self, store: Neo4jStore, place: Neo4jContent, content: str, encoder: Encoder, predicates: Mapping[str, bool],
-        *, memberships: bool, texts: bool, current: bool, values: Mapping[str, Kinds],
-    ) -> None:  # fmt: skip
+        self, store: Neo4jStore, content: str, encoder: Encoder, predicates: Mapping[str, bool], *, memberships: bool, current: bool
+    ) -> None:
         """`current` says that the index was made of this very content."""
         self.content, self.encoder = content, encoder
-        self._store, self._place, self._predicates = store, place, predicates
-        self._memberships, self._texts, self._current, self._values = memberships, texts, current, values
+        self._store, self._place, self._predicates = store, Neo4jStatements(store), predicates
+        self._memberships, self._current = memberships, current
+        self._values = {name: store.schema.attribute_kinds(name) for name in store.schema.attributes}
         self._terms = PredicateTerms(self._catalogue(Tally()), encoder)
         self.has_types = bool(store.connection.values(_ANY_CONCEPT, {"graph": store.name}))
 
     def _catalogue(self, tally: Tally) -> NearCatalogue:
-        def reading(ids: Sequence[str], texts: Sequence[str]) -> tuple[dict[str, tuple[str, int]], dict[str, str]]:
-            entities = self.ask(tally, _ENTITY, ids=list(map(index_key, ids))) if ids else []
-            whole = self.ask(tally, _WHOLE, keys=list(texts)) if texts else []
-            return {ident: (name, kind) for ident, name, kind in entities}, dict(map(tuple, whole))
+        def reading(ids: Sequence[str]) -> dict[str, tuple[str, int]]:
+            return {ident: (name, kind) for ident, name, kind in self.ask(tally, _ENTITY, ids=list(map(index_key, ids)))}
 
-        return NearCatalogue(self._predicates, reading, memberships=self._memberships, texts=self._texts, values=self._values)
+        return NearCatalogue(self._predicates, reading, memberships=self._memberships, values=self._values)
 
     def ask(self, tally: Tally, text: str, **parameters: Any) -> list[list[Any]]:
         """The rows of a query, counted."""
@@ -145,11 +138,11 @@ class _Search:
         """The nodes whose names are near to a text, ascending, with their terms."""
         rows, distances = self._near.near(self, text, _NODES, self._wanted)
         found: dict[int, int] = {}
-        for (whole, key, _, here, value), distance in zip(rows, distances.tolist(), strict=True):
-            self._catalogue.learn(map(tuple, here), {key: whole} if value else {})
+        for (whole, _, _, here, value), distance in zip(rows, distances.tolist(), strict=True):
+            self._catalogue.learn(map(tuple, here))
             found.update((self._catalogue.identified(ident), distance) for ident, _, _ in here)
             if value:
-                found[self._catalogue.text(key)] = distance
+                found[self._catalogue.text(whole)] = distance
         numbers = sorted(found)
         return np.array(numbers, np.int32), np.array([found[number] for number in numbers], np.int64)
 
@@ -170,16 +163,16 @@ class _Search:
     def identified(self, ident: str) -> int:
         """The node of an entity's id, or -1."""
         rows = self._near.ask(self.tally, _ENTITY, ids=[index_key(ident)])
-        self._catalogue.learn(map(tuple, rows), {})
+        self._catalogue.learn(map(tuple, rows))
         return self._catalogue.identified(ident) if rows else -1
 
     def named(self, name: str) -> list[int]:
         """All nodes of this name, texts included."""
         rows = self._near.ask(self.tally, _NAMED, key=index_key(name))
-        self._catalogue.learn(map(tuple, rows), {index_key(name): name})
+        self._catalogue.learn(map(tuple, rows))
         found = [self._catalogue.identified(row[0]) for row in rows]
         if self._near.ask(self.tally, _TEXT, key=index_key(name)):
-            found.append(self._catalogue.text(index_key(name)))
+            found.append(self._catalogue.text(name))
         return found
 
     def holders(self, condition: Condition) -> None:

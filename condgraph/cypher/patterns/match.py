@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.patterns.candidates import CandidateSearch
-from condgraph.cypher.patterns.content import Neo4jContent
+from condgraph.cypher.patterns.edges import Neo4jStatements
 from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
 from condgraph.engine.bounds import shared
 from condgraph.engine.errors import OptionError
 from condgraph.engine.period import Period
-from condgraph.engine.schema import Kinds
-from condgraph.engine.values import Kind
 from condgraph.patterns.matches import Matches
-from condgraph.patterns.remote.catalogue import Catalogue
 from condgraph.patterns.remote.match import NamedCatalogue, match_remote
+from condgraph.patterns.remote.planned import edged_predicates
 from condgraph.patterns.remote.terms import CatalogueTerms
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encoder_of
 from condgraph.vectors.stored import IndexReport, matching
@@ -28,35 +23,20 @@ from condgraph.vectors.stored import IndexReport, matching
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
 
-_ENTITIES: Final = f"MATCH {EDGES.in_graph('e')} RETURN {EDGES.id('e')} AS id, {EDGES.name('e')} AS name, {EDGES.kind('e')} AS kind"
-_TEXTS: Final = (
-    f"MATCH {EDGES.value('v')} WHERE v.graph = $graph AND {EDGES.is_text('v')} RETURN DISTINCT {EDGES.text('v')} AS text"
-)
 _MEMBERSHIP: Final = (
     f"MATCH {EDGES.concept('c')} WHERE {EDGES.entity('c')[1]} "
     f"AND EXISTS {{ MATCH (c)<-[m:{EDGES.member}]-() WHERE {EDGES.is_stated('m')} }} "
     f"RETURN {EDGES.id('c')} AS id LIMIT 1"
-)
-_MEMBERS: Final = (
-    f"UNWIND $ids AS id MATCH {EDGES.at('c', 'id')}<-[:{EDGES.member}]-{EDGES.entity('e')[0]} WHERE {EDGES.is_no_concept('e')} "
-    f"RETURN DISTINCT {EDGES.id('e')} AS id"
 )
 
 
 class ContentCache:
     """What the client knows of one content of a graph: its catalogue, and terms by encoder."""
 
-    def __init__(
-        self, store: Neo4jStore, content: str, catalogue: Catalogue, attributes: tuple[str, ...], valued: frozenset[str]
-    ) -> None:
-        """`attributes` are the predicates with text values, `valued` the types of relationships
-        that lead to values.
-        """
-        self.content, self.catalogue = content, catalogue
+    def __init__(self, store: Neo4jStore, content: str) -> None:
+        self.content, self.place = content, Neo4jStatements(store)
+        self.catalogue = self.place.catalogue_now()
         self.terms: dict[tuple[str, int], CatalogueTerms] = {}
-        orders = {ident: order for ident in catalogue.ids if (order := EDGES.text_order(ident)) != ident}
-        long = {EDGES.key(text): text for text in catalogue.texts if EDGES.key(text) != text}
-        self.place = Neo4jContent(store, attributes, valued, orders, long)
 
 
 class Neo4jPatterns:
@@ -105,7 +85,7 @@ class Neo4jPatterns:
             return near.match(program, limit=limit, **options)
         kept = self.kept()
         terms = self._terms(kept, encoder)
-        names = NamedCatalogue(kept.catalogue, lambda concepts: self._members(kept, concepts))
+        names = NamedCatalogue(kept.catalogue, lambda types: kept.place.of_types(kept.catalogue, types))
         found, tally = match_remote(
             kept.place.at(period), names, kept.catalogue, terms, program, limit=limit, period=period, **options
         )
@@ -119,29 +99,8 @@ class Neo4jPatterns:
         content = self._store.content
         if content not in self._kept:
             self._kept.clear()
-        found: ContentCache = shared(self._kept, content, lambda: self._fetch(content))
+        found: ContentCache = shared(self._kept, content, lambda: ContentCache(self._store, content))
         return found
-
-    def _fetch(self, content: str) -> ContentCache:
-        entities = [(row["id"], row["name"], row["kind"]) for row in self._read(_ENTITIES)]
-        texts = [row["text"] for row in self._read(_TEXTS)]
-        attributes, predicates, valued = self._predicates()
-        catalogue = Catalogue(entities, texts, predicates, memberships=bool(self._read(_MEMBERSHIP)), values=self._values())
-        return ContentCache(self._store, content, catalogue, attributes, valued)
-
-    def _predicates(self) -> tuple[tuple[str, ...], dict[str, bool], frozenset[str]]:
-        """The predicates with text values, all with whether they have edges, and the types of
-        relationships to values.
-        """
-        schema = self._store.schema
-        attributes = tuple(name for name in schema.attributes if any(kind is Kind.TEXT for kind, _ in schema.attribute_kinds(name)))
-        used = {*schema.relations, *attributes}
-        predicates = {name: name in used for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
-        return attributes, predicates, frozenset(map(EDGES.type_of, schema.attributes))
-
-    def _values(self) -> dict[str, Kinds]:
-        schema = self._store.schema
-        return {name: schema.attribute_kinds(name) for name in schema.attributes}
 
     def _encoder(self, encoder: Encoder | str | None) -> tuple[Encoder, bool]:
         """The encoder to ask with, and whether the server has its vectors; raises
@@ -182,21 +141,12 @@ class Neo4jPatterns:
                     f"graph {self._store.name!r} has no vector index by {one.id!r} on the server",
                     hint="make it with graph.index(...), or `condgraph index`, or ask with exact=True",
                 )
-            attributes, predicates, valued = self._predicates()
-            place = Neo4jContent(self._store, attributes, valued, {}, {})
             current = indexed_content(self._store.connection, self._store.name) == content
+            memberships = bool(self._store.connection.values(_MEMBERSHIP, EDGES.parameters(self._store.name)))
             found = self._near[asked] = CandidateSearch(
-                self._store, place, content, one, predicates,
-                memberships=bool(self._read(_MEMBERSHIP)), texts=bool(attributes), current=current, values=self._values(),
-            )  # fmt: skip
+                self._store, content, one, edged_predicates(self._store.schema), memberships=memberships, current=current
+            )
         return found
-
-    def _members(self, kept: ContentCache, concepts: tuple[int, ...]) -> NDArray[np.int32]:
-        rows = self._read(_MEMBERS, ids=[EDGES.handle(kept.catalogue.ids[number]) for number in concepts])
-        return np.unique(np.array([kept.catalogue.identified(row["id"]) for row in rows], np.int32))
-
-    def _read(self, text: str, **parameters: Any) -> list[dict[str, Any]]:
-        return self._store.connection.read(text, {**EDGES.parameters(self._store.name), **parameters})
 
 
 def _identity(encoder: Encoder | str) -> tuple[str, int]:

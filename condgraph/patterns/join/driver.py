@@ -17,7 +17,7 @@ import numpy as np
 
 from condgraph.engine.bounds import bounded_by
 from condgraph.engine.errors import DeadlineError
-from condgraph.patterns.distance.domains import BARRED, PairEdges
+from condgraph.patterns.distance.domains import BARRED
 from condgraph.patterns.join.join import Join, Limit
 from condgraph.patterns.join.product import together
 from condgraph.patterns.options import AGAINST, MOST
@@ -31,8 +31,6 @@ _SPARE: Final = 2
 _WIDTHS: Final = tuple(4 * 8**turn for turn in range(12))
 #: Edges against the pattern that the bound lets in one by one.
 _TURNED: Final = 4
-#: Candidates and predicates that a beam looks at, wider where it finds too few solutions.
-_BEAMS: Final = (16, 256, 4096)
 
 
 @dataclass(slots=True)
@@ -62,7 +60,7 @@ def search(problem: Problem, k: int | None, by: Sequence[int], *, most: int | No
         return outcome
     late = False
     sofar: list[Rows] = []
-    rounds = bounds(problem, least) if problem.server is None else two_phases(problem, parts, least, k, by, most)
+    rounds = bounds(problem, least)
     while True:
         sofar.clear()
         try:
@@ -118,66 +116,6 @@ def bounds(problem: Problem, least: int) -> Iterator[int]:
         yield least + step
         before = step
     yield BARRED - 1
-
-
-def two_phases(
-    problem: Problem, parts: list[list[int]], least: int, k: int | None, by: Sequence[int], most: int | None
-) -> Iterator[int]:
-    """The bounds of a search on a server, where a round costs a query: the least, then the one that
-    a narrow beam finds; the `most` alone where there is one.
-
-    A beam looks at the nearest candidates and predicates alone, under no bound. What it finds are
-    solutions, so the k-th of them bounds the k-th of all.
-    """
-    if most is not None:
-        yield most
-        return
-    yield least
-    wanted = 1 if k is None else k
-    for width in _BEAMS:
-        beam, narrow = narrowed(problem, width)
-        if not narrow:
-            break
-        found = _under(beam, parts, BARRED - 1, wanted, by, [])
-        if len(found) >= wanted:
-            yield int(found.totals[wanted - 1])
-            return
-    yield BARRED - 1
-
-
-def narrowed(problem: Problem, width: int) -> tuple[Problem, bool]:
-    """The same problem with the nearest `width` candidates and predicates alone, and whether that
-    leaves anything out.
-    """
-    narrow = False
-    domains = []
-    for domain in problem.domains:
-        if not domain.open and domain.size > width:
-            domain, narrow = domain.nearest(width, problem.graph.rank), True
-        domains.append(domain)
-    bonds, loops = [], {}
-    for bond in [*problem.bonds, *problem.loops.values()]:
-        some = PairEdges(bond.first, bond.second, bond.edges)
-        some.least, some.steps = bond.least, bond.steps
-        for side in {bond.first, bond.second}:
-            rows = []
-            for prices in bond.weights(side):
-                steps = np.unique(prices[prices < BARRED])
-                if len(steps) > width:
-                    prices, narrow = np.where(prices <= steps[width - 1], prices, BARRED), True
-                rows.append(prices)
-            some.price(side, rows)
-        if bond.first == bond.second:
-            loops[bond.first] = some
-        else:
-            bonds.append(some)
-    asked = []
-    for edge in problem.asked:
-        steps = np.unique(edge.prices[edge.prices < BARRED])
-        if len(steps) > width:
-            edge, narrow = edge.among(edge.prices <= steps[width - 1]), True
-        asked.append(edge)
-    return replace(problem, domains=domains, bonds=bonds, loops=loops, asked=asked), narrow
 
 
 def components(problem: Problem) -> list[list[int]]:

@@ -5,6 +5,8 @@ and no statement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,17 @@ from condgraph.engine.values import Kind
 from condgraph.languages.pattern.pattern import Condition
 from condgraph.patterns.graph import Numbers, SearchGraph
 from condgraph.patterns.result import INSTANCE_OF
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a search asked of the server."""
+
+    queries: int = 0
+    rows: int = 0
+    texts: list[str] = field(default_factory=list)
+    #: Joins whose texts have parameters, in the order they were asked: text and parameters.
+    joins: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
 
 class Catalogue:
@@ -53,9 +66,13 @@ class Catalogue:
         return len(self.ids)
 
     @property
-    def has_texts(self) -> bool:
-        """Whether a node may be a text."""
-        return bool(self.texts)
+    def size(self) -> int:
+        """How many nodes there are."""
+        return len(self.ids) + len(self.texts)
+
+    def is_text(self, number: int) -> bool:
+        """Whether a node is a text."""
+        return number >= self.entities
 
     @cached
     def labels(self) -> list[str]:
@@ -121,10 +138,10 @@ class Catalogue:
 
     def value(self, number: int) -> Entity | str:
         """What a node is."""
-        if number >= self.entities:
+        if self.is_text(number):
             return self.texts[number - self.entities]
         return Entity(self.ids[number], self.names[number], EntityKind(int(self.kinds[number])))
 
     def key(self, number: int) -> str:
         """What a server knows a node by: the id of an entity, a text itself."""
-        return self.texts[number - self.entities] if number >= self.entities else self.ids[number]
+        return self.texts[number - self.entities] if self.is_text(number) else self.ids[number]

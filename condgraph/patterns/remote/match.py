@@ -22,8 +22,7 @@ from condgraph.patterns.matches import Matches
 from condgraph.patterns.options import MatchOptions, check_timed, options_for
 from condgraph.patterns.priced import NamedNodes, members_of_nearest, priced
 from condgraph.patterns.problem import Problem
-from condgraph.patterns.remote.catalogue import Catalogue
-from condgraph.patterns.remote.parts import Tally
+from condgraph.patterns.remote.catalogue import Catalogue, Tally
 from condgraph.patterns.remote.solutions import PatternStore, RemoteReader
 from condgraph.patterns.result import Report, Solution, Solutions
 from condgraph.patterns.solve import solve
@@ -32,15 +31,20 @@ from condgraph.patterns.solve import solve
 class NamedCatalogue:
     """A catalogue with its members, which pricing a pattern asks for (`patterns.priced.NamedNodes`)."""
 
-    def __init__(self, catalogue: Catalogue, members: Callable[[tuple[int, ...]], NDArray[np.int32]]) -> None:
-        self._catalogue, self._members = catalogue, members
+    def __init__(self, catalogue: Catalogue, of_types: Callable[[Sequence[str]], NDArray[np.int32]]) -> None:
+        self._catalogue, self._of_types = catalogue, of_types
         self.graph, self.predicate_names = catalogue.graph, catalogue.predicate_names
         self.holding = catalogue.holding
         self.identified, self.named, self.has_types = catalogue.identified, catalogue.named, len(catalogue.concepts) > 0
 
     def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
         """The members of the k types nearest to a hint."""
-        return members_of_nearest(self._catalogue.concepts, self._members, self.graph.rank, hint, k, terms)
+        catalogue = self._catalogue
+
+        def members(concepts: tuple[int, ...]) -> NDArray[np.int32]:
+            return self._of_types([catalogue.key(number) for number in concepts])
+
+        return members_of_nearest(catalogue.concepts, members, self.graph.rank, hint, k, terms)
 
     def holders(self, condition: Condition) -> None:
         """None: the server looks for values, under the bound."""

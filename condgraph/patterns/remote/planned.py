@@ -4,10 +4,10 @@ algebra, which every store runs, and those of its solutions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,15 @@ from condgraph.engine.period import Period
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import plan_answer
 from condgraph.engine.values import NO_UNIT, Kind
-from condgraph.patterns.distance.domains import BARRED, PairEdges
+from condgraph.patterns.distance.domains import BARRED, Domain, PairEdges
 from condgraph.patterns.graph import Numbers, SearchGraph
 from condgraph.patterns.join.driver import run_part
 from condgraph.patterns.join.join import Join, Limit
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows
-from condgraph.patterns.remote.catalogue import Catalogue
+from condgraph.patterns.remote.catalogue import Catalogue, Tally
 from condgraph.patterns.remote.match import NamedCatalogue, match_remote
-from condgraph.patterns.remote.parts import Tally
 from condgraph.patterns.remote.solutions import Held
 from condgraph.patterns.remote.terms import CatalogueTerms
 from condgraph.patterns.remote.values import ValuePlan, value_plans
@@ -53,6 +52,8 @@ if TYPE_CHECKING:
 # under the bound is among them, so the first solutions are the same.
 
 
+#: Of the first node of a pattern so many are looked at before all are.
+_FIRST: Final[tuple[int | None, ...]] = (64, 1024, None)
 #: Which end of an edge the nodes asked for are at.
 End: TypeAlias = Literal["subject", "object"]
 #: Edges as columns: subject, predicate (by number, memberships last), object, and what tells equal
@@ -63,16 +64,37 @@ Holders: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(slots=True)
+class _Known:
+    """What was fetched of nodes; of all of them where `every`."""
+
+    nodes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    every: bool = False
+    found: list[Any] = field(default_factory=list)
+
+    def of(self, numbers: Numbers | None, fetch: Callable[[Numbers | None], Any]) -> list[Any]:
+        """What there is of nodes (None: any) and others; what was fetched before is not fetched again."""
+        fresh = None if numbers is None else np.setdiff1d(numbers, self.nodes).astype(np.int32)
+        if not self.every and (fresh is None or len(fresh)):
+            check()
+            found = fetch(fresh)
+            if fresh is None:
+                self.every = True
+                self.found.clear()
+            else:
+                self.nodes = np.union1d(self.nodes, fresh)
+            self.found.append(found)
+        return self.found
+
+
+@dataclass(slots=True)
 class FetchedParts:
     """The joins of a search (`patterns.problem.Server`)."""
 
-    store: PlannedPatterns
+    store: Statements
     catalogue: Catalogue
     tally: Tally
-    #: What was fetched: by end, predicates and kind, which nodes were asked for, and their edges.
-    _known: dict[Any, tuple[NDArray[np.bool_], list[Edges]]] = field(default_factory=dict)
-    #: Likewise the nodes that have values, by what these have to be.
-    _held: dict[Any, tuple[NDArray[np.bool_], list[Holders]]] = field(default_factory=dict)
+    #: What was fetched, by what was asked of nodes: edges by end, predicates and kind, and who has values by what these are.
+    _known: dict[Any, _Known] = field(default_factory=dict)
 
     def part(
         self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int], top: int | None
@@ -80,11 +102,15 @@ class FetchedParts:
         """The first `length` solutions of a part, of each group where it has nodes of `by`."""
         if bound < problem.least(nodes):
             return Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes}), False
-        holders = _Holders(self, problem, bound - problem.least(nodes), list(nodes))
-        graph = self._graph(problem, list(nodes), bound, holders)
-        own = replace(problem, graph=graph, server=None, domains=holders.domains, asked=())
-        if length is not None:
-            return run_part(own, list(nodes), bound, length, by)
+        # Solutions at one distance are in the order of their first node, whose first few may be enough.
+        for few in _FIRST if length is not None and bound == problem.least(nodes) and not by else (None,):
+            holders = _Holders(self, problem, bound - problem.least(nodes), list(nodes), few)
+            graph = self._graph(problem, list(nodes), bound, holders)
+            own = replace(problem, graph=graph, server=None, domains=holders.domains, asked=())
+            if length is not None:
+                rows, more = run_part(own, list(nodes), bound, length, by)
+                if few is None or not holders.cut or len(rows) >= length:
+                    return rows, more or holders.cut
         kept = [Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})]
 
         def keep(rows: Rows) -> Limit:
@@ -169,19 +195,11 @@ class FetchedParts:
         """The nodes that have a value as planned, and under which predicate; what was fetched before
         is not fetched again.
         """
-        key = plan.condition, tuple(plan.prices)
-        asked, kept = self._held.setdefault(key, (np.zeros(self.catalogue.graph.size + 1, bool), []))
-        fresh = numbers if numbers is None else numbers[~asked[numbers]]
-        if not asked[-1] and (fresh is None or len(fresh)):
-            check()
-            found = self.store.holders(self.catalogue, fresh, plan, self.tally)
-            if fresh is None:
-                kept.clear()
-            asked[-1 if fresh is None else fresh] = True
-            kept.append(found)
-        if not kept:
+        known = self._known.setdefault((plan.condition, tuple(plan.prices)), _Known())
+        found = known.of(numbers, lambda fresh: self.store.holders(self.catalogue, fresh, plan, self.tally))
+        if not found:
             return _none().astype(np.int64), _none().astype(np.int64)
-        nodes, predicates = (np.concatenate(some) for some in zip(*kept, strict=True))
+        nodes, predicates = (np.concatenate(some) for some in zip(*found, strict=True))
         return nodes, predicates
 
     def _along(
@@ -209,32 +227,18 @@ class FetchedParts:
 
     def _fetch(self, numbers: Numbers | None, end: End, predicates: tuple[int, ...], *, statements: bool) -> Edges:
         """The edges of nodes at one end; what was fetched before is not fetched again."""
-        key = end, predicates, statements
-        size = self.catalogue.graph.size
-        asked, kept = self._known.setdefault(key, (np.zeros(size + 1, bool), []))
-        # The last place says that all were fetched.
-        if not asked[-1]:
-            fresh = None if numbers is None else numbers[~asked[numbers]]
-            if fresh is None or len(fresh):
-                check()
-                edges = self.store.edges(self.catalogue, fresh, end, predicates, statements=statements, tally=self.tally)
-                if fresh is None:
-                    kept.clear()
-                    asked[-1] = True
-                else:
-                    asked[fresh] = True
-                kept.append(edges)
+
+        def fetch(fresh: Numbers | None) -> Edges:
+            return self.store.edges(self.catalogue, fresh, end, predicates, statements=statements, tally=self.tally)
+
+        kept = self._known.setdefault((end, predicates, statements), _Known()).of(numbers, fetch)
         found = np.concatenate(kept) if kept else np.empty((0, 4), np.int64)
-        if numbers is None:
-            return found
-        wanted = np.zeros(size, bool)
-        wanted[numbers] = True
-        return found[wanted[found[:, 0 if end == "subject" else 2]]]
+        return found if numbers is None else found[np.isin(found[:, 0 if end == "subject" else 2], numbers)]
 
     def _adjacency(self, found: Sequence[Edges]) -> SearchGraph:
         """Edges as a search sees them; each of them once."""
         whole = self.catalogue.graph
-        size, predicates = whole.size, whole.predicates
+        size, predicates = self.catalogue.size, whole.predicates
         edges = np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 4), np.int64)
         subject, predicate, thing = edges[:, 0], edges[:, 1], edges[:, 2]
         loop = subject == thing
@@ -250,24 +254,41 @@ class FetchedParts:
 
 
 class _Holders:
-    """The domains of a part with the values that its nodes are to have: each node's are fetched once,
-    for the nodes that it may be by then.
+    """The domains of a part with the values that its nodes are to have, and the types that they are to be of: each node's
+    are fetched once, for the nodes that it may be by then.
     """
 
-    def __init__(self, parts: FetchedParts, problem: Problem, slack: int, nodes: list[int]) -> None:
+    def __init__(self, parts: FetchedParts, problem: Problem, slack: int, nodes: list[int], few: int | None) -> None:
+        """Of the first node only the first `few` are looked at (None: all)."""
         self._parts, self._problem = parts, problem
         self._plans = value_plans(problem, parts.catalogue, nodes, slack)
         self.domains = list(problem.domains)
-        #: Nodes whose values have not been looked at.
-        self.left = set(self._plans)
+        self._types = {node: types for node in nodes if (types := problem.domains[node].types) is not None}
+        #: Nodes whose values, and types, have not been looked at.
+        self.left = {*self._plans, *self._types}
+        self._first, self._few = min(nodes), few
+        #: Whether only the first few of the first node were looked at.
+        self.cut = False
 
     def of(self, node: int, numbers: Numbers | None) -> Numbers | None:
         """Of some nodes (None: any) those that a node of the pattern may be by its values."""
+        numbers = self._checked(node, numbers)
+        if node == self._first and numbers is not None and self._few is not None and len(numbers) > self._few:
+            order = np.argsort(self._problem.graph.rank.take(numbers))[: self._few]
+            numbers, self.cut = np.sort(numbers[order]), True
+            costs = self.domains[node].at(numbers)
+            self.domains[node] = Domain(np.zeros(len(numbers), np.int64) if costs is None else costs, numbers)
+        return numbers
+
+    def _checked(self, node: int, numbers: Numbers | None) -> Numbers | None:
         if node not in self.left:
             return numbers
         self.left.remove(node)
+        if node in self._types:
+            numbers = self._parts.store.of_types(self._parts.catalogue, self._types[node], numbers)
+            self.domains[node] = Domain(np.zeros(len(numbers), np.int64), numbers).without(self.domains[node].excluded)
         edges = [edge for edge in self._problem.asked if edge.node == node]
-        for edge, plan in zip(edges, self._plans[node], strict=True):
+        for edge, plan in zip(edges, self._plans.get(node, ()), strict=True):
             held = self._parts.values(numbers, plan)
             self.domains[node] = with_value(self.domains[node], edge, *held)
             some = self.domains[node].nodes
@@ -310,73 +331,48 @@ def planned(store: QueryStore, place: str, graph: str) -> PlannedPatterns:
     return found
 
 
-class PlannedPatterns:
-    """Patterns on one state of a graph in a store."""
+class Statements:
+    """The statements of one state of a graph in a store, as patterns ask for them (`patterns.remote.solutions.PatternStore`)."""
 
-    def __init__(self, store: QueryStore, vectors: CachedVectors) -> None:
-        self._store, self._vectors = store, vectors
-        self._terms: dict[tuple[str, int], CatalogueTerms] = {}
+    def __init__(self, store: QueryStore) -> None:
+        self._store = store
         self._period: Period | None = None
-        self.catalogue = self._fetch()
 
-    def match(
-        self,
-        program: Any,
-        *,
-        encoder: Encoder | str | None = None,
-        limit: int | None = None,
-        period: Period | None = None,
-        **options: Any,
-    ) -> Matches:
-        """The subgraphs that are nearest to a pattern, as a snapshot of the graph (of a period) gives them."""
-        asked = ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
-        terms = self._terms.get(asked)
-        if terms is None:
-            terms = self._terms[asked] = self._vectors.terms(self.catalogue, encoder)
-        names = NamedCatalogue(self.catalogue, self._members)
-        place = copy(self)
-        place._period = period
-        found, tally = match_remote(place, names, self.catalogue, terms, program, limit=limit, period=period, **options)
-        found.sparql = "\n\n".join(tally.texts) or None
-        return found
-
-    def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
-        """Keep the vectors of the graph's names; patterns go by them from now on."""
-        self._terms.clear()
-        return self._vectors.index(self.catalogue, encoder, on_progress)
+    def at(self, period: Period | None) -> Self:
+        """The same, of the statements that hold in a period."""
+        result = copy(self)
+        result._period = period
+        return result
 
     def parts(self, catalogue: Catalogue, tally: Tally) -> FetchedParts:
         """The joins of a search, over fetched edges."""
         return FetchedParts(self, catalogue, tally)
 
-    # -- names -------------------------------------------------------------------------------------
-
-    def _fetch(self) -> Catalogue:
+    def catalogue_now(self) -> Catalogue:
+        """What the client knows of the graph."""
         schema = cast("StoredSchema", self._store.naming_schema)
         entities = [(one.id, one.name, int(one.kind)) for one in plan_answer(self._store, _ALL).entities]
-        values = {name: schema.attribute_kinds(name) for name in schema.attributes}
-        attributes = tuple(name for name, kinds in values.items() if any(kind is Kind.TEXT for kind, _ in kinds))
+        attributes = _texts_of(schema)
         texts: list[str] = []
         if attributes:
             found = plan_answer(self._store, alg.Distinct(alg.Objects(alg.Scan(None, attributes, family="attribute"))))
             texts = [value for value in dict.fromkeys(found.values) if isinstance(value, str)]
-        used = {*schema.relations, *attributes}
-        predicates = {name: name in used for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
+        values = {name: schema.attribute_kinds(name) for name in schema.attributes}
         concepts = alg.AllEntities((EntityKind.CONCEPT,))
         memberships = bool(schema.concepts) and (
             plan_answer(self._store, alg.Count(alg.Members(concepts))).values[0] > 0
             or (schema.concept_members and len(self._read([_memberships(concepts, concepts)], Tally()).arrays.get("mem.e")) > 0)
         )
-        return Catalogue(entities, texts, predicates, memberships=memberships, values=values)
+        return Catalogue(entities, texts, edged_predicates(schema), memberships=memberships, values=values)
 
-    def _members(self, concepts: tuple[int, ...]) -> NDArray[np.int32]:
+    def of_types(self, catalogue: Catalogue, types: Sequence[str], nodes: Numbers | None = None) -> Numbers:
+        """Of some nodes (None: any) the entities, and no concepts, in any of some concepts, closed under subclass."""
         found: set[int] = set()
-        for some in _chunks(concepts):
-            members = alg.Members(alg.ById(tuple(self.catalogue.ids[number] for number in some)))
-            found.update(self.catalogue.identified(one.id) for one in plan_answer(self._store, members).entities)
+        members: alg.Entities = alg.Members(alg.ById(tuple(types)))
+        for some in [None] if nodes is None else _chunks(nodes.tolist()):
+            plan = members if some is None else alg.intersect(_entities(catalogue, some), members)
+            found.update(catalogue.identified(one.id) for one in plan_answer(self._store, plan).entities)
         return np.array(sorted(found - {-1}), np.int32)
-
-    # -- statements --------------------------------------------------------------------------------
 
     def _read(self, units: Sequence[Unit], tally: Tally) -> Snapshot:
         """The statements and memberships of units, those of the period alone."""
@@ -399,7 +395,7 @@ class PlannedPatterns:
             of, units = None if some is None else _entities(catalogue, some), list[Unit]()
             if names and (of is None or of.ids):
                 units.append(Unit(alg.Scan(of, names, end, family="any" if end == "subject" else "relation")))
-            texts = [catalogue.key(number) for number in some or () if number >= catalogue.entities]
+            texts = [catalogue.key(number) for number in some or () if catalogue.is_text(number)]
             if names and texts and end == "object":
                 units.append(_with_text(None, names, texts))
             if last in predicates and (of is None or of.ids):
@@ -429,7 +425,7 @@ class PlannedPatterns:
         """
         met = sorted({number for pair in pairs for number in pair})
         of = _entities(catalogue, [*met, *(number for numbers, _ in values for number in numbers)])
-        texts = [catalogue.key(number) for number in met if number >= catalogue.entities]
+        texts = [catalogue.key(number) for number in met if catalogue.is_text(number)]
         units = [Unit(of, (of,))]
         if pairs:
             units.append(Unit(alg.Where(alg.Scan(of, None, reach="object", family="relation"), alg.Among(of))))
@@ -442,13 +438,58 @@ class PlannedPatterns:
         return self._read(units, Tally())
 
 
+class PlannedPatterns(Statements):
+    """Patterns on one state of a graph in a store."""
+
+    def __init__(self, store: QueryStore, vectors: CachedVectors) -> None:
+        super().__init__(store)
+        self._vectors = vectors
+        self._terms: dict[tuple[str, int], CatalogueTerms] = {}
+        self.catalogue = self.catalogue_now()
+
+    def match(
+        self,
+        program: Any,
+        *,
+        encoder: Encoder | str | None = None,
+        limit: int | None = None,
+        period: Period | None = None,
+        **options: Any,
+    ) -> Matches:
+        """The subgraphs that are nearest to a pattern, as a snapshot of the graph (of a period) gives them."""
+        asked = ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
+        terms = self._terms.get(asked)
+        if terms is None:
+            terms = self._terms[asked] = self._vectors.terms(self.catalogue, encoder)
+        names = NamedCatalogue(self.catalogue, lambda types: self.of_types(self.catalogue, types))
+        found, tally = match_remote(self.at(period), names, self.catalogue, terms, program, limit=limit, period=period, **options)
+        found.sparql = "\n\n".join(tally.texts) or None
+        return found
+
+    def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
+        """Keep the vectors of the graph's names; patterns go by them from now on."""
+        self._terms.clear()
+        return self._vectors.index(self.catalogue, encoder, on_progress)
+
+
+def _texts_of(schema: StoredSchema) -> tuple[str, ...]:
+    """The attributes that have texts."""
+    return tuple(name for name in schema.attributes if any(kind is Kind.TEXT for kind, _ in schema.attribute_kinds(name)))
+
+
+def edged_predicates(schema: StoredSchema) -> dict[str, bool]:
+    """All predicates, and keys of qualifiers, and whether they have edges between nodes."""
+    edged = {*schema.relations, *_texts_of(schema)}
+    return {name: name in edged for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
+
+
 def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
     return (numbers[start : start + _NAMED] for start in range(0, len(numbers), _NAMED))
 
 
 def _entities(catalogue: Catalogue, numbers: Iterable[int]) -> alg.ById:
     """The entities among nodes."""
-    return alg.ById(tuple(dict.fromkeys(catalogue.ids[number] for number in numbers if number < catalogue.entities)))
+    return alg.ById(tuple(dict.fromkeys(catalogue.key(number) for number in numbers if not catalogue.is_text(number))))
 
 
 def _with_text(of: alg.Entities | None, names: tuple[str, ...] | None, texts: Sequence[str]) -> Unit:

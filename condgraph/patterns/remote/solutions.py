@@ -16,8 +16,7 @@ from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.options import MatchOptions
 from condgraph.patterns.problem import Problem, Server
 from condgraph.patterns.reader import SnapshotReader, edges_between
-from condgraph.patterns.remote.catalogue import Catalogue
-from condgraph.patterns.remote.parts import Tally
+from condgraph.patterns.remote.catalogue import Catalogue, Tally
 from condgraph.patterns.remote.values import ValuePlan, every_plan
 from condgraph.patterns.result import EdgeMatch, NodeMatch
 
@@ -59,7 +58,7 @@ class SmallNumbers:
     def node(self, number: int) -> int:
         """The number of a node in the small snapshot; -1 where it has none."""
         value = self._catalogue.key(number)
-        return self._texts.get(value, -1) if number >= self._catalogue.entities else self._snapshot.identified(value)
+        return self._texts.get(value, -1) if self._catalogue.is_text(number) else self._snapshot.identified(value)
 
     def labels(self, one: int, two: int) -> list[int]:
         """The labels (`patterns.graph`) of all edges between two nodes, as seen from the first."""
