@@ -212,6 +212,13 @@ def test_numbers_that_may_be_others_in_a_file_with_semicolons_are_said(path: Pat
     assert not read(path, f'price,other\n"{cells[0]}",{one}\n"{cells[1]}",{two}\n')[2].problems
 
 
+@pytest.mark.parametrize(("cell", "number"), [("-9134,6", "-9134.6"), ("3,5", "3.5")])
+def test_one_comma_before_decimals_is_enough_in_a_file_with_semicolons(path: Path, cell: str, number: str) -> None:
+    _, found, reading = read(path, f"name;price\na;{cell}\nb;3\nc;-2\n")
+    assert [text_of(one.object) for one in found][3:] == [number, "3", "-2"]
+    assert len(reading.problems) == 1
+
+
 @pytest.mark.parametrize("rows", [10, 300])
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_a_loss_is_read_as_a_gain_is_however_many_there_are(path: Path, rows: int, quote: str) -> None:

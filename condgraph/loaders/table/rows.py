@@ -346,9 +346,9 @@ class Table:
         for those that could be read both ways, unless another has points; semicolons between fields
         leave commas to decimals whatever others have.
         """
-        if self.options.decimal is not None or not any(profile.either_way for profile in profiles.values()):
-            return
         commas = delimiter == ";"
+        if self.options.decimal is not None or not (commas or any(profile.either_way for profile in profiles.values())):
+            return
         speak = next((at for at, item in profiles.items() if item.has_commas and self._numbers(at, item, commas)), None)
         if not commas and speak is None:
             return
