@@ -186,6 +186,8 @@ def test_an_export_is_only_read(pair: tuple[Graph, Graph], spark_server: Any, tm
         here.export(folder, to="parquet")
         there.refresh()
         assert there.kopl("FindAll() Count()").values == [2]
+        own = there.store.engine
+        assert not [view for view in own.listed() if view.name.startswith("condgraph condgraph-")]
     assert not [table.name for table in spark_server.catalog.listTables() if table.name.startswith(f"condgraph {there.name}.")]
 
 

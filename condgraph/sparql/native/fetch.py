@@ -870,6 +870,7 @@ class Fetcher:
         others = [part for part in parts if not (isinstance(part, alg.AllEntities) or part in unit.known)]
         if not unit.known:
             others = list(parts)
+        others.sort(key=_is_many)
         among = [line for part in others for line in self.entities(part, e)]  # type: ignore[arg-type]
         patterns, fact = self._belonging(e, concepts, bound=bool(others))
         return [*among, *patterns], fact
@@ -937,6 +938,8 @@ class Fetcher:
             return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NOTHING])]
         if isinstance(node, alg.Intersect):
             narrow = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
+            # Jena goes through those that follow for each of the first.
+            narrow.sort(key=_is_many)
             return [pattern for at, part in enumerate(narrow) for pattern in self.entities(part, e, bound=bound or at > 0)]
         if isinstance(node, alg.Minus):
             return self.entities(node.left, e, bound=bound)
@@ -1276,6 +1279,18 @@ def _has_nodes(predicate: Predicate) -> bool:
     """Whether the nodes of values say more of a predicate's than the look (`Fetcher.in_units`)."""
     kinds = {kind for kind, _ in predicate.values}
     return Kind.TIME in kinds or (Kind.QUANTITY in kinds and not predicate.unit)
+
+
+def _is_many(node: Node) -> bool:
+    """Whether a set begins at a class, or at all that has a property, and not at what the plan names."""
+    if isinstance(node, alg.Reached):
+        scan, test = _scanned(node.facts), node.facts
+        if isinstance(test, alg.Where) and isinstance(test.condition, alg.Compare) and isinstance(test.condition.value, str):
+            return test.condition.operator != "="
+        return scan is None or scan.of is None or _is_many(scan.of)
+    if isinstance(node, alg.Intersect | alg.Union):
+        return (all if isinstance(node, alg.Intersect) else any)(map(_is_many, node.parts))
+    return _is_many(node.left) if isinstance(node, alg.Minus) else not isinstance(node, alg.ById | alg.ByName)
 
 
 def _is_named(facts: alg.Facts) -> bool:
