@@ -16,6 +16,7 @@ from condgraph.ask.records import Attempt, Choice, Draft, Option, Stage
 from condgraph.engine import algebra as alg
 from condgraph.engine import errors
 from condgraph.engine.algebra import expressions
+from condgraph.engine.algebra.expressions import rebuilt as rebuilt_expression
 from condgraph.engine.bounds import check, within
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.lowered import Lowered
@@ -26,7 +27,6 @@ from condgraph.engine.store import Request, plan_texts
 from condgraph.engine.tracing import traced
 from condgraph.languages.cypher.parse import parse as parse_cypher
 from condgraph.languages.cypher.tree import RelationshipPattern
-from condgraph.languages.cypher.tree import rebuilt as rebuilt_expression
 from condgraph.languages.kopl.syntax import parse as parse_kopl
 from condgraph.languages.kopl.table import COMPARED, FUNCTIONS
 from condgraph.languages.llm.functions import TABLE

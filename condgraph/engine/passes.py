@@ -6,11 +6,12 @@ A test runs every program with the passes on and off and compares the answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import is_
 from typing import Any, Final
 
 from condgraph.engine import algebra as alg
+from condgraph.engine.algebra.expressions import variables
 from condgraph.engine.bounds import watched
 
 # -- Rebuilding a plan bottom up: what does not change stays the same object -----------------------
@@ -172,10 +173,60 @@ def common_subplans(plan: alg.Node) -> alg.Node:
     return rewrite(plan, lambda node: known.setdefault(mark(node), node))
 
 
+# -- Fewer rows to extend --------------------------------------------------------------------------
+
+
+def _late_applies(order: list[alg.Node]) -> bool:
+    """Some rows are extended before they are cut."""
+    kinds = set(map(type, order))
+    return alg.solutions.SliceRows in kinds and alg.solutions.Extend in kinds
+
+
+def late(plan: alg.Node) -> alg.Node:
+    """Rows are cut before they are extended by what their order does not depend on, so that this is worked out for the
+    rows that are left. What is computed from other columns decides no order of rows that are equal in these.
+
+    >>> from condgraph.engine.algebra import AllEntities, solutions
+    >>> from condgraph.engine.algebra.expressions import Call, Variable
+    >>> rows = solutions.EntityRows("n", AllEntities())
+    >>> of = solutions.Extend(rows, "labels", Call("labels", (Variable("n"),)))
+    >>> type(late(solutions.SliceRows(of, 0, 3))).__name__
+    'Extend'
+    """
+    return rewrite(plan, _later)
+
+
+def _later(node: alg.Node) -> alg.Node:
+    if not isinstance(node, alg.solutions.SliceRows):
+        return node
+    ordered = node.of if isinstance(node.of, alg.solutions.OrderRows) else None
+    of = node.of if ordered is None else ordered.of
+    needed = set() if ordered is None else {one.variable for one in ordered.by}
+    before: list[alg.solutions.Extend] = []
+    after: list[alg.solutions.Extend] = []
+    while isinstance(of, alg.solutions.Extend):
+        if of.variable in needed:
+            needed |= variables(of.expression)
+            before.append(of)
+        else:
+            after.append(of)
+        of = of.of
+    if not after:
+        return node
+    for part in reversed(before):
+        of = replace(part, of=of)
+    result: alg.Solutions = replace(node, of=of if ordered is None else replace(ordered, of=of))
+    for part in reversed(after):
+        result = replace(part, of=result)
+    if result.variables == node.variables:
+        return result
+    return alg.solutions.Project(result, tuple((name, name) for name in node.variables))
+
+
 # -- All passes ------------------------------------------------------------------------------------
 
 #: In order: whether each applies, which is cheap and never wrong when it says no, and the rewrite itself.
-PASSES: Final = ((_flatten_applies, flatten), (_common_subplans_apply, common_subplans))
+PASSES: Final = ((_late_applies, late), (_flatten_applies, flatten), (_common_subplans_apply, common_subplans))
 
 
 def chain(plan: alg.Node) -> list[alg.Node] | None:
@@ -194,7 +245,7 @@ def chain(plan: alg.Node) -> list[alg.Node] | None:
 def optimise(plan: alg.Node) -> tuple[alg.Node, list[alg.Node]]:
     """All passes that apply; the plan and its operators, inputs first."""
     order = chain(plan)
-    if order is not None:
+    if order is not None and not _late_applies(order):
         return plan, order
     order = alg.postorder(plan)
     for applies, rewrite in PASSES:

@@ -311,7 +311,7 @@ class Schema:
             elif number >= 0:
                 low, high = snapshot.attribute_offsets[number : number + 2]
                 owners = snapshot.attribute_subject[low:high]
-            found = known[name, qualifier] = len(np.unique(owners)) < len(owners)
+            found = known[name, qualifier] = len(different(owners)) < len(owners)
         return found
 
     @cached_property

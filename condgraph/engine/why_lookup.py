@@ -16,6 +16,7 @@ from condgraph.engine.execute.evidence import inputs_asked, whole
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import EMPTY, Bag, FactSet, Numbers
 from condgraph.engine.passes import rebuild
+from condgraph.engine.schema import MOST_COMPARED
 from condgraph.engine.why_not import MOST_ENTITIES, folded
 
 if TYPE_CHECKING:
@@ -175,7 +176,11 @@ class _LocalLookup:
         return self._run.results[id(node)]
 
     def _alike_of(self, of: Entities) -> list[str]:
-        snapshot, names = self._run.snapshot, self._folded
+        snapshot = self._run.snapshot
+        if snapshot.entities > MOST_COMPARED:
+            # To fold the names of millions takes longer than the program did.
+            return []
+        names = self._folded
         entities = self._outcome(of)
         # Most often one entity, or none: of these an array costs more than it saves.
         if not len(entities) or (len(entities) == 1 and names.form[entities[0]] < 0):

@@ -12,6 +12,7 @@ import pytest
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Entities, Facts, Node, Values, postorder
+from condgraph.engine.algebra.expressions import Call, Variable
 from condgraph.engine.answer import Answer
 from condgraph.engine.check import built, shown
 from condgraph.engine.describe import tree
@@ -32,7 +33,23 @@ def films(name: str = "Ann") -> alg.Reached:
     return alg.Reached(alg.Scan(alg.ByName((name,)), ("knows",), "subject", "object", "relation"))
 
 
+def named(of: alg.Solutions, variable: str = "name") -> alg.Solutions:
+    """Rows with the name of what `n` is bound to."""
+    return alg.solutions.Extend(of, variable, Call("name", (Variable("n"),)))
+
+
 CASES: Final[dict[str, dict[str, Node]]] = {
+    "late": {
+        "what no order depends on": alg.solutions.SliceRows(named(alg.solutions.EntityRows("n", ALL)), 1, 2),
+        "before and after what the order depends on": alg.solutions.SliceRows(
+            alg.solutions.OrderRows(
+                named(named(named(alg.solutions.EntityRows("n", ALL), "a"), "b"), "c"), (alg.solutions.RowOrder("b", True),)
+            ),
+            0,
+            2,
+        ),
+        "rows that are all wanted stay": named(alg.solutions.EntityRows("n", ALL)),
+    },
     "flatten": {
         "an intersection within an intersection": alg.Intersect((alg.Intersect((ANN, HUMAN)), PERSON)),
         "on the right, and three deep": alg.Intersect((PERSON, alg.Intersect((HUMAN, alg.Intersect((ANN, films())))))),

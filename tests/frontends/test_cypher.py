@@ -184,6 +184,57 @@ def test_paths_begin_at_the_end_that_a_condition_chooses() -> None:
         assert sorted(graph.cypher(f"MATCH {path} RETURN b.name").texts) == ["c", "x", "y"]
 
 
+def test_many_rows_are_worked_out_as_single_ones_are() -> None:
+    """Properties of many entities are read by columns, and rows joined by equal values: 3,000 rows with each other are 9
+    million, of which a filter is to see those that may be equal alone.
+    """
+    items: list[Item] = []
+    for i in range(3_000):
+        items.append(Statement(f"n{i:04}", "n", Quantity(i % 7)))
+        if i % 3:
+            items.append(Statement(f"n{i:04}", "x", Quantity(i / 2)))
+        items.extend(Statement(f"n{i:04}", "tag", tag) for tag in (("a", "b") if i % 10 == 0 else (f"t{i % 9}",)))
+        items.append(Statement(f"n{i:04}", "born", Time.year(1900 + i % 100)))
+        items.append(Statement(f"n{i:04}", "next", Ref(f"n{(i + 1) % 3_000:04}")))
+    graph = condgraph.open("memory:")
+    graph.add(items)
+
+    def only(text: str, **parameters: Any) -> Any:
+        values = graph.cypher(f"MATCH {text}", parameters).values
+        return values if len(values) > 1 else values[0] if len(values[0]) > 1 else values[0][0]
+
+    xs = [i / 2 for i in range(3_000) if i % 3]
+    assert only("(a) RETURN sum(a.n), max(a.n), min(a.x), max(a.x), count(a.x)") == (
+        sum(i % 7 for i in range(3_000)),
+        6,
+        0.5,
+        xs[-1],
+        2000,
+    )
+    assert only("(a) WHERE a.n * 2 > 7 AND a.x < 100.5 RETURN count(*)") == sum(
+        i % 7 > 3 and i < 201 and i % 3 > 0 for i in range(3_000)
+    )
+    assert only("(a) WHERE size(a.tag) = 2 RETURN count(*)") == 300
+    assert only("(a) WHERE a.tag = ['a', 'b'] AND a.x IS NULL RETURN count(*)") == 100
+    assert only("(a) RETURN a.n AS n, a.name, labels(a) ORDER BY n DESC, a.name SKIP 2 LIMIT 2") == [
+        (6, "n0020", ()),
+        (6, "n0027", ()),
+    ]
+    assert only("(a)-[r]->(b) RETURN a.name, b.n SKIP 1 LIMIT 2") == [("n0001", 2), ("n0002", 3)]
+    assert only("(a), (b) WHERE a.x = b.n RETURN count(*)") == sum(x == i % 7 for x in xs for i in range(3_000))
+    assert only("(a), (b) WHERE a.tag = b.tag AND a.n = 1 AND b.x = a.x RETURN count(*)") == sum(
+        i % 7 == 1 for i in range(3_000) if i % 3
+    )
+    assert only("(a) WHERE a.x IN $xs RETURN count(*)", xs=[None, "1", True, *range(100)]) == sum(
+        x.is_integer() and x < 100 for x in xs
+    )
+    assert only("(a) WHERE a.born IN $years RETURN count(*)", years=[*range(1890, 1902), "1950"]) == 60
+    found = graph.cypher("UNWIND range(1, 3000) AS i MATCH (a {x: i}) WHERE a.born = 1900 + i % 100 RETURN count(*)")
+    assert found.values == [(sum(x.is_integer() and (2 * x) % 100 == x % 100 and x > 0 for x in xs),)]
+    assert only("p = shortestPath((a {name: 'n0005'})-[*]-(b {name: 'n0002'})) RETURN length(p)") == 3
+    assert only("p = shortestPath((a {name: 'n0005'})-[*]->(b {name: 'n0105'})) RETURN length(p)") == 100
+
+
 def test_types_of_numbers_are_kept(graph: Graph) -> None:
     ((first, second, third),) = graph.cypher("RETURN 1 AS a, 1.0 AS b, [1, 1.0] AS c").values
     assert [type(item) for item in (first, second, *third)] == [int, float, int, float]

@@ -26,7 +26,7 @@ Integers have any size. Division of an integer by zero is an error; of a float i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -398,3 +398,31 @@ def variables(root: Expression) -> frozenset[str]:
         else:
             stack.extend((part, inner) for part in item.parts())
     return frozenset(result)
+
+
+def rebuilt(expression: Expression, replace: Callable[[Expression], Expression | None]) -> Expression:
+    """An expression in which `replace` gives another one for some parts (None: the part stays, and is
+    looked into).
+    """
+    other = replace(expression)
+    if other is not None:
+        return other
+    fields: dict[str, Any] = {}
+    slots: tuple[str, ...] = getattr(expression, "__slots__", ())
+    for name in slots:
+        value = getattr(expression, name)
+        made = _rebuilt_field(value, replace)
+        if made is not value:
+            fields[name] = made
+    if not fields:
+        return expression
+    return type(expression)(**{name: fields.get(name, getattr(expression, name)) for name in slots})
+
+
+def _rebuilt_field(value: Any, replace: Callable[[Expression], Expression | None]) -> Any:
+    if isinstance(value, Expression):
+        return rebuilt(value, replace)
+    if isinstance(value, tuple):
+        made = tuple(_rebuilt_field(item, replace) for item in value)
+        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
+    return value

@@ -30,6 +30,8 @@ Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
 
 #: Steps of `range`, comprehensions and the like between two looks at the clock.
 _SOME: Final = 4096
+#: Items of a list that are compared one by one.
+_FEW: Final = 8
 
 
 # -- Compilation -------------------------------------------------------------------------------------
@@ -190,11 +192,20 @@ class Compiler:
 
     def _in(self, e: ex.In) -> Evaluator:
         item, items = self(e.item), self(e.items)
+        known = e.items.value if isinstance(e.items, ex.Constant) and type(e.items.value) is list else []
+        # Texts and numbers are looked up in a long list.
+        texts, numbers = ({one for one in known if type(one) in kinds} for kinds in ({str}, NUMBERS))
+        quick: dict[type, set[Any]] = {str: texts, **dict.fromkeys(NUMBERS, numbers)} if len(known) > _FEW else {}
+        rest = [one for one in known if type(one) not in quick]
 
         def within(row: Sequence[Any]) -> bool | None:
             value, found = item(row), items(row)
             if found is None:
                 return None
+            if (keys := quick.get(type(value))) is not None and value == value:
+                if value in keys:
+                    return True
+                found = rest
             if type(found) is not list:
                 raise no_operator("IN", found)
             result: bool | None = False

@@ -834,7 +834,11 @@ def _average(values: Any) -> Any:
 def _extreme(values: Any, *, largest: bool) -> Any:
     if not values:
         return None
-    return max(values, key=order_key) if largest else min(values, key=order_key)
+    kinds = set(map(type, values))
+    # Numbers that are none are after all others.
+    plain = kinds <= {int, float} and not any(value != value for value in values)
+    key = None if plain or kinds in ({str}, {Time}) else order_key
+    return max(values, key=key) if largest else min(values, key=key)
 
 
 def _deviation(values: Any, *, sample: bool) -> Any:

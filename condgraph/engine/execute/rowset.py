@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.algebra.solutions import RowOrder
 from condgraph.engine.bounds import changed, check, in_order, watched
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.grid import Column, Grid, Members, fixed_order, order_of
-from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListSeries, Series, dense, ranked
+from condgraph.engine.execute.series import BagSeries, Cell, EntitySeries, ListSeries, Series, dense, first_of_each, once, ranked
 from condgraph.engine.execute.sets import Bag, Part, PartKind, Scope, equal_runs
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt
 from condgraph.engine.facts import Entity, shown
@@ -205,8 +207,11 @@ def _typed(value: Any) -> Any:
 
 
 def given(scope: Scope, value: Any) -> int:
-    """The number of a term that is none of the graph; equal ones of one type have one number."""
+    """The number of a term that is none of the graph; equal ones of one type have one number, but for lists."""
     kind = type(value)
+    if kind is list:
+        scope.terms.append(value)
+        return len(scope.terms) - 1
     key = (kind, value) if kind is int or kind is str or kind is float or kind is bool else _typed(value)
     number = scope.term_numbers.get(key)
     if number is None:
@@ -254,7 +259,7 @@ def _cells(scope: Scope, kind: int, numbers: Numbers) -> tuple[Callable[[str], A
         made["kind"] = np.full(count, _STATEMENT_CELL if kind == STATEMENT else int(Kind.ENTITY), np.int8)
         made["ref"] = numbers
     elif kind == GIVEN:
-        distinct, which = np.unique(numbers, return_inverse=True)
+        distinct, which = once(numbers)
         terms = [scope.terms[number] for number in watched(distinct.tolist())]
         values = [_as_value(term) for term in terms]
         cells = Bag(scope, [Part("given", np.arange(len(terms)), distinct, ["" if value is None else value for value in values])])
@@ -286,6 +291,8 @@ def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
         texts = np.append(scope.snapshot.entity_name, -1)
         return [texts.take(column.numbers).astype(np.int64) for column in columns]
     narrowed = [column.narrowed() for column in columns]
+    if {column.kind for column in narrowed} == {GIVEN} and _plain_type(scope, narrowed) in (int, str):
+        return [column.numbers.astype(np.int64) for column in narrowed]
     if {column.kind for column in narrowed} <= {ENTITY} or {column.kind for column in narrowed} <= {STATEMENT}:
         return [column.numbers.astype(np.int64) for column in narrowed]
     sizes = [len(column) for column in narrowed]
@@ -297,7 +304,7 @@ def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
         for kind, at, numbers in column.split():
             check()
             # Equal numbers are looked at once.
-            distinct, which = (numbers, None) if kind not in (ATTRIBUTE, QUALIFIER, NAME) else _once(numbers)
+            distinct, which = (numbers, None) if kind not in (ATTRIBUTE, QUALIFIER, NAME) else _at_once(numbers)
             read, _ = _cells(scope, kind, distinct)
             places.append(at + before)
             for name in _PARTS:
@@ -311,11 +318,18 @@ def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
     return np.split(merged, np.cumsum(sizes)[:-1])
 
 
-def _once(numbers: Numbers) -> tuple[Numbers, Places | None]:
+def _plain_type(scope: Scope, columns: Sequence[Terms]) -> type | None:
+    """The type of all terms of columns of given ones, if they have only one."""
+    numbers, _ = once(np.concatenate([column.numbers for column in columns]))
+    types = {type(scope.terms[number]) for number in watched(numbers[np.searchsorted(numbers, 0) :].tolist())}
+    return types.pop() if len(types) == 1 else None
+
+
+def _at_once(numbers: Numbers) -> tuple[Numbers, Places | None]:
     if len(numbers) < 4096:
         return numbers, None
-    found: Any = np.unique(numbers, return_inverse=True)
-    return (numbers, None) if len(found[0]) * 2 > len(numbers) else (found[0], found[1])
+    found = once(numbers)
+    return (numbers, None) if len(found[0]) * 2 > len(numbers) else found
 
 
 def packed(columns: Sequence[Places], size: int) -> Places:
@@ -404,10 +418,21 @@ class RowSet:
             return ranks
         if column.kind == GIVEN and len(places) > _SEVERAL:
             # Equal terms are ranked once.
-            once: Any = np.unique(column.numbers.take(places), return_inverse=True)
-            if len(once[0]) < len(places):
-                of_each = RowSet(self.scope, len(once[0]), {name: Terms(GIVEN, once[0])}).ranks(name, spelled=spelled)
-                ranks[places] = of_each.take(once[1])
+            terms, which = once(column.numbers.take(places))
+            if len(terms) < len(places):
+                of_each = RowSet(self.scope, len(terms), {name: Terms(GIVEN, terms)}).ranks(name, spelled=spelled)
+                ranks[places] = of_each.take(which)
+                return ranks
+        if column.kind == GIVEN and (kind := _plain_type(self.scope, [column])) in (int, float, str):
+            values = [self.scope.terms[number] for number in watched(column.numbers.take(places).tolist())]
+            if kind is str:
+                ranks[places] = ranked(values)
+                return ranks
+            numbers = np.array(values)
+            # Zeros have two signs, and numbers that are none no place.
+            if numbers.dtype.kind == "i" or (numbers.dtype.kind == "f" and numbers.all() and np.isfinite(numbers).all()):
+                order = numbers.argsort(kind="stable")
+                ranks[places.take(order)] = changed(numbers.take(order)).cumsum() - 1
                 return ranks
         series = term_series(self.scope, column)
         known = series.ranks(places)
@@ -415,16 +440,44 @@ class RowSet:
             spellings = series.spellings(places) if spelled else None
             ranks[places] = known if spellings is None else dense(known, spellings)
             return ranks
-        first: Any = np.unique(column.numbers.take(places), return_index=True, return_inverse=True)
-        cells = series.cells(places.take(first[1]))
-        ranks[places] = ranked([_order(cell, spelled) for cell in cells]).take(first[2])
+        first, which = first_of_each(column.numbers.take(places))
+        cells = series.cells(places.take(first))
+        ranks[places] = ranked([_order(cell, spelled) for cell in cells]).take(which)
         return ranks
 
     def in_fixed_order(self) -> RowSet:
         """The rows in the order that was asked for, else in the fixed order of rows."""
         if self.ordered or self.size < 2 or not self.columns:
             return self
-        return self.take(in_order([self.ranks(name) for name in self.columns]), ordered=True)
+        return self.in_order(())
+
+    def in_order(self, by: Sequence[RowOrder], number: int | None = None) -> RowSet:
+        """The rows by some variables, equal ones in the fixed order of rows; the first ones alone with a `number`. Columns
+        are looked at as far as those before leave an order open.
+        """
+
+        def ranked_by(one: RowOrder, rows: RowSet) -> Places:
+            ranks, bound = rows.ranks(one.variable, spelled=False), rows.column(one.variable).bound
+            return np.where(bound, dense(-ranks if one.descending else ranks) + 1, 0 if one.first else rows.size + 1)
+
+        marks: list[Callable[[RowSet], Places]] = [partial(ranked_by, one) for one in by]
+        # Columns that are one, and those whose equal terms are written alike, tell no rows apart that are equal by them.
+        columns = [self.column(one.variable) for one in by]
+        seen = {id(one.numbers) for one in columns if one.kind in (ENTITY, STATEMENT, NAME) or one.counts is not None}
+        for name, column in self.columns.items():
+            if id(column.numbers) not in seen:
+                seen.add(id(column.numbers))
+                marks.append(lambda rows, name=name: rows.ranks(name))  # type: ignore[misc]
+        rows, places, known = self, np.arange(self.size), np.zeros(self.size, np.int64)
+        for mark in marks:
+            check()
+            if not rows.size or int(known.max()) + 1 == rows.size:
+                break
+            known = dense(known, mark(rows))
+            if number is not None and 0 < number < rows.size:
+                kept = np.flatnonzero(known <= np.partition(known, number - 1)[number - 1])
+                rows, places, known = rows.take(kept), places.take(kept), dense(known.take(kept))
+        return self.take(places.take(in_order([known]))[:number], ordered=True)
 
     def grid(self, names: Sequence[str]) -> Grid:
         """The rows as an answer shows them."""
@@ -459,7 +512,7 @@ class _StatementSeries(Series):
         return len(self._numbers)
 
     def cells(self, at: Places) -> list[Cell]:
-        distinct, which = np.unique(self._numbers.take(at), return_inverse=True)
+        distinct, which = once(self._numbers.take(at))
         cells = [Cell(record, statement_text(record)) for record in records_of(self._scope.snapshot, distinct)]
         return [cells[one] for one in watched(which.tolist())]
 
@@ -479,7 +532,7 @@ def term_series(scope: Scope, column: Terms) -> Series:
         return BagSeries(Bag(scope, [Part(_BAGS[column.kind], np.maximum(numbers, 0), numbers)]))
     cells: list[Cell | None] = [None] * len(numbers)
     for kind, at, some in column.split():
-        distinct, which = np.unique(some, return_inverse=True)
+        distinct, which = once(some)
         if kind == GIVEN:
             known = [given_cell(scope, scope.terms[number]) for number in watched(distinct.tolist())]
         else:
@@ -533,7 +586,7 @@ def python_terms(scope: Scope, column: Terms) -> list[Any]:
         terms = scope.terms
         return [terms[number] if number >= 0 else None for number in watched(column.numbers.tolist())]
     for kind, at, numbers in column.split():
-        distinct, which = np.unique(numbers, return_inverse=True)
+        distinct, which = once(numbers)
         if kind == ENTITY:
             terms = [EntityAt(number) for number in watched(distinct.tolist())]
         elif kind == STATEMENT:
@@ -556,6 +609,17 @@ def _plain(value: Any) -> Any:
 
 def column_of(scope: Scope, terms: Sequence[Any]) -> Terms:
     """Terms of expressions as a column."""
+    kind = type(terms[0]) if len(terms) else None
+    if kind in (int, float, str) and all(type(term) is kind for term in watched(terms)):
+        known, made = scope.term_numbers, scope.terms
+        found = []
+        for term in watched(terms):
+            number = known.get((kind, term))
+            if number is None:
+                number = known[kind, term] = len(made)
+                made.append(term)
+            found.append(number)
+        return Terms(GIVEN, np.array(found, np.int32))
     marked = np.full(len(terms), -1, np.int64)
     for place, term in enumerate(watched(terms)):
         if isinstance(term, EntityAt):

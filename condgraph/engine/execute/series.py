@@ -97,6 +97,18 @@ def dense(*columns: NDArray[Any]) -> Places:
     return numbers
 
 
+def once(numbers: NDArray[Any]) -> tuple[NDArray[Any], Places]:
+    """The different ones of some numbers, ascending, and which of them each is: `np.unique`, several times quicker.
+
+    >>> [part.tolist() for part in once(np.array([7, 5, 7]))]
+    [[5, 7], [1, 0, 1]]
+    """
+    which = dense(numbers)
+    values = np.empty(int(which.max(initial=-1)) + 1, numbers.dtype)
+    values[which] = numbers
+    return values, which
+
+
 def runs(numbers: Places, size: int) -> tuple[Places, Places]:
     """Where each of the numbers below `size` begins in sorted numbers, and how often it is there.
 
@@ -113,11 +125,13 @@ def first_of_each(codes: Places) -> tuple[Places, Places]:
     >>> [part.tolist() for part in first_of_each(np.array([7, 5, 7, 9]))]
     [[0, 1, 3], [0, 1, 0, 2]]
     """
-    once: Any = np.unique(codes, return_index=True, return_inverse=True)
-    order = once[1].argsort()
+    numbers = dense(codes)
+    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    order = first.argsort()
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return once[1].take(order), rank.take(once[2])
+    return first.take(order), rank.take(numbers)
 
 
 class Series:

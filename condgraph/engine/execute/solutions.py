@@ -17,11 +17,11 @@ from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.expressions import Compiler
 from condgraph.engine.execute.grid import Column
 from condgraph.engine.execute.run import Outcome, Run
-from condgraph.engine.execute.series import runs
+from condgraph.engine.execute.series import first_of_each, once, runs
 from condgraph.engine.execute.sets import FactSet, Numbers, distinct
-from condgraph.engine.execute.solving import differing, solve
+from condgraph.engine.execute.solving import differing, only_taker, solve
 from condgraph.engine.execute.sums import Aggregate
-from condgraph.engine.execute.terms import EntityAt, GraphTerms
+from condgraph.engine.execute.terms import EntityAt, GraphTerms, StatementAt
 from condgraph.engine.execute.walks import paths
 from condgraph.engine.facts import Entity, Ref
 from condgraph.engine.snapshot.snapshot import make_room
@@ -29,6 +29,8 @@ from condgraph.engine.values import NO_UNIT, Quantity
 
 #: Rows of which each is worked out by itself.
 _FEW: Final = 16
+#: Types of values that equal no values of other types, but for numbers.
+_ALONE: Final = frozenset((type(None), bool, int, float, str, EntityAt, StatementAt))
 #: Functions that give another value each time.
 _VOLATILE: Final = frozenset(("rand", "randomuuid"))
 
@@ -74,7 +76,53 @@ def _both(run: Run, node: Any) -> tuple[rowset.RowSet, rowset.RowSet, list[str]]
 def join(run: Run, node: alg.Join) -> rowset.RowSet:
     """Every compatible pair."""
     left, right, shared = _both(run, node)
-    return rowset.merged(left, right, *rowset.compatible(left, right, shared), node.variables)
+    found = None if shared or left.size * right.size <= rowset.CHUNK else _equal_pairs(run, node, left, right)
+    one, other = rowset.compatible(left, right, shared) if found is None else found
+    return rowset.merged(left, right, one, other, node.variables)
+
+
+def _equal_pairs(run: Run, node: alg.Join, left: rowset.RowSet, right: rowset.RowSet) -> tuple[rowset.Places, rowset.Places] | None:
+    """The places of pairs for which filters above a product that compare its sides by `=` may be true; None where there
+    are none of these, or values that equal others than themselves.
+    """
+    codes: list[tuple[rowset.Places, rowset.Places]] = []
+    taker = only_taker(run, node)
+    while isinstance(taker, alg.Filter):
+        test = taker.test
+        if isinstance(test, ex.Comparison) and test.operator == "=":
+            for one, other in ((test.left, test.right), (test.right, test.left)):
+                names = ex.variables(one), ex.variables(other)
+                if all(names) and names[0] <= left.columns.keys() and names[1] <= right.columns.keys():
+                    keys: dict[Any, int] = {}
+                    pair = _equality_codes(run, one, left, keys), _equality_codes(run, other, right, keys)
+                    if pair[0] is not None and pair[1] is not None:
+                        codes.append((pair[0], pair[1]))
+                    break
+        taker = only_taker(run, taker)
+    if not codes:
+        return None
+    there = [np.flatnonzero(np.all([part[side] >= 0 for part in codes], axis=0)) for side in (0, 1)]
+    both = [np.concatenate([part[side].take(there[side]) for side in (0, 1)]) for part in codes]
+    packed = rowset.packed(both, len(there[0]) + len(there[1]))
+    found = list(rowset.pairs(packed[: len(there[0])], packed[len(there[0]) :]))
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return there[0].take(np.concatenate([part[0] for part in found])), there[1].take(np.concatenate([part[1] for part in found]))
+
+
+def _equality_codes(run: Run, expression: ex.Expression, of: rowset.RowSet, keys: dict[Any, int]) -> rowset.Places | None:
+    """Numbers of the values of an expression by row, equal where `=` is true, -1 where it never is; None where other
+    values are equal, as times within others are.
+    """
+    values, which = _distinct_values(run, expression, of)
+    codes = np.full(len(values), -1, np.int64)
+    for at, value in enumerate(watched(values)):
+        kind = type(value)
+        if kind not in _ALONE:
+            return None
+        if value is not None and value == value:
+            codes[at] = keys.setdefault((kind is bool, value), len(keys))
+    return codes if which is None else codes.take(which)
 
 
 def left_join(run: Run, node: alg.LeftJoin) -> rowset.RowSet:
@@ -165,8 +213,8 @@ def values_of(run: Run, expression: ex.Expression, of: rowset.RowSet) -> list[An
 
 
 def _distinct_values(run: Run, expression: ex.Expression, of: rowset.RowSet) -> tuple[list[Any], rowset.Places | None]:
-    """The values of an expression, worked out once for rows that agree in its variables, and which of them each row has
-    (None: its own).
+    """The values of an expression, worked out once for rows that agree in its variables and properties, and which of
+    them each row has (None: its own).
     """
     some, which = of, None
     if of.size <= _FEW:
@@ -176,22 +224,59 @@ def _distinct_values(run: Run, expression: ex.Expression, of: rowset.RowSet) -> 
         if not columns:
             return [evaluate(()) for _ in range(of.size)], None
         return [evaluate(item) for item in zip(*columns, strict=True)], None
+    expression, of = _with_properties(run, expression, of)
     known = ex.variables(expression)
     names = [name for name in of.columns if name in known]
     volatile = any(isinstance(part, ex.Call) and part.name in _VOLATILE for part in ex.walk(expression))
     if not volatile:
         # By their numbers: 1 and 1.0 are equal, and divided by 2 they are not.
         keys = rowset.packed([of.columns[name].marked() for name in names], of.size)
-        found: Any = np.unique(keys, return_index=True, return_inverse=True)
-        some, which = of.take(found[1]), found[2]
-    if isinstance(expression, ex.Property) and isinstance(expression.of, ex.Variable) and expression.period is None:
-        column = some.column(expression.of.name).narrowed()
-        if column.kind == rowset.ENTITY:
-            return GraphTerms(run.snapshot).values(column.numbers, expression.key), which
+        first, which = first_of_each(keys)
+        some = of.take(first)
     evaluate = _compiled(run, expression, tuple(names))
     columns = [rowset.python_terms(run.scope, some.columns[name]) for name in names]
     items = zip(*columns, strict=True) if columns else iter([()] * some.size)
     return [evaluate(item) for item in watched(items, 1 << 10)], which
+
+
+def _with_properties(run: Run, expression: ex.Expression, of: rowset.RowSet) -> tuple[ex.Expression, rowset.RowSet]:
+    """An expression with a variable in the place of each property of an entity, and the rows with its column."""
+    kept: dict[Any, Any] = run.snapshot.schema.kept.setdefault("properties of expressions", {})
+    found: tuple[ex.Expression, dict[ex.Property, str], dict[Any, ex.Expression]] | None = kept.get(id(expression))
+    if found is None:
+        bound = {name for part in ex.walk(expression) for name in part.bound()}
+        properties: dict[ex.Property, str] = {
+            part: part.of.name
+            for part in ex.walk(expression)
+            if isinstance(part, ex.Property)
+            and isinstance(part.of, ex.Variable)
+            and part.of.name not in bound
+            and part.period is None
+        }
+        make_room(kept)
+        # The expression is kept as well, so that no other one has its identity.
+        found = kept[id(expression)] = expression, properties, {}
+    _, properties, made = found
+    columns = {name: of.column(name).narrowed() for name in properties.values()}
+    read = tuple(part for part, name in properties.items() if columns[name].kind == rowset.ENTITY)
+    if not read:
+        return expression, of
+    names = {part: f"\0{properties[part]}.{part.key}" for part in read}
+    if read not in made:
+        made[read] = ex.rebuilt(expression, lambda part: ex.Variable(names[part]) if part in names else None)
+    values = {names[part]: _property(run, columns[properties[part]], part.key) for part in read}
+    return made[read], of.having(**values)
+
+
+def _property(run: Run, of: rowset.Terms, key: str) -> rowset.Terms:
+    """The property of each entity of a column."""
+    values, which = GraphTerms(run.snapshot).values(of.numbers, key)
+    known = rowset.column_of(run.scope, values)
+    # The last place is that of null.
+    column = rowset.Terms(known.kind, np.append(known.numbers, known.numbers.dtype.type(-1))).take(which)
+    if values and all(type(value) is int and abs(value) < 1 << 62 for value in values) and column.bound.all():
+        column.counts = np.array(values, np.int64).take(which)
+    return column
 
 
 def _true(run: Run, expression: ex.Expression, of: rowset.RowSet) -> Any:
@@ -250,7 +335,7 @@ def extend(run: Run, node: alg.Extend) -> rowset.RowSet:
         raise PlanError(f"{node.variable} is bound already")
     if isinstance(node.expression, ex.Variable):
         return of.having(**{node.variable: of.column(node.expression.name)})
-    quick = _same_column(node.expression, of)
+    quick = _same_column(run, node.expression, of)
     if quick is None:
         values, which = _distinct_values(run, node.expression, of)
         quick = rowset.column_of(run.scope, values)
@@ -258,8 +343,11 @@ def extend(run: Run, node: alg.Extend) -> rowset.RowSet:
     return of.having(**{node.variable: quick})
 
 
-def _same_column(e: ex.Expression, of: rowset.RowSet) -> rowset.Terms | None:
-    """What the names of entities, and the first of several values, are without a look at single rows."""
+def _same_column(run: Run, e: ex.Expression, of: rowset.RowSet) -> rowset.Terms | None:
+    """What names and properties of entities, and the first of several values, are without a look at single rows."""
+    if isinstance(e, ex.Property) and isinstance(e.of, ex.Variable) and e.period is None and of.size > _FEW:
+        column = of.column(e.of.name).narrowed()
+        return _property(run, column, e.key) if column.kind == rowset.ENTITY else None
     if not isinstance(e, ex.Call) or e.name not in ("name", "coalesce") or not isinstance(e.arguments[0], ex.Variable):
         return None
     column = of.column(e.arguments[0].name).narrowed()
@@ -305,37 +393,20 @@ def distinct_rows(run: Run, node: alg.DistinctRows) -> rowset.RowSet:
 
 
 def order_rows(run: Run, node: alg.OrderRows) -> rowset.RowSet:
-    """The rows in an order."""
-    of = run.rows(node.of)
-    marks: list[rowset.Places] = []
-    for by in node.by:
-        check()
-        ranks, bound = of.ranks(by.variable, spelled=False), of.column(by.variable).bound
-        if by.descending:
-            ranks = -ranks
-        marks.extend([np.where(bound, 0, -1 if by.first else 1), np.where(bound, ranks, 0)])
-    # Columns that are one, and those whose equal terms are written alike, tell no rows apart that are equal by them.
-    by_columns = [of.column(by.variable) for by in node.by]
-    seen = {
-        id(one.numbers)
-        for one in by_columns
-        if one.kind in (rowset.ENTITY, rowset.STATEMENT, rowset.NAME) or one.counts is not None
-    }
-    for name, column in of.columns.items():
-        if id(column.numbers) not in seen:
-            seen.add(id(column.numbers))
-            marks.append(of.ranks(name))
-    return (
-        of.take(in_order(marks), ordered=True) if marks and of.size else rowset.RowSet(of.scope, of.size, of.columns, ordered=True)
-    )
+    """The rows in an order; as far as the slice that alone takes them goes."""
+    taker = only_taker(run, node)
+    cut = taker.start + taker.number if isinstance(taker, alg.SliceRows) and taker.number is not None else None
+    return run.rows(node.of).in_order(node.by, cut)
 
 
 def slice_rows(run: Run, node: alg.SliceRows) -> rowset.RowSet:
     """Some of the rows in their order."""
     if node.start < 0 or (node.number is not None and node.number < 0):
         raise PlanError("rows are counted from 0 on")
-    of = run.rows(node.of).in_fixed_order()
-    stop = of.size if node.number is None else min(of.size, node.start + node.number)
+    of, stop = run.rows(node.of), None if node.number is None else node.start + node.number
+    if not of.ordered:
+        of = of.in_order((), stop)
+    stop = of.size if stop is None else min(of.size, stop)
     return of.take(np.arange(min(node.start, stop), stop), ordered=True)
 
 
@@ -435,7 +506,7 @@ def _once(keys: rowset.Places, order: rowset.Places, group: rowset.Places) -> tu
 
 
 def _counts(run: Run, counts: rowset.Places) -> rowset.Terms:
-    some, which = np.unique(counts, return_inverse=True)
+    some, which = once(counts)
     numbers = np.array([rowset.given(run.scope, int(one)) for one in some.tolist()], np.int32)
     return rowset.Terms(rowset.GIVEN, numbers.take(which), counts.astype(np.int64, copy=False))
 

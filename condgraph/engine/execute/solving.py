@@ -691,10 +691,10 @@ def counted_by(run: Run, node: alg.Pattern) -> tuple[Set[str] | None, tuple[str,
     """The keys by which the operators that take the rows of a pattern do no more than count them, None where they do
     more; and two variables of entities that have to differ, if they look at that first.
     """
-    taker, pair = _taker(run, node), None
+    taker, pair = only_taker(run, node), None
     if isinstance(taker, alg.Filter):
         pair = _differing_entities(run, node, taker)
-        taker = None if pair is None else _taker(run, taker)
+        taker = None if pair is None else only_taker(run, taker)
     if not isinstance(taker, alg.GroupRows) or not taker.aggregates:
         return None, None
     if any(one.function != "count" or one.distinct or one.of not in (None, *node.variables) for one in taker.aggregates):
@@ -741,7 +741,7 @@ def differing(run: Run, node: alg.Filter, rows: rowset.RowSet) -> rowset.RowSet:
     return rowset.concatenated([rows, less], list(rows.columns), run.scope)
 
 
-def _taker(run: Run, node: Node) -> Node | None:
+def only_taker(run: Run, node: Node) -> Node | None:
     """The one operator that takes the rows of another; None if there are several, or none."""
     takers = [other for other in run.order if any(child is node for child in other.inputs())]
     return takers[0] if len(takers) == 1 else None
@@ -753,7 +753,7 @@ _MEETING: Final = (alg.Join, alg.LeftJoin, alg.SemiJoin, alg.AntiJoin, alg.MarkJ
 
 def _meeting(run: Run, node: alg.Pattern) -> rowset.RowSet | None:
     """What the left rows of a join bind of the pattern on its right, if they are few: other rows of the pattern meet none."""
-    taker = _taker(run, node)
+    taker = only_taker(run, node)
     if not isinstance(taker, _MEETING) or taker.right is not node or id(taker.left) not in run.results:
         return None
     left = run.rows(taker.left)
@@ -765,7 +765,7 @@ def _meeting(run: Run, node: alg.Pattern) -> rowset.RowSet | None:
 
 def needed(run: Run, node: Node) -> Set[str] | None:
     """The variables that the one operator which takes the rows of another needs of them; None for all."""
-    taker = _taker(run, node)
+    taker = only_taker(run, node)
     if isinstance(taker, alg.Project):
         return {old for _, old in taker.names}
     if isinstance(taker, alg.GroupRows):
@@ -777,4 +777,7 @@ def needed(run: Run, node: Node) -> Set[str] | None:
     if isinstance(taker, alg.Filter):
         onward = needed(run, taker)
         return None if onward is None else onward | variables(taker.test)
+    if isinstance(taker, alg.Extend):
+        onward = needed(run, taker)
+        return None if onward is None else (onward - {taker.variable}) | variables(taker.expression)
     return None

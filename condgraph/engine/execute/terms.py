@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from condgraph.engine import temporal
 from condgraph.engine.allen import Bounds
-from condgraph.engine.bounds import check, in_order, watched
+from condgraph.engine.bounds import changed, different, pieces, watched
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute import rdf_terms
 from condgraph.engine.execute.validity import holds_at
@@ -21,8 +22,9 @@ from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.forms import Point
 from condgraph.engine.iris import encode
 from condgraph.engine.schema import table_of
+from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.readings import Reading, attribute_reading, qualifier_reading
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Quantity, Time, Value, as_float
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value, as_float
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.sets import Numbers
@@ -133,31 +135,48 @@ class GraphTerms:
         except KeyError:
             raise PlanError(f"{type_name(term)} has no property {key!r}") from None
 
-    def values(self, entities: Numbers, key: str) -> list[Any]:
-        """The value of a key of each of many entities, -1 for none: `value` on columns, without a period."""
+    def values(self, entities: Numbers, key: str) -> tuple[list[Any], NDArray[Any]]:
+        """The different values of a key of many entities, -1 for none, and which of them each entity has (-1: null):
+        `value` on columns, without a period.
+        """
         known, snapshot = self._attribute(key), self._snapshot
-        if len(entities) * 16 < known.high - known.low:
-            return [self.value(EntityAt(number) if number >= 0 else None, key) for number in watched(entities.tolist())]
-        result: list[Any] = [None] * len(entities)
+        if len(entities) * 16 < known.high - known.low or known.low == known.high:
+            found = [self.value(EntityAt(number) if number >= 0 else None, key) for number in watched(entities.tolist())]
+            return found, np.arange(len(found))
         subjects = snapshot.attribute_subject[known.low : known.high]
-        order = in_order([subjects])
-        ordered = subjects.take(order)
-        first = np.searchsorted(ordered, entities, "left")
-        counts = np.searchsorted(ordered, entities, "right") - first
-        counts[entities < 0] = 0
-        # Most have one; those with several are few.
-        for place in np.flatnonzero(counts > 1).tolist():
-            result[place] = self.value(EntityAt(int(entities[place])), key)
-        single = np.flatnonzero(counts == 1)
-        numbers = order.take(first.take(single)) + known.low
-        if self._touched is not None:
-            self._touched.update((numbers + snapshot.relations).tolist())
-        for at in range(0, len(single), 1 << 16):
-            check()
-            some = numbers[at : at + (1 << 16)]
-            for place, value in zip(single[at : at + (1 << 16)].tolist(), snapshot.values("att", some), strict=True):
-                result[place] = self._plain(value, known)
-        return result
+        low = int(subjects.min())
+        # The last attribute of each subject, and subjects that have several.
+        last = np.full(int(subjects.max()) - low + 2, -1, np.int32)
+        last[subjects - low] = np.arange(len(subjects), dtype=np.int32)
+        several = different(subjects[last.take(subjects - low) != np.arange(len(subjects))])
+        # Values are numbered in their order, so that equal ones are neighbours.
+        first = changed(*(snapshot.arrays.get(f"att.{part}")[known.low : known.high] for part, _ in PARTS))
+        at = np.where((entities >= low) & (entities < low + len(last) - 1), entities - low, len(last) - 1)
+        attributes = last.take(at)
+        which = np.where(attributes >= 0, first.cumsum().take(attributes) - 1, -1)
+        those = np.flatnonzero(np.isin(entities, several)) if len(several) else several
+        which[those] = -1
+        there = np.zeros(int(first.sum()) + 1, bool)
+        there[which] = True
+        there[-1] = False
+        values = self._plain_values(np.flatnonzero(first)[there[:-1]] + known.low, known)
+        which = np.where(which >= 0, there.cumsum().take(which) - 1, -1)
+        for place in those.tolist():
+            which[place] = len(values)
+            values.append(self.value(EntityAt(int(entities[place])), key))
+        return values, which
+
+    def _plain_values(self, numbers: NDArray[Any], key: Reading) -> list[Any]:
+        """The values of attributes as expressions have them."""
+        get, snapshot = self._snapshot.arrays.get, self._snapshot
+        kinds, refs, units = (get(f"att.{part}").take(numbers) for part in ("kind", "ref", "unit"))
+        if not key.truths and (kinds == Kind.TEXT).all() and (units < 0).all():
+            return list(snapshot.texts.take(refs))
+        if (kinds == Kind.QUANTITY).all() and (refs < 0).all() and (units < 0).all():
+            floats = get("att.a").take(numbers).view(np.float64) + 0.0
+            if key.floats or (np.abs(floats) < 2.0**63).all():
+                return list((floats if key.floats else floats.astype(np.int64)).tolist())
+        return [self._plain(value, key) for some in pieces(numbers, 1 << 16) for value in snapshot.values("att", some)]
 
     @staticmethod
     def _one(values: list[Any]) -> Any:

@@ -81,9 +81,7 @@ def reached(steps: Steps, starts: Numbers, least: int, most: int | None) -> tupl
     length = least
     while len(frontier) and (most is None or length < most):
         frontier = _next(steps, frontier)
-        at = np.searchsorted(found, frontier)
-        known = found.take(np.minimum(at, len(found) - 1)) == frontier
-        frontier = frontier[~known]
+        frontier = frontier[~_within(found, frontier)]
         if len(frontier):
             found = np.sort(np.concatenate([found, frontier]))
             _bounded(len(found))
@@ -181,32 +179,55 @@ def trails(steps: Steps, starts: Numbers, least: int, most: int | None, ends: Nu
         length += 1
 
 
-def shortest(steps: Steps, starts: Numbers, ends: Numbers | None, least: int, most: int | None, size: int) -> Walks:
-    """All shortest paths from each start to each other entity (with `ends` to these alone); with `least` 0 also to itself."""
+def shortest(steps: Steps, back: Steps, starts: Numbers, ends: Numbers | None, least: int, most: int | None, size: int) -> Walks:
+    """All shortest paths from each start to each other entity (with `ends` to these alone); with `least` 0 also to itself.
+    Entities are looked for level by level, until all ends are found, and paths read from the ends `back`.
+    """
     starts = different(starts)
-    walks = Walks(starts, starts, [])
-    seen = _pairs(starts, starts)
-
-    def unseen(walks: Walks, at: rowset.Places, targets: Numbers, statements: Numbers) -> NDArray[np.bool_]:
-        keys = _pairs(walks.start.take(at), targets)
-        place = np.searchsorted(seen, keys)
-        return seen.take(np.minimum(place, len(seen) - 1)) != keys if len(seen) else np.ones(len(keys), bool)
-
-    found = [walks] if least == 0 else []
-    length, total = 0, 0
-    while len(walks.start) and (most is None or length < most):
-        check()
-        walks = _longer(steps, walks, total, unseen)
-        total += len(walks.start)
-        seen = different(np.concatenate([seen, _pairs(walks.start, walks.end)]))
-        found.append(walks)
-        length += 1
-    result = Walks.joined(found)
+    frontier = seen = _pairs(starts, starts)
+    levels = [frontier]
+    mask, missing = None, -1
     if ends is not None:
         mask = np.zeros(size, bool)
         mask[ends.astype(np.intp)] = True
-        result = result.take(np.flatnonzero(mask.take(result.end)))
-    return result
+        missing = len(starts) * int(mask.sum()) - int(mask.take(starts).sum())
+    while len(frontier) and missing and (most is None or len(levels) <= most):
+        check()
+        frontier = _next(steps, frontier)
+        frontier = frontier[~_within(seen, frontier)]
+        seen = np.sort(np.concatenate([seen, frontier]))
+        _bounded(len(seen))
+        levels.append(frontier)
+        if mask is not None:
+            missing -= int(mask.take(frontier & 0xFFFFFFFF).sum())
+    found: list[Walks] = []
+    total = 0
+    for length in range(least, len(levels)):
+        level = levels[length] if mask is None else levels[length][mask.take(levels[length] & 0xFFFFFFFF)]
+        if not len(level):
+            continue
+        begin, end = (level >> 32).astype(np.int32), (level & 0xFFFFFFFF).astype(np.int32)
+        walks = Walks(_places(begin), end, [])
+        for before in reversed(levels[:length]):
+
+            def nearer(
+                walks: Walks, at: rowset.Places, targets: Numbers, statements: Numbers, before: rowset.Places = before,
+                begin: Numbers = begin,
+            ) -> NDArray[np.bool_]:  # fmt: skip
+                return _within(before, _pairs(begin.take(walks.start.take(at)), targets))
+
+            walks = _longer(back, walks, total, nearer)
+        total += len(walks.start)
+        found.append(Walks(begin.take(walks.start), end.take(walks.start), walks.statements[::-1]))
+    return Walks.joined(found)
+
+
+def _within(pairs: rowset.Places, those: rowset.Places) -> NDArray[np.bool_]:
+    """Which of some pairs are among sorted ones."""
+    if not len(pairs):
+        return np.zeros(len(those), bool)
+    mask: NDArray[np.bool_] = pairs.take(np.minimum(np.searchsorted(pairs, those), len(pairs) - 1)) == those
+    return mask
 
 
 # -- the operator ------------------------------------------------------------------------------------
@@ -234,7 +255,9 @@ def paths(run: Run, node: Path, *, seed: rowset.RowSet | None = None) -> tuple[r
         one, other = reached(steps, near, node.least, node.most)
     else:
         walk = trails(steps, near, node.least, node.most, far, size) if node.mode == "trails" else None
-        walks = shortest(steps, near, far, node.least, node.most, size) if walk is None else walk
+        if walk is None:
+            walk = shortest(steps, Steps(run, node, backward=not backward), near, far, node.least, node.most, size)
+        walks = walk
         one, other = walks.start, walks.end
     if backward:
         one, other = other, one

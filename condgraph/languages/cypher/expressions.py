@@ -162,7 +162,7 @@ class Expressions:
 
     def lowered(self, e: ex.Expression) -> ex.Expression:
         """The expression over variables of the plan."""
-        return tree.rebuilt(e, self._other)
+        return ex.rebuilt(e, self._other)
 
     def _other(self, e: ex.Expression) -> ex.Expression | None:
         handler: Callable[[Any, Any], ex.Expression | None] | None = _HANDLERS.get(type(e))

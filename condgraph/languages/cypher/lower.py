@@ -694,7 +694,7 @@ class Lowering:
                     return ex.Variable(item.name)
             return None
 
-        return tree.rebuilt(value, named)
+        return ex.rebuilt(value, named)
 
     def grouped(self, items: Sequence[tree.Item], order: Sequence[ex.Expression], rows: Rows) -> tuple[Rows, list[ex.Expression]]:
         """Group by the items without aggregates; the order in terms of what the groups have."""
@@ -726,7 +726,7 @@ class Lowering:
                         return ex.Variable(item.name)
                 return None
 
-            return tree.rebuilt(value, other)
+            return ex.rebuilt(value, other)
 
         values = {item.name: replaced(item.value) for item in items if _aggregated(item.value)}
         item_names = {item.name for item in items}

@@ -884,7 +884,7 @@ _SPECIAL: Final = {
 
 def _renamed(expression: ex.Expression, old: str, new: str) -> ex.Expression:
     """An expression with a variable renamed (labels and properties of a relationship)."""
-    return tree.rebuilt(expression, lambda part: ex.Variable(new) if isinstance(part, ex.Variable) and part.name == old else None)
+    return ex.rebuilt(expression, lambda part: ex.Variable(new) if isinstance(part, ex.Variable) and part.name == old else None)
 
 
 class Parsed:

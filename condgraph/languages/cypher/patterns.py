@@ -52,6 +52,8 @@ class Matching:
         #: The variables of relationships, and of paths, none of which repeats another.
         self._edges: list[str] = []
         self._named: list[tuple[str, list[str]]] = []
+        #: Nodes without relationships that conditions choose.
+        self._begun: set[str] = set()
 
     def _declare(self, name: str, kind: str, position: int) -> str:
         """The variable of a name of the pattern."""
@@ -182,6 +184,11 @@ class Matching:
                 fixed.append(set(part[2]))
                 continue
             if path is not None:
+                if path.mode != "trails" and (part := next((one for one in parts if self._at_end(path, one[0], known)), None)):
+                    # The shortest path is looked for between two ends, of which conditions choose both.
+                    parts.remove(part)
+                    plan = self._join(plan, part[0])
+                    fixed.append(set(part[2]))
                 paths.remove(path)
                 plan = self._follow(plan, path)
                 continue
@@ -196,6 +203,12 @@ class Matching:
         if plan is None:
             return START
         return self._different(plan, fixed)
+
+    def _at_end(self, path: _Path, part: Solutions, known: set[str]) -> bool:
+        """Whether a part is the chosen node at the open end of a path."""
+        if not isinstance(part, solutions.EntityRows) or part.variable not in self._begun:
+            return False
+        return part.variable not in known and part.variable in (path.subject, path.object)
 
     @staticmethod
     def _join(plan: Solutions | None, part: Solutions) -> Solutions:
@@ -254,6 +267,7 @@ class Matching:
             sets = [entities for _, entities in labels.get(node, ())]
             is_chosen = node not in before and node in chosen
             if is_chosen:
+                self._begun.add(node)
                 sets.extend(chosen[node])
             if not sets and (node in before or node in reached - starts):
                 continue

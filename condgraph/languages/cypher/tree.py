@@ -6,7 +6,7 @@ variable have one that begins with a space, which nobody can write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -217,31 +217,3 @@ def within(root: Any) -> Iterator[Any]:
             stack.extend(reversed(item))
         elif hasattr(item, "__dataclass_fields__") and not isinstance(item, Constant):
             stack.extend(getattr(item, name) for name in reversed(list(item.__dataclass_fields__)))
-
-
-def rebuilt(expression: Expression, replace: Callable[[Expression], Expression | None]) -> Expression:
-    """An expression in which `replace` gives another one for some parts (None: the part stays, and is
-    looked into).
-    """
-    other = replace(expression)
-    if other is not None:
-        return other
-    fields: dict[str, Any] = {}
-    slots: tuple[str, ...] = getattr(expression, "__slots__", ())
-    for name in slots:
-        value = getattr(expression, name)
-        made = _rebuilt_field(value, replace)
-        if made is not value:
-            fields[name] = made
-    if not fields:
-        return expression
-    return type(expression)(**{name: fields.get(name, getattr(expression, name)) for name in slots})
-
-
-def _rebuilt_field(value: Any, replace: Callable[[Expression], Expression | None]) -> Any:
-    if isinstance(value, Expression):
-        return rebuilt(value, replace)
-    if isinstance(value, tuple):
-        made = tuple(_rebuilt_field(item, replace) for item in value)
-        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
-    return value
