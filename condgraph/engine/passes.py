@@ -178,8 +178,8 @@ def common_subplans(plan: alg.Node) -> alg.Node:
 
 def _late_applies(order: list[alg.Node]) -> bool:
     """Some rows are extended before they are cut."""
-    kinds = set(map(type, order))
-    return alg.solutions.SliceRows in kinds and alg.solutions.Extend in kinds
+    # By name, since most programs do without the module of these operators.
+    return {"SliceRows", "Extend"} <= {type(node).__name__ for node in order}
 
 
 def late(plan: alg.Node) -> alg.Node:
@@ -197,14 +197,14 @@ def late(plan: alg.Node) -> alg.Node:
 
 
 def _later(node: alg.Node) -> alg.Node:
-    if not isinstance(node, alg.solutions.SliceRows):
+    if not isinstance(node, alg.SliceRows):
         return node
-    ordered = node.of if isinstance(node.of, alg.solutions.OrderRows) else None
+    ordered = node.of if isinstance(node.of, alg.OrderRows) else None
     of = node.of if ordered is None else ordered.of
     needed = set() if ordered is None else {one.variable for one in ordered.by}
-    before: list[alg.solutions.Extend] = []
-    after: list[alg.solutions.Extend] = []
-    while isinstance(of, alg.solutions.Extend):
+    before: list[alg.Extend] = []
+    after: list[alg.Extend] = []
+    while isinstance(of, alg.Extend):
         if of.variable in needed:
             needed |= variables(of.expression)
             before.append(of)
@@ -220,7 +220,7 @@ def _later(node: alg.Node) -> alg.Node:
         result = replace(part, of=result)
     if result.variables == node.variables:
         return result
-    return alg.solutions.Project(result, tuple((name, name) for name in node.variables))
+    return alg.Project(result, tuple((name, name) for name in node.variables))
 
 
 # -- All passes ------------------------------------------------------------------------------------
