@@ -236,9 +236,11 @@ class Spark(Engine):
         """A query whose parts are views while it runs, where some are used twice: these are kept, since Spark writes a part
         wherever it is used.
         """
-        parts = [] if isinstance(query, str) else [part.alias for part in query.ctes]
-        uses = Counter() if isinstance(query, str) else Counter(table.name for table in query.find_all(exp.Table) if not table.db)
-        if isinstance(query, str) or all(uses[part] < 2 for part in parts):
+        if not isinstance(query, exp.Query):
+            return query
+        parts = [part.alias for part in query.ctes]
+        uses = Counter(table.name for table in query.find_all(exp.Table) if not table.db)
+        if all(uses[part] < 2 for part in parts):
             return query
         query = query.copy()
         for table in query.find_all(exp.Table):
