@@ -5,6 +5,7 @@ in one direction.
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import re
 import subprocess
@@ -78,6 +79,15 @@ def test_the_public_names_are_these() -> None:
         "open_async",
     }
     assert all(hasattr(condgraph, name) for name in condgraph.__all__)
+
+
+def test_all_that_users_call_is_described() -> None:
+    public = {name: getattr(condgraph, name) for name in condgraph.__all__}
+    classes = {name: value for name, value in public.items() if inspect.isclass(value)}
+    public.update({f"{name}.{call}": value for name, kind in classes.items() for call, value in vars(kind).items()})
+    called = {name: value for name, value in public.items() if inspect.isroutine(value) or isinstance(value, property)}
+    assert "Graph.ask" in called
+    assert [name for name, value in called.items() if "._" not in name and not inspect.getdoc(value)] == []
 
 
 def test_the_version_is_the_one_that_is_installed() -> None:
