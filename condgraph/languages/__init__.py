@@ -1,5 +1,5 @@
-"""The ways of asking: a folder for each language, and the registry of them all.
+"""Query languages: one folder for each, and the registry that finds them.
 
-A language turns its text into a plan (`engine.algebra`); names and types come from the schema of a
-graph, never from its facts.
+A language turns a text into a plan (`engine.algebra`). It resolves names and types against the
+schema of a graph, never against its facts.
 """

@@ -1,9 +1,9 @@
-"""Literals of programs as typed values, from the text and the schema.
+"""Typed values for the literals of programs.
 
-Where a function says the type, the literal is read as that type or is a `LiteralError`. Where it
-does not, the types that the schema has seen on the key decide, and a literal with several readings
-becomes a test with all of them (values of different types never compare, so the readings do not get
-in each other's way).
+Where the function of a program fixes the type, the literal must have it, or `LiteralError` is
+raised. Elsewhere the types that the schema has for the key decide. A literal with several readings
+becomes a test that accepts any of them; values of different types never compare, so the readings
+do not interfere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Span = tuple[int, int] | None
 
 
 def read_time(text: str, span: Span = None) -> Time:
-    """A year, month, day or second, or an interval of them."""
+    """Parse a year, month, day or second, or an interval of them."""
     try:
         return Time.parse(text)
     except ValueError as error:
@@ -32,42 +32,44 @@ def read_time(text: str, span: Span = None) -> Time:
 
 
 def read_quantity(text: str, span: Span = None) -> Quantity:
-    """A number with its unit, if it has one."""
+    """Parse a number with an optional unit."""
     try:
-        found = parse_quantity(text)
+        quantity = parse_quantity(text)
     except ValueError as error:
         raise LiteralError(str(error), span=span, hint="a quantity is 42, or 188 centimetre") from None
-    if _THOUSANDS(found.unit):
-        why = f"{text!r} would be {format_number(found.number)} in the unit {found.unit!r}"
+    if _THOUSANDS(quantity.unit):
+        why = f"{text!r} would be {format_number(quantity.number)} in the unit {quantity.unit!r}"
         raise LiteralError(why, span=span, hint="digits are written together, as in 1000 metre")
-    return found
+    return quantity
 
 
-#: What stands in the place of a unit where digits are written in groups: 1 000 is no 1 in a unit 000.
+#: A "unit" that is really a group of digits: 1 000 is not the number 1 with the unit 000.
 _THOUSANDS: Final = re.compile(r"\d{3}(?:[\s.,'].*)?", re.ASCII).fullmatch
 
 
 def quantity_test(operator: Operator, quantity: Quantity, kinds: Kinds) -> Condition:
-    """Compare with a quantity, and where a unit library knows how, with the same in the other units
-    of the key.
+    """Return a test against a quantity, and against its conversions to the other units of the key.
+
+    Units are converted where a unit library knows them.
     """
     units = [unit for kind, unit in kinds if kind is Kind.QUANTITY and unit != quantity.unit]
     converted = conversions(quantity, units) if units else []
-    return any_of([Compare(operator, one) for one in (quantity, *converted)])
+    return any_of([Compare(operator, value) for value in (quantity, *converted)])
 
 
 def formed_literal(text: str, kinds: Kinds) -> str | None:
-    """A literal as a value of a form that a key has (`POINT(13.40 52.5)` of points); None where it is none."""
+    """Return a literal as a value of one of the key's forms (`POINT(13.40 52.5)` for points), or None."""
     read = (FORMS[unit].read(collapse(text)) for kind, unit in kinds if kind is Kind.TEXT and unit in FORMS)
     return next((value for value in read if value is not None), None)
 
 
 def readings(operator: Operator, text: str, kinds: Kinds, span: Span = None) -> Condition:
-    """A test for a literal whose type is not said: one reading for each type that the key has and
-    the text can be.
+    """Return a test for a literal of unknown type: one reading for each type that the key has and the text fits.
+
+    Raises `LiteralError` if the text fits none of the key's types.
     """
     tests: list[Condition] = []
-    # A value that is not known compares with nothing, whatever the literal is read as.
+    # An unknown value is equal to no literal of any type.
     present = {kind for kind, _ in kinds if kind is not Kind.UNKNOWN}
     if Kind.TIME in present:
         with suppress(ValueError):
@@ -78,8 +80,8 @@ def readings(operator: Operator, text: str, kinds: Kinds, span: Span = None) -> 
     if not present or present & {Kind.TEXT, Kind.ENTITY}:
         tests.append(Compare(operator, formed_literal(text, kinds) or collapse(text)))
     if not tests:
-        wanted = " or ".join(sorted(kind.name.lower() for kind in present))
-        raise LiteralError(f"{text!r} cannot be read as {wanted}, the type of the values it is compared with", span=span)
+        types = " or ".join(sorted(kind.name.lower() for kind in present))
+        raise LiteralError(f"{text!r} cannot be read as {types}, the type of the values it is compared with", span=span)
     return any_of(tests)
 
 
@@ -93,5 +95,5 @@ _TIME_FUNCTIONS: Final = words(
 
 
 def is_time_function(name: str) -> bool:
-    """Whether a function that is not known is one of times in other languages: `hour`, `DATE_DIFF`."""
+    """Whether an unknown function is a date or time function of another language, such as `DATE_DIFF`."""
     return name.casefold().replace("_", "") in _TIME_FUNCTIONS

@@ -1,10 +1,9 @@
-"""Parameters of programs: `$name` stands where a name or a value would, and is given when the
-program runs.
+"""Parameters of programs: `$name` takes the place of a name or value, which is supplied at run time.
 
-A program with parameters is read once, into a template of its language. Values are put into what
-was read, never into a text, so that no quote, bracket or operator in a value can mean anything. A
-parameter is a text (a name, or a value as the language reads it), a number or a time. Where a form
-of a language has every name in quotes (JSON, tuples), `$$name` is the text `$name`.
+A program with parameters is parsed once, into a template of its language. Values are put into the
+parsed program, never into a text, so no quote, bracket or operator in a value is ever interpreted. A
+value is a text (a name, or a value as the language reads it), a number or a time. In the forms of a
+language that quote every name (JSON, tuples), `$$name` is the text `$name`.
 """
 
 from __future__ import annotations
@@ -28,23 +27,22 @@ _ESCAPED: Final = re.compile(r"\$(\$[^\W\d]\w{0,99})")
 
 
 class Hole(str):
-    """Where a value is missing: the name of the parameter, as a text of a program that was read."""
+    """The name of a parameter, in the place of a text in a parsed program."""
 
     __slots__ = ()
 
 
 class GivenText(str):
-    """The text of a value that was given for a parameter; `value` is what was given."""
+    """The text of a parameter's value; `value` is the value that the caller passed."""
 
     parameter: str
     value: Any
 
     @classmethod
     def of(cls, parameter: str, text: str, value: Any = None) -> GivenText:
-        """A text for a parameter."""
-        found = cls(text)
-        found.parameter, found.value = parameter, text if value is None else value
-        return found
+        result = cls(text)
+        result.parameter, result.value = parameter, text if value is None else value
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +54,32 @@ class BoundQuery:
 
 
 class Template(Protocol):
-    """A program that was read, with its parameters."""
+    """A parsed program with parameters."""
 
     language: ClassVar[str]
-    #: The names of its parameters, in the order of their first mention.
+    #: Its parameters in the order of their first mention.
     parameters: tuple[str, ...]
-    #: Those of them that stand for names of entities alone: which one it is makes no difference to
-    #: the plan.
+    #: The parameters that are always names of entities, so that the plan is the same for each value.
     entities: frozenset[str]
 
     def bind(self, values: Mapping[str, GivenText]) -> Any:
-        """The program with these values, as the language's `lower` takes it."""
+        """Return the program with these values, as the language's `lower` takes it."""
         ...
 
 
 def hole(text: str) -> Hole | None:
-    """The parameter that a text is, as a whole; None for another text."""
-    found = _PARAMETER.fullmatch(text)
-    return None if found is None else Hole(found[1])
+    """Return the parameter that a text consists of, or None."""
+    match = _PARAMETER.fullmatch(text)
+    return None if match is None else Hole(match[1])
 
 
 def hole_or_text(text: str) -> str:
-    """The same of a text that stands in quotes in any case: `$$name` is the text `$name`."""
+    """Return the parameter that a quoted text consists of, else the text; `$$name` is the text `$name`."""
     escaped = _ESCAPED.fullmatch(text)
     return escaped[1] if escaped is not None else hole(text) or text
 
 
 def in_order(names: list[str]) -> tuple[str, ...]:
-    """Each name once, in order."""
     return tuple(dict.fromkeys(map(str, names)))
 
 
@@ -91,22 +87,23 @@ def in_order(names: list[str]) -> tuple[str, ...]:
 
 
 def given(parameters: tuple[str, ...], values: Mapping[str, Any]) -> dict[str, GivenText]:
-    """The texts of values, one for each parameter; raises `OptionError` for values that are
-    missing, not asked for, or of a type that no program has.
+    """Return a text for each parameter.
+
+    Raises `OptionError` if values are missing, belong to no parameter, or have an unsupported type.
     """
     if values.keys() != set(parameters):
         unknown = [name for name in values if name not in parameters]
         missing = [name for name in parameters if name not in values]
         takes = f"it takes: {', '.join(parameters)}" if parameters else "a parameter is written $name, without quotes"
         if unknown:
-            what = f"the program has no parameter {str(unknown[0])!r}"
-            raise OptionError(what, candidates=nearest(str(unknown[0]), missing or parameters), hint=takes)
+            message = f"the program has no parameter {str(unknown[0])!r}"
+            raise OptionError(message, candidates=nearest(str(unknown[0]), missing or parameters), hint=takes)
         raise OptionError(f"no value is given for {', '.join(missing)}", hint=takes)
     return {name: GivenText.of(name, text_for(name, values[name]), values[name]) for name in parameters}
 
 
 def text_for(parameter: str, value: Any) -> str:
-    """How a value is written in a program."""
+    """Return a value as it is written in a program; raises `OptionError` for an unsupported type."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Which language a text is written in, what it is lowered to, and the one way to ask a store."""
+"""The registry of languages: detects the language of a program, lowers it, and runs it on a store."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from condgraph.languages.parameters import Template
 
 
-#: (program, schema, options of the language) to a plan.
+#: Maps a program, a schema and the options of the language to a plan.
 Lower = Callable[..., Lowered]
 
 
-#: The language of graph patterns, which have a search of their own and no plan.
+#: The language of graph patterns, which are matched by a search and have no plan.
 PATTERN: Final = "pattern"
 
 
-#: The languages that have plans, by name, each with its `lower`, which is imported when it is first asked for.
+#: The `lower` of each language that has plans; imported on first use.
 LANGUAGES: Final = {
     "kopl": "condgraph.languages.kopl.lower:lower",
     "llm_query": "condgraph.languages.llm.lower.query:lower",
@@ -37,7 +37,7 @@ LANGUAGES: Final = {
     "cypher": "condgraph.languages.cypher.lower:lower",
     "sparql": "condgraph.languages.sparql.lower:lower",
 }
-#: What reads programs with parameters, by language.
+#: The parser of programs with parameters, by language.
 TEMPLATES: Final = {
     "kopl": "condgraph.languages.kopl.syntax:KoplTemplate",
     "llm_query": "condgraph.languages.llm.syntax.parse:LlmTemplate",
@@ -45,7 +45,7 @@ TEMPLATES: Final = {
     "cypher": "condgraph.languages.cypher.parse:CypherTemplate",
     PATTERN: "condgraph.languages.pattern.pattern:PatternTemplate",
 }
-#: The options that each language takes.
+#: The options of each language.
 OPTIONS: Final[dict[str, frozenset[str]]] = {
     "kopl": frozenset({"on_unknown", "table"}),
     "llm_query": frozenset({"on_unknown", "source", "llm_function", "question", "table"}),
@@ -70,7 +70,7 @@ _CYPHER: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SQL: Final = re.compile(r"\s*+SELECT\s.*?\sFROM\s", re.IGNORECASE | re.DOTALL)
-#: Languages that are asked elsewhere: how a text of each begins, and where it is asked.
+#: Languages with another entry point: what a text of each looks like, and where to run it.
 _ELSEWHERE: Final = {
     "SPARQL": (_WHOLE_SPARQL, 'graph.sparql(...) asks it, in a shell `condgraph sparql`, over HTTP language="sparql"'),
     "SQL": (_SQL, 'graph.table("FindAll() FilterConcept(order)").group("country").show("count()") groups and sums up'),
@@ -90,8 +90,9 @@ def _is_pattern(program: Any) -> bool:
 
 
 def detect(text: Any) -> str:
-    """The language of a program: "kopl", "llm_query", "logic", "cypher", "sparql" or "pattern"; raises `ParseError`
-    where it looks like none.
+    """Return the language of a program: "kopl", "llm_query", "logic", "cypher", "sparql" or "pattern".
+
+    Raises `ParseError` if the program looks like none of them.
     """
     if _LOGIC.match(text) if isinstance(text, str) else _is_nested(text):
         return "logic"
@@ -105,9 +106,9 @@ def detect(text: Any) -> str:
         return "cypher"
     if _SPARQL.match(text):
         return "sparql"
-    for name, (begins, asked) in _ELSEWHERE.items():
-        if begins.match(text):
-            raise ParseError(f"this is {name}, which programs are not written in: {text[:40]!r}", hint=asked)
+    for name, (pattern, hint) in _ELSEWHERE.items():
+        if pattern.match(text):
+            raise ParseError(f"this is {name}, which programs are not written in: {text[:40]!r}", hint=hint)
     if _KOPL.match(text) or text.strip() in ("", "FindAll"):
         return "kopl"
     raise ParseError(
@@ -118,18 +119,17 @@ def detect(text: Any) -> str:
 
 
 def is_sql(text: str) -> bool:
-    """Whether a text looks like a SELECT of SQL."""
+    """Whether a text looks like an SQL SELECT."""
     return _SQL.match(text) is not None and not _SPARQL.match(text)
 
 
 def answer(
     store: Store, program: Any, language: str | None = None, limit: int | None = None, options: dict[str, Any] | None = None
 ) -> Answer:
-    """The answer of a store to a program, in a language (None: the one it looks like): the one way
-    from a text to its answer.
+    """Run a program on a store and return its answer; every query of a text comes through here.
 
-    `limit` is the most values to give, `options` are those of the language. What bounds the call is
-    ambient (`engine.bounds`).
+    `language` None detects it, `limit` bounds the number of values, `options` are those of the
+    language. Timeout and budget are ambient (`engine.bounds`).
     """
     if limit is not None:
         check_bounds(None, limit)
@@ -137,20 +137,21 @@ def answer(
 
 
 def explain(store: Store, program: Any, language: str | None, options: dict[str, Any]) -> str:
-    """What a program becomes on a store, without running it."""
+    """Return the compiled form of a program on a store, without running it."""
     return store.explain(request(program, language, None, options))
 
 
 def request(program: Any, language: str | None, limit: int | None, options: dict[str, Any]) -> Request:
-    """A program as a store takes it."""
+    """Return the request for a program as stores take it."""
     if isinstance(program, str):
         program = unfenced(program)
     return Request(program, language or detect(program), options, limit, lower)
 
 
 def template(program: Any, language: str | None = None) -> Template:
-    """A program with parameters, read once; in a language (None: the one it looks like). Raises as
-    the reading of that language.
+    """Parse a program with parameters once; `language` None detects it.
+
+    Raises the parse errors of the language, and `OptionError` if it has no parameters.
     """
     if isinstance(program, str):
         program = unfenced(program)
@@ -162,7 +163,7 @@ def template(program: Any, language: str | None = None) -> Template:
 
 
 def known_language(language: str) -> str:
-    """The name of a language; raises `OptionError` for others."""
+    """Return the language if it exists; raises `OptionError` otherwise."""
     if language not in OPTIONS:
         known = f"known: {', '.join(OPTIONS)}"
         raise OptionError(f"there is no language {language!r}", candidates=nearest(language, OPTIONS), hint=known)
@@ -170,7 +171,7 @@ def known_language(language: str) -> str:
 
 
 def check_options(language: str, options: dict[str, Any]) -> None:
-    """Raise `OptionError` for an option that a language does not take."""
+    """Raise `OptionError` for an option that the language does not have."""
     unknown = [name for name in options if name not in OPTIONS[language] and not _is_period(name, options)]
     if unknown:
         raise OptionError(
@@ -181,7 +182,7 @@ def check_options(language: str, options: dict[str, Any]) -> None:
 
 
 def _is_period(name: str, options: dict[str, Any]) -> bool:
-    """Whether an option is the time of a query (`QueryOptions.period`), which every language takes."""
+    """Whether an option is the period of a query (`QueryOptions.period`), which every language takes."""
     if name != "period":
         return False
     from condgraph.engine.period import Period
@@ -189,15 +190,17 @@ def _is_period(name: str, options: dict[str, Any]) -> bool:
     return isinstance(options[name], Period)
 
 
-#: Plans of texts that are kept with a schema, which goes when the content of the graph changes; and
-#: the characters of a text that are few enough for that.
+#: Plans cached per schema, and the longest text whose plan is cached. A change of the graph's content
+#: drops the schema, and the cache with it.
 MOST_PLANS: Final = 512
 _MOST_CHARACTERS: Final = 4_000
 
 
 def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
-    """The plan of a program in a named language, after the passes: text and schema decide it, and
-    where it is run does not. Plans of texts are kept with the schema.
+    """Return the optimised plan of a program in a language.
+
+    The plan depends on the program and the schema, not on the store. Plans of texts are cached with
+    the schema.
     """
     if type(program) is not str or len(program) > _MOST_CHARACTERS:
         return _lower(schema, program, language, options)
@@ -206,7 +209,7 @@ def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, A
         plans: dict[Any, Lowered] = schema.kept.setdefault("plans", {})
         result = plans.get(key)
     except TypeError:
-        # What answers functions from outside need not be hashable, and may answer otherwise later.
+        # An `llm_function` need not be hashable, and may give other results later.
         return _lower(schema, program, language, options)
     if result is None:
         result = _lower(schema, program, language, options)
@@ -219,7 +222,6 @@ def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, A
 
 @cache
 def _lowering(language: str) -> Lower:
-    """The `lower` of a language, imported when it is first asked for."""
     result: Lower = resolve_name(LANGUAGES[language])
     return result
 
@@ -251,25 +253,26 @@ def _lower(schema: KnownSchema, program: Any, language: str, options: dict[str, 
 
 
 # -- fences ------------------------------------------------------------------------------------------
-# Marks of code around a program, as people copy it from a chat or a page: they are no part of it.
+# A program that is copied from a chat or a page may have Markdown's code fences around it.
 
 
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
-#: What a program of one piece begins with, so that words around it can be told from it.
+#: How a program that is one chain of calls begins, unlike the prose around it.
 _BEGINS: Final = re.compile(r"\s*[^\W\d]\w*[ \t]*\(")
 _HEADER: Final = re.compile(r"^[ \t>*_`#-]*(?:Step|Query)[ \t]*\d", re.IGNORECASE | re.MULTILINE)
 
 
 def unfenced(text: str) -> str:
-    """A program without the marks of code around it, and without the words around these where it is
-    one call after the other. What is left out becomes spaces, so that everything keeps its place.
+    """Return a program without code fences, and without the prose around them if it is one chain of calls.
+
+    What is removed becomes spaces, so that positions in error messages stay right.
 
     >>> unfenced("~~~" + chr(10) + "Find(Nepal)" + chr(10) + "~~~").split()
     ['Find(Nepal)']
     """
     if "```" not in text and "~~~" not in text:
         return text
-    marks = [found.span() for found in _FENCE.finditer(text)]
+    marks = [match.span() for match in _FENCE.finditer(text)]
     if not marks:
         return text
     start, stop = marks[0][1], marks[1][0] if len(marks) > 1 else len(text)

@@ -1,1 +1,1 @@
-"""Cypher, the part that reads: its text, its tree, and the plan that it becomes."""
+"""Cypher, read-only: parsing of queries, and lowering to the algebra."""

@@ -1,5 +1,7 @@
-"""Expressions of a Cypher query lowered to those of the algebra (`algebra.expressions`): names become variables of the plan,
-parameters constants, patterns and subqueries what the query that they are in makes of them.
+"""Lowers the expressions of Cypher queries to those of the algebra (`algebra.expressions`).
+
+Names become variables of the plan, and parameters constants. Patterns and subqueries are handed to
+the lowering of the enclosing query.
 """
 
 from __future__ import annotations
@@ -22,19 +24,21 @@ from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 from condgraph.languages.cypher import tree
 
 # -- the scope of names ------------------------------------------------------------------------------
-# The rows of a query while it is lowered: which variable of the plan each name is, and what it holds.
+# The rows of a query during lowering: the plan's variable for each name, and what it holds.
 
 
-#: What a variable may be; "value" is anything that the text does not tell.
+#: Kinds of variables; "value" is one that the text does not determine.
 NODE, RELATIONSHIP, PATH, RELATIONSHIPS, VALUE, SCALAR = "node", "relationship", "path", "relationships", "value", "scalar"
 START: Final = solutions.Pattern(())
 
 
 @dataclass(slots=True)
 class Rows:
-    """A plan and what its rows are: `scope` has the variable of the plan for each name of the query, `types` what
-    each variable of the plan is, `nullable` those that may be null. `carried` are the variables by which the
-    rows of a subquery belong to the rows outside, which `seed` has once.
+    """A plan, and a description of its rows.
+
+    `scope` has the plan's variable for each name of the query, `types` the kind of each variable, and
+    `nullable` those that may be null. `carried` are the variables by which the rows of a subquery
+    belong to outer rows; `seed` has each of these once.
     """
 
     plan: Solutions
@@ -45,12 +49,12 @@ class Rows:
     seed: Solutions | None = None
 
     def copy(self) -> Rows:
-        """Its own names and types over the same plan."""
+        """Copy the names and types, over the same plan."""
         return replace(self, scope=dict(self.scope), types=dict(self.types), nullable=set(self.nullable))
 
 
 def conjuncts(expression: ex.Expression | None) -> list[ex.Expression]:
-    """The conditions that an `AND` joins; none of None."""
+    """Return the conditions that an `AND` joins; an empty list for None."""
     if expression is None:
         return []
     if isinstance(expression, ex.And):
@@ -59,12 +63,12 @@ def conjuncts(expression: ex.Expression | None) -> list[ex.Expression]:
 
 
 def all_of(conditions: Sequence[ex.Expression]) -> ex.Expression:
-    """Conditions joined by `AND`; at least one."""
+    """Join one or more conditions by `AND`."""
     return conditions[0] if len(conditions) == 1 else ex.And(tuple(conditions))
 
 
 def mentioned_in(node: Any, found: dict[str, None]) -> None:
-    """The names of variables in a part of a tree, in order."""
+    """Add the names of variables in a part of a tree to `found`, in order."""
     for item in tree.within(node):
         if isinstance(item, ex.Variable):
             found[item.name] = None
@@ -72,96 +76,64 @@ def mentioned_in(node: Any, found: dict[str, None]) -> None:
             if item.variable is not None:
                 found[item.variable] = None
         elif isinstance(item, tree.Projection) and item.star:
-            # Whatever there is.
+            # A star takes every variable in scope.
             found[" *"] = None
 
 
 class Naming(Protocol):
-    """What patterns need of the query that they are in."""
+    """What patterns need from the enclosing query."""
 
     schema: KnownSchema
 
-    def fresh(self, name: str = "") -> str:
-        """A variable of the plan that nobody has."""
-        ...
+    def fresh(self, name: str = "") -> str: ...
 
-    def label(self, name: str) -> bool:
-        """Whether there is a concept, or table, of a name."""
-        ...
+    def label(self, name: str) -> bool: ...
 
-    def relationship_type(self, name: str) -> bool:
-        """Whether there is a relation of a name."""
-        ...
+    def relationship_type(self, name: str) -> bool: ...
 
-    def label_set(self, names: Sequence[str]) -> Entities:
-        """The entities that have one of some labels, which are known."""
-        ...
+    def label_set(self, names: Sequence[str]) -> Entities: ...
 
-    def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> Entities | None:
-        """Entities of which those are whose property compares so; None where no set is quickly found."""
-        ...
+    def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> Entities | None: ...
 
-    def filtered(self, rows: Rows, where: ex.Expression | None) -> None:
-        """Keep the rows for which a condition is true."""
-        ...
+    def filtered(self, rows: Rows, where: ex.Expression | None) -> None: ...
 
 
 # -- expressions -------------------------------------------------------------------------------------
 
 
 class Lowering(Naming, Protocol):
-    """What expressions need of the query that they are in."""
+    """What expressions need from the enclosing query; `lower.Lowering` describes each method."""
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
-        """The values of the parameters of the query."""
-        ...
+    def parameters(self) -> Mapping[str, Any]: ...
 
-    def undefined(self, name: str, rows: Rows) -> PlanError:
-        """The error of a name that is no variable."""
-        ...
+    def undefined(self, name: str, rows: Rows) -> PlanError: ...
 
-    def kind_of(self, e: ex.Expression, rows: Rows) -> str:
-        """What a lowered expression is."""
-        ...
+    def kind_of(self, e: ex.Expression, rows: Rows) -> str: ...
 
-    def property(self, of: ex.Expression, key: str, kind: str) -> ex.Expression:
-        """A property of what is a `kind`."""
-        ...
+    def property(self, of: ex.Expression, key: str, kind: str) -> ex.Expression: ...
 
-    def listed(self, e: ex.Expression, rows: Rows, function: str = "") -> ex.Expression:
-        """A lowered expression where a list is needed."""
-        ...
+    def listed(self, e: ex.Expression, rows: Rows, function: str = "") -> ex.Expression: ...
 
-    def check_truth(self, test: ex.Expression, kind: str = "") -> None:
-        """Raise `PlanError` for what is no condition."""
-        ...
+    def check_truth(self, test: ex.Expression, kind: str = "") -> None: ...
 
-    def warn_of_words(self, e: ex.Expression) -> None:
-        """Warn of a property that is a truth value here, and is a text such as 'True' in the graph."""
-        ...
+    def warn_of_words(self, e: ex.Expression) -> None: ...
 
-    def exists(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
-        """Whether a subquery has rows."""
-        ...
+    def exists(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression: ...
 
-    def count(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
-        """How many rows a subquery has."""
-        ...
+    def count(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression: ...
 
-    def collect(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
-        """The values of the column of a subquery, as a list."""
-        ...
+    def collect(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression: ...
 
 
 class Expressions:
-    """Lowers one expression; `local` has the variables that it binds itself."""
+    """Lowers one expression; `local` maps the variables that the expression binds itself."""
 
     def __init__(self, lowering: Lowering, rows: Rows, local: dict[str, str]) -> None:
         self._lowering, self._rows, self._local = lowering, rows, local
 
     def lowered(self, e: ex.Expression) -> ex.Expression:
-        """The expression over variables of the plan."""
+        """Return the expression over variables of the plan."""
         return ex.rebuilt(e, self._other)
 
     def _other(self, e: ex.Expression) -> ex.Expression | None:
@@ -169,8 +141,8 @@ class Expressions:
         return None if handler is None else handler(self, e)
 
     def _inside(self, *names: str) -> tuple[Expressions, list[str]]:
-        own = [self._lowering.fresh(name) for name in names]
-        return Expressions(self._lowering, self._rows, self._local | dict(zip(names, own, strict=True))), own
+        fresh_names = [self._lowering.fresh(name) for name in names]
+        return Expressions(self._lowering, self._rows, self._local | dict(zip(names, fresh_names, strict=True))), fresh_names
 
     def _variable(self, e: ex.Variable) -> ex.Expression:
         local = self._local.get(e.name)
@@ -202,7 +174,7 @@ class Expressions:
         return self._lowering.property(of, e.key, kind)
 
     def _truths(self, e: Any) -> ex.Expression:
-        """An operator over truth values."""
+        """Lower an operator over truth values."""
         parts = tuple(self.lowered(part) for part in e.parts())
         for part in parts:
             self._lowering.check_truth(part, self._kind(part))
@@ -228,9 +200,9 @@ class Expressions:
 
     def _comparison(self, e: ex.Comparison) -> ex.Expression:
         left, right = self.lowered(e.left), self.lowered(e.right)
-        for one, other in ((left, right), (right, left)):
+        for operand, other in ((left, right), (right, left)):
             if isinstance(other, ex.Constant) and isinstance(other.value, bool):
-                self._lowering.warn_of_words(one)
+                self._lowering.warn_of_words(operand)
         return ex.Comparison(e.operator, self._with_unit(left, right), self._with_unit(right, left))
 
     def _in(self, e: ex.In) -> ex.Expression:
@@ -238,11 +210,11 @@ class Expressions:
         if isinstance(items, ex.Constant) and items.value is not None and not isinstance(items.value, list):
             raise PlanError(f"IN takes a list, not {type_name(items.value)}")
         if isinstance(items, ex.ListOf):
-            items = ex.ListOf(tuple(self._with_unit(one, item) for one in items.items))
+            items = ex.ListOf(tuple(self._with_unit(element, item) for element in items.items))
         return ex.In(item, items)
 
     def _with_unit(self, value: ex.Expression, other: ex.Expression) -> ex.Expression:
-        """A number that is compared with an attribute of one unit, in that unit."""
+        """Give a number the unit of the attribute that it is compared with; raises if there are several."""
         if (
             not isinstance(value, ex.Constant)
             or type(value.value) not in (int, float, Decimal)
@@ -282,7 +254,7 @@ class Expressions:
         return ex.ListComprehension(name, items, where, None if e.result is None else inside.lowered(e.result))
 
     def _typed(self, name: str, items: ex.Expression) -> None:
-        """What the items of a list are."""
+        """Record the kind of a list's items."""
         if isinstance(items, ex.Call) and items.name in ("nodes", "relationships"):
             self._rows.types[name] = NODE if items.name == "nodes" else RELATIONSHIP
         elif self._kind(items) == RELATIONSHIPS:
@@ -307,8 +279,8 @@ class Expressions:
         arguments = tuple(self.lowered(argument) for argument in e.arguments)
         if arguments:
             kind = self._kind(arguments[0])
-            wanted = _TAKES.get(e.name)
-            if wanted is not None and kind not in (VALUE, *wanted) and not _is_null(arguments[0]):
+            kinds = _TAKES.get(e.name)
+            if kinds is not None and kind not in (VALUE, *kinds) and not _is_null(arguments[0]):
                 raise PlanError(f"{e.name}() is not defined for a {kind}")
             if e.name == "relationships" and kind == PATH and isinstance(arguments[0], ex.Variable):
                 return ex.Call(e.name, arguments)
@@ -323,7 +295,10 @@ class Expressions:
         )
 
     def _outer(self, node: Any) -> list[str]:
-        """The variables that a subquery takes from the rows; raises `UnsupportedError` for one that a list binds."""
+        """Return the names that a subquery takes from the rows.
+
+        Raises `UnsupportedError` for a name that a list expression binds.
+        """
         mentioned: dict[str, None] = {}
         mentioned_in(node, mentioned)
         for name in mentioned:
@@ -335,7 +310,7 @@ class Expressions:
         return list(self._rows.scope) if " *" in mentioned else [name for name in mentioned if name in self._rows.scope]
 
     def _pattern_test(self, e: tree.PatternTest) -> ex.Expression:
-        names = [*(node.variable for node in e.pattern.nodes), *(one.variable for one in e.pattern.relationships)]
+        names = [*(node.variable for node in e.pattern.nodes), *(relationship.variable for relationship in e.pattern.relationships)]
         for name in names:
             if name[0] != " " and name not in self._rows.scope and name not in self._local:
                 raise self._lowering.undefined(name, self._rows)
@@ -348,8 +323,8 @@ class Expressions:
     def _pattern_comprehension(self, e: tree.PatternComprehension) -> ex.Expression:
         if e.pattern.variable is not None and e.pattern.variable in self._rows.scope:
             raise PlanError(f"the variable {e.pattern.variable!r} is there already")
-        returned = tree.Projection((tree.Item(e.result, " result", True),), final=True)
-        query = tree.Query((tree.Single((tree.Match((e.pattern,), e.where), returned)),))
+        projection = tree.Projection((tree.Item(e.result, " result", True),), final=True)
+        query = tree.Query((tree.Single((tree.Match((e.pattern,), e.where), projection)),))
         return self._lowering.collect(query, self._rows, self._outer(query))
 
 
@@ -363,7 +338,7 @@ def _is_null(e: ex.Expression) -> bool:
     return isinstance(e, ex.Constant) and e.value is None
 
 
-#: What some functions take, beyond what the text does not tell.
+#: The kinds that some functions take; a value of unknown kind is always accepted.
 _TAKES: Final = {
     "type": (RELATIONSHIP,), "labels": (NODE,), "startnode": (RELATIONSHIP,), "endnode": (RELATIONSHIP,),
     "nodes": (PATH,), "relationships": (PATH,), "length": (PATH,),
@@ -371,7 +346,7 @@ _TAKES: Final = {
     "id": (NODE, RELATIONSHIP), "tointeger": (SCALAR,), "tofloat": (SCALAR,),
     "toboolean": (SCALAR,), "tostring": (SCALAR,),
 }  # fmt: skip
-#: Functions of lists; those that are of texts as well with the name by which a warning calls them.
+#: Functions of lists; the ones that also take texts have the name that warnings use.
 _OF_LISTS: Final = {"head": "", "last": "", "tail": "", "size": "size", "reverse": "reverse", "isempty": "isEmpty"}
 _HANDLERS: Final[dict[type, Callable[[Any, Any], ex.Expression | None]]] = {
     ex.Variable: Expressions._variable,
@@ -400,7 +375,7 @@ _HANDLERS: Final[dict[type, Callable[[Any, Any], ex.Expression | None]]] = {
 
 
 def _value(value: Any, name: str) -> Any:
-    """A parameter as expressions have it."""
+    """Convert a parameter to a value of expressions."""
     if value is None or isinstance(value, bool | str | Quantity | Time | Decimal) or type(value) in temporal.ORDERED:
         return (
             Quantity(value.number, value.unit)
@@ -420,7 +395,7 @@ def _value(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _value(item, name) for key, item in value.items()}
     if (srid := getattr(value, "srid", None)) is not None and isinstance(value, tuple):
-        # A point of Neo4j's driver.
+        # A point of the Neo4j driver.
         if srid != WGS84 or len(value) != 2:
             raise refused(srid)
         return point({"x": float(value[0]), "y": float(value[1]), "srid": srid})

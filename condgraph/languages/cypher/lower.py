@@ -1,8 +1,8 @@
-"""A Cypher query lowered to the algebra: clauses to operators over rows (`algebra.solutions`), expressions to
-`algebra.expressions`. `docs/reference/cypher.md` says how a graph looks as a property graph.
+"""Lowers Cypher queries to the algebra: clauses to operators over rows (`algebra.solutions`), expressions to
+`algebra.expressions`. `docs/reference/cypher.md` describes a graph as a property graph.
 
 Names are resolved against the schema, never against the facts. A subquery becomes a plan over the distinct
-rows of what it takes from outside, and is joined with them again, so that it runs once.
+values of its outer variables, and is joined with the outer rows, so that it runs once.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ from condgraph.languages.parameters import BoundQuery
 
 
 def lower(program: Any, schema: KnownSchema, *, parameters: Mapping[str, Any] | None = None, on_unknown: str = "error") -> Lowered:
-    """The plan of a Cypher query. `parameters` are the values of `$name`; `on_unknown="empty"` lets labels, types and
-    properties that the graph does not have mean nothing, with a warning each.
+    """Return the plan of a Cypher query.
 
-    Raises `ParseError`, with the place, for what is no query that reads, `UnknownNameError` for unknown names, and
-    `PlanError` for a query that means nothing.
+    `parameters` are the values of `$name`. `on_unknown="empty"` lets labels, types and properties that
+    the graph does not have match nothing, with a warning each.
+
+    Raises `ParseError` with a position for invalid text, `UnknownNameError` for unknown names, and
+    `PlanError` for a query without a meaning.
     """
     procedures: Mapping[str, ProcedureRows] = {}
     if isinstance(program, BoundQuery):
@@ -75,7 +77,7 @@ def _aggregated(expression: ex.Expression) -> bool:
 
 
 class Lowering:
-    """What the clauses share: the schema, the parameters, and what was noticed."""
+    """Shared state of the clauses: the schema, the parameters, warnings and steps."""
 
     def __init__(
         self,
@@ -91,28 +93,28 @@ class Lowering:
         self._lenient = on_unknown == "empty"
         self._spans = names
         self._count = 0
-        #: Variables of the plan whose values have one order everywhere.
+        #: Variables of the plan whose values all have one type, so that they sort without `orderkey`.
         self._uniform: set[str] = set()
-        #: Variables of the plan that are a property with several values in places, by its key, and the keys of those read.
+        #: Variables that hold a property with several values on some nodes, with its key; and all such keys in use.
         self._several: dict[str, str] = {}
         self._several_read: dict[str, None] = {}
         self.steps: list[tuple[str, alg.Node]] = []
         self.warnings: list[str] = []
 
     def fresh(self, name: str = "") -> str:
-        """A variable of the plan that nobody has."""
+        """Return an unused variable of the plan."""
         self._count += 1
         return f" {name}#{self._count}"
 
     def warn(self, text: str) -> None:
-        """A remark for the answer, once."""
+        """Add a warning to the answer, once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     # -- names -------------------------------------------------------------------------------------
 
     def _unknown(self, kind: str, name: str, names: Sequence[str], effect: str) -> None:
-        """Raise the error for a name that the graph does not have, or warn."""
+        """Raise the error for an unknown name, or warn if unknown names are allowed."""
         if not self._lenient:
             span = self._spans.get((kind, name))
             raise UnknownNameError(
@@ -121,7 +123,7 @@ class Lowering:
         self.warn(f"the graph has no {kind} {name!r}: {effect}")
 
     def label(self, name: str) -> bool:
-        """Whether there is a concept, or table, of a name."""
+        """Whether a concept or table of this name exists."""
         schema = self.schema
         if schema.has_concept(name) or schema.table_called(name) is not None:
             return True
@@ -129,56 +131,57 @@ class Lowering:
         return False
 
     def relationship_type(self, name: str) -> bool:
-        """Whether there is a relation of a name."""
+        """Whether a relation of this name exists."""
         if self.schema.has_relation(name):
             return True
         self._unknown("relationship type", name, self.schema.relations, "no relationship has it")
         return False
 
     def property(self, of: ex.Expression, key: str, kind: str) -> ex.Expression:
-        """The property of a node or relationship, or an entry of something else."""
+        """Return the property of a node or relationship, or the entry of a map."""
         schema = self.schema
         if kind in (NODE, RELATIONSHIP, VALUE):
             known = schema.has_attribute(key) if kind == NODE else schema.has_qualifier(key) if kind == RELATIONSHIP else True
             if not known and kind == NODE and key in ("name", "id"):
                 return ex.Call("name" if key == "name" else "elementid", (of,))
             if not known:
-                what = "property" if kind == NODE else "property of relationships"
-                self._spans.setdefault((what, key), self._spans.get(("property", key), (0, 0)))
-                self._unknown(what, key, schema.attributes if kind == NODE else schema.qualifiers, "it is null")
+                described = "property" if kind == NODE else "property of relationships"
+                self._spans.setdefault((described, key), self._spans.get(("property", key), (0, 0)))
+                self._unknown(described, key, schema.attributes if kind == NODE else schema.qualifiers, "it is null")
             if self.has_several(key, kind):
                 self._several_read[key] = None
         return ex.Property(of, key)
 
     def label_set(self, names: Sequence[str]) -> alg.Entities:
-        """The entities that have one of some labels, which are known."""
-        parts: list[alg.Entities] = []
+        """Return the entities with at least one of some known labels."""
+        sets: list[alg.Entities] = []
         concepts = [name for name in names if self.schema.has_concept(name)]
         if concepts:
-            parts.append(alg.Members(alg.ByName(tuple(concepts))))
+            sets.append(alg.Members(alg.ByName(tuple(concepts))))
         for name in names:
             if (table := self.schema.table_called(name)) is not None:
-                parts.append(alg.AllEntities((EntityKind.ROW,), source=table, own=True))
-        return alg.union(*parts)
+                sets.append(alg.AllEntities((EntityKind.ROW,), source=table, own=True))
+        return alg.union(*sets)
 
     def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> alg.Entities | None:
-        """Entities of which those are whose property compares so with a constant; None where no set is quickly found.
-        A set may have others as well: the condition is tested again.
+        """Return a set that contains every entity whose property compares so with a constant.
+
+        The set may contain more, since the condition is tested again. Returns None if no set is cheap to find.
         """
         lowered = self.expression(value, rows)
-        given: Any = lowered.value if isinstance(lowered, ex.Constant) else None
+        constant: Any = lowered.value if isinstance(lowered, ex.Constant) else None
         if not self.schema.has_attribute(key):
-            if operator == "=" and isinstance(given, str) and key in ("name", "id"):
-                return alg.ByName((given,)) if key == "name" else alg.ById((given,))
+            if operator == "=" and isinstance(constant, str) and key in ("name", "id"):
+                return alg.ByName((constant,)) if key == "name" else alg.ById((constant,))
             return None
         kinds = self.schema.attribute_kinds(key)
         test: alg.Compare | None = None
-        if isinstance(given, str) and operator == "=":
-            test = alg.Compare("=", given)
-        elif type(given) in (int, float, Decimal) and len(kinds) == 1 and operator != "<>":
+        if isinstance(constant, str) and operator == "=":
+            test = alg.Compare("=", constant)
+        elif type(constant) in (int, float, Decimal) and len(kinds) == 1 and operator != "<>":
             ((kind, unit),) = kinds
-            if kind is Kind.QUANTITY and math.isfinite(given):
-                test = alg.Compare(operator, Quantity(given, unit))
+            if kind is Kind.QUANTITY and math.isfinite(constant):
+                test = alg.Compare(operator, Quantity(constant, unit))
         if test is None:
             return None
         return alg.Reached(alg.Where(alg.Scan(None, (key,), anchor="subject", reach="subject", family="attribute"), test))
@@ -186,11 +189,11 @@ class Lowering:
     # -- expressions -------------------------------------------------------------------------------
 
     def expression(self, e: ex.Expression, rows: Rows, local: Mapping[str, str] | None = None) -> ex.Expression:
-        """An expression over the rows; subqueries in it are joined to them."""
+        """Lower an expression over the rows; subqueries in it are joined to them."""
         return Expressions(self, rows, dict(local or {})).lowered(e)
 
     def kind_of(self, e: ex.Expression, rows: Rows) -> str:
-        """What a lowered expression gives, as far as it tells."""
+        """Return what a lowered expression evaluates to, as far as known."""
         if isinstance(e, ex.Variable):
             return rows.types.get(e.name, VALUE)
         if isinstance(e, ex.Constant):
@@ -204,21 +207,24 @@ class Lowering:
         return SCALAR
 
     def has_several(self, key: str, kind: str) -> bool | None:
-        """Whether a property has several values in places; None where the graph does not say."""
-        asked = [qualifier for qualifier in (False, True) if kind in (VALUE, RELATIONSHIP if qualifier else NODE)]
-        known = [self.schema.several_values(key, qualifier=qualifier) for qualifier in asked]
-        return True if True in known else None if None in known else False
+        """Whether a property has several values on some nodes; None if the graph does not tell."""
+        scopes = [qualifier for qualifier in (False, True) if kind in (VALUE, RELATIONSHIP if qualifier else NODE)]
+        answers = [self.schema.several_values(key, qualifier=qualifier) for qualifier in scopes]
+        return True if True in answers else None if None in answers else False
 
     def _several_in(self, e: ex.Expression, rows: Rows) -> str | None:
-        """The key of the property of a node or relationship that an expression is, where that has several values in places."""
+        """Return the key if an expression is a property with several values on some nodes or relationships."""
         if isinstance(e, ex.Variable):
             return self._several.get(e.name)
         kind = self.kind_of(e.of, rows) if isinstance(e, ex.Property) else VALUE
         return e.key if isinstance(e, ex.Property) and kind != VALUE and self.has_several(e.key, kind) else None
 
     def listed(self, e: ex.Expression, rows: Rows, function: str = "") -> ex.Expression:
-        """An expression where a list is needed: a property that has several values in places is a list of one value as
-        well. A `function` that takes texts, too, warns of that, and of values that may be such a property.
+        """Return an expression for a place that needs a list.
+
+        A property with several values on some nodes becomes a list everywhere, also where there is one
+        value. For a `function` that also takes texts, a warning reports this, and values that may be
+        such a property.
         """
         key = self._several_in(e, rows)
         if key is not None:
@@ -238,13 +244,12 @@ class Lowering:
         return e
 
     def may_be_null(self, e: ex.Expression, rows: Rows) -> bool:
-        """Whether an expression may give null."""
         if isinstance(e, ex.Variable):
             return e.name in rows.nullable
         return not (isinstance(e, ex.Constant) and e.value is not None) and not isinstance(e, ex.ListOf | ex.MapOf | ex.IsNull)
 
     def extended(self, rows: Rows, e: ex.Expression, name: str = "") -> str:
-        """The variable of an expression: its own, or a new one of the rows."""
+        """Return the variable of an expression: its own, or a new one that the rows are extended by."""
         if isinstance(e, ex.Variable):
             return e.name
         variable = self.fresh(name)
@@ -267,13 +272,13 @@ class Lowering:
             rows.plan = alg.solutions.Filter(rows.plan, test)
 
     def warn_of_words(self, e: ex.Expression) -> None:
-        """Warn of a property that is a truth value here, and is a text such as 'True' in the graph."""
+        """Warn of a property that is used as a truth value but is text such as 'True' in the graph."""
         if isinstance(e, ex.Property) and (word := self.schema.word_of(e.key)).casefold() in ("true", "false"):
             self.warn(f"{e.key!r} is a text such as {word!r}, which is no truth value: toBoolean(n.{e.key}) makes one of it")
 
     @staticmethod
     def check_truth(test: ex.Expression, kind: str = "") -> None:
-        """Refuse a condition that is never a truth value; `kind` is what it gives (`kind_of`)."""
+        """Refuse a condition that is never a truth value; `kind` is its kind (`kind_of`)."""
         wrong = (
             kind in (NODE, RELATIONSHIP, RELATIONSHIPS, PATH)
             or isinstance(test, ex.ListOf | ex.MapOf | ex.Arithmetic | ex.Negative)
@@ -283,7 +288,7 @@ class Lowering:
             raise PlanError("a condition is a truth value, which this is not", hint="compare it with something")
 
     def whole(self, e: ex.Expression, what: str) -> int:
-        """The number of `SKIP` and `LIMIT`."""
+        """Return the number of `SKIP` or `LIMIT`."""
         if not _constant(e):
             raise PlanError(f"{what} takes a number that does not depend on rows")
         value = Compiler({}, None)(self.expression(e, Rows(START)))([])  # type: ignore[arg-type]
@@ -296,35 +301,35 @@ class Lowering:
     # -- queries -----------------------------------------------------------------------------------
 
     def query(self, query: tree.Query, start: Rows | None) -> tuple[Rows, list[str]]:
-        """The rows of a query, and the names of its columns; `start` has the rows that a subquery begins with."""
-        parts = [self.single(part, start) for part in query.parts]
-        first, columns = parts[0]
-        if len(parts) == 1:
+        """Return the rows of a query and the names of its columns; a subquery begins with the rows of `start`."""
+        branches = [self.single(part, start) for part in query.parts]
+        first, columns = branches[0]
+        if len(branches) == 1:
             return first, columns
-        for _, names in parts[1:]:
+        for _, names in branches[1:]:
             if sorted(names) != sorted(columns):
                 raise PlanError(
                     f"the parts of UNION have different columns: {', '.join(columns)}; {', '.join(names)}",
                     hint="give them the same names with AS",
                 )
         carried = () if start is None else start.carried
-        made = [
+        projections = [
             alg.solutions.Project(rows.plan, (*((name, rows.scope[name]) for name in columns), *((key, key) for key in carried)))
-            for rows, _ in parts
+            for rows, _ in branches
         ]
-        plan: alg.Solutions = alg.solutions.UnionAll(tuple(made))
+        plan: alg.Solutions = alg.solutions.UnionAll(tuple(projections))
         if not query.every:
             plan = alg.solutions.DistinctRows(plan)
         self.steps.append(("UNION ALL" if query.every else "UNION", plan))
         types = {name: first.types.get(first.scope[name], VALUE) for name in columns}
-        for rows, _ in parts[1:]:
+        for rows, _ in branches[1:]:
             types = {name: kind if rows.types.get(rows.scope[name]) == kind else VALUE for name, kind in types.items()}
         return Rows(
             plan, {name: name for name in columns}, types, set(columns), carried, None if start is None else start.seed
         ), columns
 
     def single(self, single: tree.Single, start: Rows | None) -> tuple[Rows, list[str]]:
-        """The rows of clauses, and the names of their columns."""
+        """Return the rows of a chain of clauses and the names of their columns."""
         rows = Rows(START) if start is None else start.copy()
         columns: list[str] = []
         for clause in single.clauses:
@@ -347,7 +352,7 @@ class Lowering:
         return rows, columns
 
     def unwind(self, clause: tree.Unwind, rows: Rows) -> Rows:
-        """A row for each item of a list."""
+        """Return the rows with one for each item of a list."""
         rows = rows.copy()
         items = self.expression(clause.items, rows)
         if clause.variable in rows.scope:
@@ -360,44 +365,47 @@ class Lowering:
         return rows
 
     def procedure(self, clause: tree.Procedure, rows: Rows) -> tuple[Rows, list[str]]:
-        """The rows of a procedure next to those before it, and its columns."""
+        """Join the rows with those of a procedure; returns them and the procedure's columns."""
         known = procedure(clause, self.schema, self._procedures)
         arguments = [self.expression(argument, rows) for argument in clause.arguments]
         for argument in arguments:
             if not isinstance(argument, ex.Constant):
                 raise PlanError("the arguments of a procedure are constants or parameters", span=(clause.position, clause.end))
-        given = known.rows(*(argument.value for argument in arguments if isinstance(argument, ex.Constant)))
-        made: list[Any] = [dict(zip(known.columns, row, strict=True)) for row in given]
+        result_rows = known.rows(*(argument.value for argument in arguments if isinstance(argument, ex.Constant)))
+        records: list[Any] = [dict(zip(known.columns, row, strict=True)) for row in result_rows]
         name, item = self.fresh(), self.fresh()
-        self.parameters[name] = made or ([None] if clause.optional else [])
+        self.parameters[name] = records or ([None] if clause.optional else [])
         rows = self.unwind(tree.Unwind(tree.Parameter(name), item, clause.position), rows)
-        wanted = clause.columns
-        if wanted is None or wanted.star:
-            wanted = tree.Projection((), position=clause.position) if wanted is None else wanted
-            wanted = replace(wanted, items=tuple(tree.Item(ex.Variable(one), one, True) for one in known.columns), star=False)
+        yielded = clause.columns
+        if yielded is None or yielded.star:
+            yielded = tree.Projection((), position=clause.position) if yielded is None else yielded
+            yielded = replace(
+                yielded, items=tuple(tree.Item(ex.Variable(column), column, True) for column in known.columns), star=False
+            )
         items = []
-        for one in wanted.items:
-            assert isinstance(one.value, ex.Variable)
-            if one.value.name not in known.columns:
+        for column in yielded.items:
+            assert isinstance(column.value, ex.Variable)
+            if column.value.name not in known.columns:
                 raise PlanError(
-                    f"the procedure {clause.name!r} has no column {one.value.name!r}",
-                    candidates=nearest(one.value.name, known.columns),
+                    f"the procedure {clause.name!r} has no column {column.value.name!r}",
+                    candidates=nearest(column.value.name, known.columns),
                     span=(clause.position, clause.end),
                 )
-            if one.name in rows.scope:
-                raise PlanError(f"the variable {one.name!r} is there already", span=(clause.position, clause.end))
-            items.append(replace(one, value=ex.Property(ex.Variable(item), one.value.name), named=True))
-        before = bool([one for one in rows.scope if one[0] != " "])
-        if before and (wanted.order or wanted.skip or wanted.limit):
+            if column.name in rows.scope:
+                raise PlanError(f"the variable {column.name!r} is there already", span=(clause.position, clause.end))
+            items.append(replace(column, value=ex.Property(ex.Variable(item), column.value.name), named=True))
+        before = bool([column for column in rows.scope if column[0] != " "])
+        if before and (yielded.order or yielded.skip or yielded.limit):
             raise PlanError("ORDER BY, SKIP and LIMIT after YIELD", span=(clause.position, clause.end), hint="put them into a WITH")
-        rows, _ = self.projection(replace(wanted, items=tuple(items), star=before), rows)
-        return rows, [one.name for one in items]
+        rows, _ = self.projection(replace(yielded, items=tuple(items), star=before), rows)
+        return rows, [column.name for column in items]
 
     # -- subqueries --------------------------------------------------------------------------------
 
     def seeded(self, rows: Rows, names: Sequence[str]) -> tuple[Rows, tuple[str, ...]]:
-        """The distinct rows of some names, with which a subquery begins, and the variables by which its rows are
-        joined to `rows` again.
+        """Return the distinct rows of some names, with which a subquery begins.
+
+        Also returns the variables by which the subquery's rows are joined to `rows` again.
         """
         names = [name for name in names if name in rows.scope]
         variables = list(dict.fromkeys(rows.scope[name] for name in names))
@@ -405,7 +413,7 @@ class Lowering:
             return Rows(START), ()
         key: tuple[str, ...] = tuple(variables)
         if rows.nullable.intersection(variables):
-            # A null joins with everything: rows are told apart by all of it as one list.
+            # A null would join with everything, so one list of all the values is the key.
             marker = self.fresh()
             rows.plan = alg.solutions.Extend(rows.plan, marker, ex.ListOf(tuple(ex.Variable(name) for name in variables)))
             rows.types[marker] = SCALAR
@@ -415,59 +423,59 @@ class Lowering:
         )
         scope = {name: rows.scope[name] for name in names}
         types = {name: rows.types.get(name, VALUE) for name in variables}
-        only = (
+        seed = (
             alg.solutions.DistinctRows(alg.solutions.Project(plan, tuple((name, name) for name in key)))
             if len(key) != len(variables) or set(key) != set(variables)
             else plan
         )
-        return Rows(plan, scope, types, rows.nullable.intersection(variables), key, only), key
+        return Rows(plan, scope, types, rows.nullable.intersection(variables), key, seed), key
 
     def free(self, query: tree.Query) -> list[str]:
-        """The variables that a subquery may take from outside: all that it mentions."""
-        found: dict[str, None] = {}
-        mentioned_in(query, found)
-        return list(found)
+        """Return the names that a subquery may take from outside: all that it mentions."""
+        names: dict[str, None] = {}
+        mentioned_in(query, names)
+        return list(names)
 
     def subquery(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> tuple[Rows, list[str], tuple[str, ...]]:
-        """The rows of a subquery, its columns, and the variables by which it is joined."""
+        """Return the rows of a subquery, its columns, and the variables by which it is joined."""
         start, key = self.seeded(rows, outer)
         steps, self.steps = self.steps, []
         try:
-            made, columns = self.query(query, start)
+            inner, columns = self.query(query, start)
         finally:
             self.steps = steps
-        return made, columns, key
+        return inner, columns, key
 
     def exists(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
-        """Whether a subquery has rows, as a variable of the rows."""
-        made, _, key = self.subquery(query, rows, outer)
+        """Join a subquery and return a variable: whether it has rows."""
+        inner, _, key = self.subquery(query, rows, outer)
         mark = self.fresh()
-        right = alg.solutions.Project(made.plan, tuple((name, name) for name in key))
+        right = alg.solutions.Project(inner.plan, tuple((name, name) for name in key))
         rows.plan = alg.solutions.MarkJoin(rows.plan, right, mark)
         rows.types[mark] = SCALAR
         return ex.Variable(mark)
 
     def count(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
-        """How many rows a subquery has."""
-        made, _, key = self.subquery(query, rows, outer)
+        """Join a subquery and return the number of its rows."""
+        inner, _, key = self.subquery(query, rows, outer)
         name = self.fresh()
-        grouped = alg.solutions.GroupRows(made.plan, key, (alg.solutions.RowAggregate(name, "count"),))
+        grouped = alg.solutions.GroupRows(inner.plan, key, (alg.solutions.RowAggregate(name, "count"),))
         rows.plan = alg.solutions.LeftJoin(rows.plan, grouped)
         return ex.Call("coalesce", (ex.Variable(name), ex.Constant(0)))
 
     def collect(self, query: tree.Query, rows: Rows, outer: Sequence[str]) -> ex.Expression:
-        """The values of the only column of a subquery."""
-        made, columns, key = self.subquery(query, rows, outer)
+        """Join a subquery and return the list of its only column's values."""
+        inner, columns, key = self.subquery(query, rows, outer)
         boxed, name, item = self.fresh(), self.fresh(), self.fresh()
-        # In a list of its own each, since groups leave null out.
-        plan = alg.solutions.Extend(made.plan, boxed, ex.ListOf((ex.Variable(made.scope[columns[0]]),)))
+        # Each value is wrapped in a list, since groups leave null out.
+        plan = alg.solutions.Extend(inner.plan, boxed, ex.ListOf((ex.Variable(inner.scope[columns[0]]),)))
         grouped = alg.solutions.GroupRows(plan, key, (alg.solutions.RowAggregate(name, "list", boxed),))
         rows.plan = alg.solutions.LeftJoin(rows.plan, grouped)
         items = ex.Call("coalesce", (ex.Variable(name), ex.ListOf(())))
         return ex.ListComprehension(item, items, None, ex.Index(ex.Variable(item), ex.Constant(0)))
 
     def call(self, clause: tree.Call, rows: Rows) -> Rows:
-        """`CALL { }`: the rows with those of a subquery."""
+        """Return the rows joined with those of a `CALL { }`."""
         rows = rows.copy()
         imports, query = clause.imports, clause.query
         if imports is None:
@@ -481,24 +489,24 @@ class Lowering:
             last = part.clauses[-1]
             if not isinstance(last, tree.Projection) or not last.final:
                 raise PlanError("CALL { } needs a RETURN at its end", span=(clause.position, clause.position + 4))
-        made, columns, key = self.subquery(query, rows, imports)
+        inner, columns, key = self.subquery(query, rows, imports)
         for name in columns:
             if name in rows.scope:
                 raise PlanError(f"the variable {name!r} is there already", hint="give the column of CALL { } another name with AS")
         names = {name: self.fresh(name) for name in columns}
         right = alg.solutions.Project(
-            made.plan, (*((name, name) for name in key), *((names[name], made.scope[name]) for name in columns))
+            inner.plan, (*((name, name) for name in key), *((names[name], inner.scope[name]) for name in columns))
         )
         rows.plan = alg.solutions.LeftJoin(rows.plan, right) if clause.optional else alg.solutions.Join(rows.plan, right)
         for name, variable in names.items():
             rows.scope[name] = variable
-            rows.types[variable] = made.types.get(made.scope[name], VALUE)
-            if clause.optional or made.scope[name] in made.nullable:
+            rows.types[variable] = inner.types.get(inner.scope[name], VALUE)
+            if clause.optional or inner.scope[name] in inner.nullable:
                 rows.nullable.add(variable)
         return rows
 
     def importing(self, query: tree.Query, rows: Rows) -> tuple[tuple[str, ...], tree.Query]:
-        """What a subquery takes by a `WITH` that it begins with, and the subquery without that."""
+        """Return the names that a subquery imports by a leading `WITH`, and the subquery."""
         names: dict[str, None] = {}
         parts = []
         for part in query.parts:
@@ -519,7 +527,7 @@ class Lowering:
         return tuple(names), tree.Query(tuple(parts), query.every)
 
     def undefined(self, name: str, rows: Rows) -> PlanError:
-        """The error for a variable that is not there."""
+        """Return the error for an undefined variable."""
         return PlanError(
             f"the variable {name!r} is not defined here",
             candidates=nearest(name, [known for known in rows.scope if known[0] != " "]),
@@ -528,17 +536,17 @@ class Lowering:
     # -- MATCH -------------------------------------------------------------------------------------
 
     def match(self, clause: tree.Match, rows: Rows) -> Rows:
-        """The rows that match, of `OPTIONAL MATCH` joined with the ones before."""
+        """Return the rows that match; `OPTIONAL MATCH` is joined with the earlier rows."""
         if not clause.optional:
             return Matching(self, clause, rows.copy()).rows()
         rows = rows.copy()
-        before = dict(rows.scope)
+        outer_scope = dict(rows.scope)
         mentioned: dict[str, None] = {}
         mentioned_in(clause, mentioned)
-        outer = [name for name in mentioned if name in before]
+        outer = [name for name in mentioned if name in outer_scope]
         start, key = self.seeded(rows, outer)
         inner = Matching(self, clause, start).rows()
-        new = [name for name in inner.scope if name not in before]
+        new = [name for name in inner.scope if name not in outer_scope]
         names = {name: inner.scope[name] for name in new}
         right = alg.solutions.Project(
             inner.plan, (*((name, name) for name in key), *((variable, variable) for variable in dict.fromkeys(names.values())))
@@ -553,7 +561,7 @@ class Lowering:
     # -- WITH and RETURN ---------------------------------------------------------------------------
 
     def projection(self, clause: tree.Projection, rows: Rows) -> tuple[Rows, list[str]]:
-        """`WITH` and `RETURN`: the rows, and the names of their columns."""
+        """Lower `WITH` or `RETURN`; returns the rows and the names of their columns."""
         rows = rows.copy()
         items = list(clause.items)
         if clause.star:
@@ -628,24 +636,24 @@ class Lowering:
         return self.projected(rows, {name: visible_scope[name] for name in columns}), columns
 
     def projected(self, rows: Rows, names: Mapping[str, str]) -> Rows:
-        """The rows with some variables alone, by their names in the query."""
-        kept = dict.fromkeys([*names.values(), *rows.carried])
-        plan = alg.solutions.Project(rows.plan, tuple((name, name) for name in kept))
+        """Return the rows with the named variables only."""
+        variables = dict.fromkeys([*names.values(), *rows.carried])
+        plan = alg.solutions.Project(rows.plan, tuple((name, name) for name in variables))
         return Rows(
             plan,
             dict(names),
-            {v: rows.types.get(v, VALUE) for v in kept},
-            rows.nullable.intersection(kept),
+            {v: rows.types.get(v, VALUE) for v in variables},
+            rows.nullable.intersection(variables),
             rows.carried,
             rows.seed,
         )
 
     def sliced(self, rows: Rows, skip: int, limit: int | None) -> Rows:
-        """Some of the rows in their order; of a subquery for each row outside."""
+        """Apply SKIP and LIMIT; in a subquery for each outer row separately."""
         if not rows.carried:
             rows.plan = alg.solutions.SliceRows(rows.plan, skip, limit)
             return rows
-        # As a list for each row outside, of which a part is taken.
+        # Collect the rows of each outer row in a list, and slice that.
         variables = [name for name in dict.fromkeys(rows.scope.values()) if name not in rows.carried]
         boxed, listed, item = self.fresh(), self.fresh(), self.fresh()
         plan: alg.Solutions = alg.solutions.Extend(rows.plan, boxed, ex.ListOf(tuple(ex.Variable(name) for name in variables)))
@@ -660,14 +668,14 @@ class Lowering:
         return replace(rows, plan=plan)
 
     def order_key(self, value: ex.Expression, rows: Rows, descending: bool) -> alg.solutions.RowOrder:
-        """A key of `ORDER BY`, as a variable of the rows."""
-        made = self.expression(value, rows)
-        if not self.of_one_type(made):
-            made = ex.Call("orderkey", (made,))
-        return alg.solutions.RowOrder(self.extended(rows, made), descending, first=descending)
+        """Return a key of `ORDER BY`, as a variable of the rows."""
+        key = self.expression(value, rows)
+        if not self.of_one_type(key):
+            key = ex.Call("orderkey", (key,))
+        return alg.solutions.RowOrder(self.extended(rows, key), descending, first=descending)
 
     def of_one_type(self, e: ex.Expression) -> bool:
-        """Whether the values of an expression have the same order everywhere: numbers, or texts."""
+        """Whether all values of an expression are numbers, or all texts, so that they sort without `orderkey`."""
         if isinstance(e, ex.Variable):
             return e.name in self._uniform
         if isinstance(e, ex.Property):
@@ -679,7 +687,7 @@ class Lowering:
         return isinstance(e, ex.Call) and e.name in ("tointeger", "tofloat", "size", "id", "tolower", "toupper", "name", "tostring")
 
     def of_items(self, value: ex.Expression, items: Sequence[tree.Item]) -> ex.Expression:
-        """An expression in terms of the columns: parts that are one are its name."""
+        """Return an expression in terms of the columns: parts that equal a column become its name."""
         known = {item.name for item in items}
 
         def named(part: ex.Expression) -> ex.Expression | None:
@@ -697,18 +705,21 @@ class Lowering:
         return ex.rebuilt(value, named)
 
     def grouped(self, items: Sequence[tree.Item], order: Sequence[ex.Expression], rows: Rows) -> tuple[Rows, list[ex.Expression]]:
-        """Group by the items without aggregates; the order in terms of what the groups have."""
+        """Group by the items without aggregates.
+
+        Returns the groups, and the keys of ORDER BY in terms of their columns.
+        """
         keys = [item for item in items if not _aggregated(item.value)]
         key_names: dict[str, str] = {}
         for item in keys:
             key_names[item.name] = self.extended(rows, self.expression(item.value, rows), item.name)
         aggregates: dict[tree.Aggregate, ex.Expression] = {}
-        made: list[alg.solutions.RowAggregate] = []
+        row_aggregates: list[alg.solutions.RowAggregate] = []
         hidden: dict[str, str] = {}
 
         def aggregate(part: tree.Aggregate) -> ex.Expression:
             if part not in aggregates:
-                aggregates[part] = self.aggregate(part, rows, made)
+                aggregates[part] = self.aggregate(part, rows, row_aggregates)
             name = self.fresh()
             hidden[name] = name
             results[name] = aggregates[part]
@@ -717,7 +728,7 @@ class Lowering:
         results: dict[str, ex.Expression] = {}
 
         def replaced(value: ex.Expression) -> ex.Expression:
-            def other(part: ex.Expression) -> ex.Expression | None:
+            def rewritten(part: ex.Expression) -> ex.Expression | None:
                 if isinstance(part, tree.Aggregate):
                     return aggregate(part)
                 for item in keys:
@@ -726,24 +737,24 @@ class Lowering:
                         return ex.Variable(item.name)
                 return None
 
-            return ex.rebuilt(value, other)
+            return ex.rebuilt(value, rewritten)
 
         values = {item.name: replaced(item.value) for item in items if _aggregated(item.value)}
         item_names = {item.name for item in items}
         ordered: list[ex.Expression] = []
         for value in order:
-            whole = next((item.name for item in items if item.value == value), None)
-            if whole is not None:
-                ordered.append(ex.Variable(whole))
+            column = next((item.name for item in items if item.value == value), None)
+            if column is not None:
+                ordered.append(ex.Variable(column))
             elif isinstance(value, ex.Variable) and value.name in item_names:
                 ordered.append(value)
             else:
                 ordered.append(replaced(self.of_items(value, [item for item in items if _aggregated(item.value)])))
         plan: alg.Solutions = alg.solutions.GroupRows(
-            rows.plan, tuple(dict.fromkeys([*key_names.values(), *rows.carried])), tuple(made)
+            rows.plan, tuple(dict.fromkeys([*key_names.values(), *rows.carried])), tuple(row_aggregates)
         )
         if rows.carried and not keys and rows.seed is not None:
-            # A subquery that groups everything has a row even for nothing.
+            # A subquery that aggregates without keys has a row for each outer row, even an empty group.
             plan = alg.solutions.LeftJoin(rows.seed, plan)
         after = Rows(
             plan, dict(key_names), {v: rows.types.get(v, VALUE) for v in key_names.values()},
@@ -762,7 +773,7 @@ class Lowering:
 
     @staticmethod
     def _ungrouped(error: PlanError, rows: Rows) -> PlanError:
-        """The error for a variable next to an aggregate that the rows are not grouped by."""
+        """Explain the error for a variable next to an aggregate that is not a grouping key."""
         if not error.message.startswith("the variable"):
             return error
         return PlanError(
@@ -771,12 +782,14 @@ class Lowering:
         )
 
     def aggregate(self, part: tree.Aggregate, rows: Rows, made: list[alg.solutions.RowAggregate]) -> ex.Expression:
-        """An aggregate as one of the group, and what is computed from that."""
+        """Add an aggregate to those of the group, and return the expression computed from it."""
         for value in (part.of, part.argument):
             if value is not None and _aggregated(value):
                 raise PlanError(f"{part.function}() is an aggregate of an aggregate", hint="compute the inner one in a WITH before")
         name = self.fresh()
-        if part.of is not None and any(isinstance(one, ex.Call) and one.name in ("rand", "randomuuid") for one in ex.walk(part.of)):
+        if part.of is not None and any(
+            isinstance(call, ex.Call) and call.name in ("rand", "randomuuid") for call in ex.walk(part.of)
+        ):
             raise PlanError(f"{part.function}() of a random value means nothing", hint="compute it in a WITH before")
         if part.of is None:
             made.append(alg.solutions.RowAggregate(name, "count"))

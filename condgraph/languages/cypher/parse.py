@@ -1,5 +1,7 @@
-"""From the text of a Cypher query to its tree: the part of openCypher 9 and GQL that reads, in time linear
-in the text and with a bounded depth. What writes, and what is not supported, is refused by name.
+"""The parser of Cypher: the reading part of openCypher 9 and GQL.
+
+It takes linear time and has a bounded depth. Clauses that write and unsupported ones are refused by
+name.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from condgraph.languages.parameters import BoundQuery, GivenText, in_order
 
 
 class _Parser(Tokens):
-    """One text, token by token."""
+    """A recursive-descent parser of one query."""
 
     # -- queries -----------------------------------------------------------------------------------
 
     def whole(self) -> tree.Query:
-        """The text as one query."""
+        """Parse the text as one query."""
         if self.words[self.at] in ("explain", "profile", "cypher") and self.kinds[self.at + 1] in ("word", "number"):
             self.refuse(
                 f"{self.values[self.at].upper()} before a query is not supported", self.starts[self.at],
@@ -35,7 +37,7 @@ class _Parser(Tokens):
         return query
 
     def query(self, nested: bool = False) -> tree.Query:
-        """Clauses, with `UNION` between them; `nested`: in braces, where `RETURN` may lack."""
+        """Parse clauses joined by `UNION`; within braces (`nested`) they need no `RETURN`."""
         parts, kinds, unions = [self.single(nested)], set(), []
         while self.words[self.at] == "union":
             begin = self.starts[self.at]
@@ -131,7 +133,7 @@ class _Parser(Tokens):
         return tree.Call(query, imports, optional, position)
 
     def procedure(self, position: int, optional: bool) -> tree.Procedure:
-        """`name.of.it(arguments) YIELD columns`; `CALL` was taken."""
+        """Parse `name.of.it(arguments) YIELD columns`, after `CALL`."""
         words: list[str] = []
         while True:
             if self.kinds[self.at] not in ("word", "name"):
@@ -182,7 +184,7 @@ class _Parser(Tokens):
     # -- patterns ----------------------------------------------------------------------------------
 
     def path_pattern(self) -> tree.PathPattern:
-        """A path, perhaps with a variable, or with a search for the shortest."""
+        """Parse a path, with an optional variable or search for the shortest."""
         position, variable = self.starts[self.at], None
         if self.kinds[self.at] in ("word", "name") and self.marks[self.at + 1] == "=":
             variable = self.variable()
@@ -208,7 +210,7 @@ class _Parser(Tokens):
         return tree.PathPattern(inner.nodes, inner.relationships, variable, None, position)
 
     def selected(self, variable: str | None, position: int) -> tree.PathPattern:
-        """`SHORTEST 1`, `ANY SHORTEST`, `ALL SHORTEST` and `ANY` before a path."""
+        """Parse `SHORTEST 1`, `ANY SHORTEST`, `ALL SHORTEST` or `ANY` and the path after it."""
         words: list[str] = []
         while self.kinds[self.at] in ("word", "number") and len(words) < 4:
             words.append(self.words[self.at] or str(self.values[self.at]))
@@ -234,7 +236,7 @@ class _Parser(Tokens):
         return tree.PathPattern(inner.nodes, inner.relationships, variable, kind, position)  # type: ignore[arg-type]
 
     def chain(self) -> tree.PathPattern:
-        """Nodes and relationships in turn."""
+        """Parse alternating nodes and relationships."""
         position = self.starts[self.at]
         if self.marks[self.at] == "(" and self.marks[self.at + 1] == "(":
             return self.quantified_group()
@@ -251,7 +253,7 @@ class _Parser(Tokens):
         return tree.PathPattern(tuple(nodes), tuple(relationships), None, None, position)
 
     def quantified_group(self) -> tree.PathPattern:
-        """`((a)-[r]->(b)){1,3}` of one relationship whose nodes have no conditions."""
+        """Parse `((a)-[r]->(b)){1,3}`: one relationship between nodes without conditions."""
         position = self.starts[self.at]
         self.at += 1
         inner = self.chain()
@@ -280,8 +282,8 @@ class _Parser(Tokens):
                 position,
                 hint="p = (a)-[:TYPE]->{1,3}(b), and nodes(p) and relationships(p) of it",
             )
-        made = replace(only, length=bounds)
-        return tree.PathPattern(tuple(tree.NodePattern(self.anonymous()) for _ in "ab"), (made,), None, None, position)
+        repeated = replace(only, length=bounds)
+        return tree.PathPattern(tuple(tree.NodePattern(self.anonymous()) for _ in "ab"), (repeated,), None, None, position)
 
     def node(self) -> tree.NodePattern:
         position = self.starts[self.at]
@@ -297,7 +299,7 @@ class _Parser(Tokens):
         return tree.NodePattern(variable, tuple(conditions), position)
 
     def about(self, subject: ex.Variable, kinds: tuple[str, ...]) -> list[ex.Expression]:
-        """Labels, properties and `WHERE` of a node or relationship."""
+        """Parse labels, properties and `WHERE` of a node or relationship."""
         conditions: list[ex.Expression] = []
         if self.mark(":") or self.word("is"):
             conditions.append(self.label_or(subject, kinds[0]))
@@ -320,7 +322,7 @@ class _Parser(Tokens):
         return conditions
 
     def label_or(self, subject: ex.Expression, kind: str) -> ex.Expression:
-        """Labels: `A:B`, `A&B`, `A|B`, `!A`, `%`."""
+        """Parse a label expression: `A:B`, `A&B`, `A|B`, `!A`, `%`."""
         parts = [self.label_and(subject, kind)]
         while self.marks[self.at] == "|":
             self.at += 1
@@ -338,9 +340,9 @@ class _Parser(Tokens):
         return parts[0] if len(parts) == 1 else ex.And(tuple(parts))
 
     def label_not(self, subject: ex.Expression, kind: str) -> ex.Expression:
-        turned = 0
+        negations = 0
         while self.mark("!"):
-            turned += 1
+            negations += 1
         if self.mark("("):
             self.deeper()
             inner = self.label_or(subject, kind)
@@ -354,11 +356,11 @@ class _Parser(Tokens):
             )
         else:
             inner = ex.HasConcept(subject, (self.known(kind, self.name(f"a {'label' if kind == 'label' else 'type'}")),))
-        return ex.Not(inner) if turned % 2 else inner
+        return ex.Not(inner) if negations % 2 else inner
 
     def relationship(self) -> tree.RelationshipPattern:
         position = self.starts[self.at]
-        left = self.mark("<")
+        to_left = self.mark("<")
         self.need("-")
         variable, types, length, conditions, item = self.anonymous(), [], None, [], ""
         if self.mark("["):
@@ -380,8 +382,8 @@ class _Parser(Tokens):
                 conditions.insert(0, _renamed(condition, item, subject))
             self.need("]")
         self.need("-")
-        right = self.mark(">")
-        direction = "either" if left is right else "backward" if left else "forward"
+        to_right = self.mark(">")
+        direction = "either" if to_left is to_right else "backward" if to_left else "forward"
         bounds = self.quantifier()
         if bounds is not None:
             if length is not None:
@@ -391,7 +393,7 @@ class _Parser(Tokens):
         return tree.RelationshipPattern(variable, tuple(types), direction, length, tuple(conditions), item, position)  # type: ignore[arg-type]
 
     def bounds(self) -> tuple[int, int | None]:
-        """What follows `*`: nothing, `2`, `1..3`, `..3`, `1..`."""
+        """Parse the bounds after `*`: nothing, `2`, `1..3`, `..3`, `1..`."""
         least: int | None = None
         if self.kinds[self.at] == "number":
             least = self.whole_number()
@@ -403,7 +405,7 @@ class _Parser(Tokens):
         return (1 if least is None else least), most
 
     def quantifier(self) -> tuple[int, int | None] | None:
-        """`{1,3}`, `{2}`, `+` or `*` behind a relationship."""
+        """Parse `{1,3}`, `{2}`, `+` or `*` after a relationship."""
         if self.mark("+"):
             return 1, None
         if self.mark("*"):
@@ -428,7 +430,7 @@ class _Parser(Tokens):
     # -- expressions -------------------------------------------------------------------------------
 
     def expression(self) -> ex.Expression:
-        """An expression, from the loosest operator on."""
+        """Parse an expression, beginning with the loosest operator."""
         self.deeper()
         result = self.or_()
         self.depth -= 1
@@ -465,7 +467,7 @@ class _Parser(Tokens):
         return result
 
     def counted(self, count: int) -> int:
-        """One more operator in a row."""
+        """Count one more operator in a row; raises if there are too many."""
         if count >= LONGEST_CHAIN:
             self.refuse(f"more than {LONGEST_CHAIN} operators in a row", self.starts[self.at])
         return count + 1
@@ -483,7 +485,7 @@ class _Parser(Tokens):
         return parts[0] if len(parts) == 1 else ex.And(tuple(parts))
 
     def predicate(self) -> ex.Expression:
-        """`STARTS WITH`, `IN`, `IS NULL`, `=~`, behind a sum."""
+        """Parse `STARTS WITH`, `IN`, `IS NULL`, `=~` and the like after a sum."""
         result = self.arithmetic()
         count = 0
         while True:
@@ -502,20 +504,20 @@ class _Parser(Tokens):
                 result = ex.In(result, self.arithmetic())
             elif word == "is":
                 self.at += 1
-                turned = self.word("not")
+                negated = self.word("not")
                 if not self.word("null"):
                     if self.marks[self.at] == ":" or self.words[self.at] in ("typed", "normalized", "labeled"):
                         self.refuse(
                             "IS with a type is not supported", self.starts[self.at], hint="valueType(x) gives the type of a value"
                         )
                     self.expected("NULL or NOT NULL")
-                result = ex.Not(ex.IsNull(result)) if turned else ex.IsNull(result)
+                result = ex.Not(ex.IsNull(result)) if negated else ex.IsNull(result)
             else:
                 return result
             count = self.counted(count)
 
     def arithmetic(self, level: int = 0) -> ex.Expression:
-        """Sums of products of powers: operands with the operators of a level between them, from the left."""
+        """Parse left-associative operators of one level: sums of products of powers."""
         last = level + 1 == len(_ARITHMETIC)
         result, count = self.unary() if last else self.arithmetic(level + 1), 0
         while (mark := self.marks[self.at]) in _ARITHMETIC[level]:
@@ -580,7 +582,7 @@ class _Parser(Tokens):
         return ex.Index(of, index)
 
     def map_projection(self, of: ex.Variable) -> ex.Expression:
-        """`n {.name, .*, age: 3, other}`."""
+        """Parse `n {.name, .*, age: 3, other}`."""
         self.at += 1
 
         def item() -> tuple[str, ex.Expression] | None:
@@ -593,10 +595,10 @@ class _Parser(Tokens):
             return key, ex.Property(of, key)
 
         items = self.several_until("}", item)
-        made: ex.Expression = ex.MapOf(tuple(one for one in items if one is not None))
+        projection: ex.Expression = ex.MapOf(tuple(entry for entry in items if entry is not None))
         if None in items:
-            made = ex.Call("merged", (tree.AllProperties(of), made))
-        return ex.Case(((ex.IsNull(of), ex.NULL),), made)
+            projection = ex.Call("merged", (tree.AllProperties(of), projection))
+        return ex.Case(((ex.IsNull(of), ex.NULL),), projection)
 
     def atom(self) -> ex.Expression:
         at = self.at
@@ -630,7 +632,7 @@ class _Parser(Tokens):
         return self.case()
 
     def parenthesis(self) -> ex.Expression:
-        """An expression in parentheses, or a pattern."""
+        """Parse an expression in parentheses, or a pattern."""
         if self.is_pattern():
             return tree.PatternTest(self.chain())
         self.at += 1
@@ -639,7 +641,7 @@ class _Parser(Tokens):
         return inner
 
     def is_pattern(self) -> bool:
-        """Whether a pattern begins with the parenthesis here: `(n)-`, `(n:A {..})<-`."""
+        """Whether the parenthesis here begins a pattern: `(n)-`, `(n:A {..})<-`."""
         at, marks, kinds = self.at + 1, self.marks, self.kinds
         if marks[at] == ")":
             return marks[at + 1] in ("-", "<")
@@ -651,7 +653,7 @@ class _Parser(Tokens):
                 return marks[at + 2] == "-" and (marks[at + 3] in ("[", "-"))
             return following == "-" and (marks[at + 2] == "[" or (marks[at + 2] == "-" and marks[at + 3] in (">", "(")))
         if marks[at] == ":" or (marks[at] == "{" and kinds[self.at + 1] in ("word", "name", "mark")):
-            # Labels and properties end at the parenthesis of this level.
+            # Labels and properties extend to the closing parenthesis of this level.
             depth, end = 0, at
             while kinds[end] != "end" and end - at < 10_000:
                 if marks[end] in ("(", "[", "{"):
@@ -667,7 +669,7 @@ class _Parser(Tokens):
         return False
 
     def list(self) -> ex.Expression:
-        """A list, or a comprehension."""
+        """Parse a list or a list comprehension."""
         self.at += 1
         at = self.at
         if self.kinds[at] in ("word", "name") and self.words[at + 1] == "in" and self.words[at] not in RESERVED:
@@ -698,7 +700,7 @@ class _Parser(Tokens):
             return None
         chain = self.chain()
         if self.words[self.at] != "where" and self.marks[self.at] != "|":
-            # A list of patterns, which are tests.
+            # A list of patterns, each a truth value.
             self.again(at)
             return None
         where = self.expression() if self.word("where") else None
@@ -710,7 +712,6 @@ class _Parser(Tokens):
         )
 
     def entry(self) -> tuple[str, ex.Expression]:
-        """An entry of a map."""
         key = self.name("a key")
         self.need(":")
         return key, self.expression()
@@ -734,7 +735,7 @@ class _Parser(Tokens):
         return ex.Case(tuple(branches), otherwise, operand)
 
     def named(self, word: str) -> ex.Expression:
-        """A variable, a function, or an expression that begins with a word."""
+        """Parse a variable, a function, or an expression that begins with a word."""
         at = self.at
         following = self.marks[at + 1]
         if following == "{" and word in ("exists", "count", "collect") and self.kinds[at] == "word":
@@ -772,9 +773,9 @@ class _Parser(Tokens):
         return tree.SubQuery(word, query)  # type: ignore[arg-type]
 
     def call_of(self, at: int, end: int) -> ex.Expression:
-        """A function, from its name on."""
-        written = ".".join(str(self.values[i]) for i in range(at, end + 1, 2))
-        name = written.lower()
+        """Parse a function call; the name is at tokens `at` to `end`."""
+        spelling = ".".join(str(self.values[i]) for i in range(at, end + 1, 2))
+        name = spelling.lower()
         self.at = end + 2
         span = (self.starts[at], self.ends[end])
         if name in _SPECIAL:
@@ -786,20 +787,20 @@ class _Parser(Tokens):
             return tree.Aggregate("count")
         arguments = self.several_until(")", self.expression)
         if name in tree.AGGREGATES:
-            wanted = 2 if name.startswith("percentile") else 1
-            if len(arguments) != wanted:
+            arity = 2 if name.startswith("percentile") else 1
+            if len(arguments) != arity:
                 self.refuse(
-                    f"{written}() takes {wanted} argument{'s' if wanted > 1 else ''}, not {len(arguments)}", span[0], end=span[1]
+                    f"{spelling}() takes {arity} argument{'s' if arity > 1 else ''}, not {len(arguments)}", span[0], end=span[1]
                 )
-            return tree.Aggregate(name, arguments[0], distinct, arguments[1] if wanted == 2 else None)
+            return tree.Aggregate(name, arguments[0], distinct, arguments[1] if arity == 2 else None)
         name = _ALIASES.get(name, name)
         signature = ex.FUNCTIONS.get(name)
         if signature is None or name.startswith("group_") or name in ("path", "merged"):
             if name.startswith(("apoc.", "gds.", "db.", "dbms.")):
-                self.refuse(f"{written}() is a function of a plug-in or server, which are not supported", span[0], end=span[1])
-            raise UnknownNameError("function", written, candidates=nearest(name, [*ex.FUNCTIONS, *tree.AGGREGATES]), span=span)
+                self.refuse(f"{spelling}() is a function of a plug-in or server, which are not supported", span[0], end=span[1])
+            raise UnknownNameError("function", spelling, candidates=nearest(name, [*ex.FUNCTIONS, *tree.AGGREGATES]), span=span)
         if distinct:
-            self.refuse(f"DISTINCT is for aggregates, which {written}() is not", span[0], end=span[1])
+            self.refuse(f"DISTINCT is for aggregates, which {spelling}() is not", span[0], end=span[1])
         if not signature.takes(len(arguments)):
             most = signature.least if signature.most == -1 else signature.most
             count = (
@@ -809,7 +810,7 @@ class _Parser(Tokens):
                 if most
                 else f"{signature.least} or more"
             )
-            self.refuse(f"{written}() takes {count} arguments, not {len(arguments)}", span[0], end=span[1])
+            self.refuse(f"{spelling}() takes {count} arguments, not {len(arguments)}", span[0], end=span[1])
         if name == "properties":
             return tree.AllProperties(arguments[0])
         return ex.Call(name, tuple(arguments))
@@ -840,7 +841,7 @@ class _Parser(Tokens):
         return ex.Reduce(accumulator, initial, variable, items, result)
 
     def exists(self, name: str) -> ex.Expression:
-        """`exists(n.name)` and `exists((n)-->())`."""
+        """Parse `exists(n.name)` or `exists((n)-->())`."""
         inner = self.expression()
         self.need(")")
         if isinstance(inner, tree.PatternTest):
@@ -848,7 +849,7 @@ class _Parser(Tokens):
         return ex.Not(ex.IsNull(inner))
 
     def trimmed(self, name: str) -> ex.Expression:
-        """`trim(x)`, `trim(BOTH "x" FROM y)`."""
+        """Parse `trim(x)` or `trim(BOTH "x" FROM y)`."""
         if self.words[self.at] in ("both", "leading", "trailing") and self.kinds[self.at + 1] in ("string", "word", "parameter"):
             side = self.words[self.at]
             self.at += 1
@@ -869,7 +870,7 @@ class _Parser(Tokens):
         )
 
 
-#: Operators by level, the loosest first.
+#: Operators by level, loosest first.
 _ARITHMETIC: Final = (("+", "-", "||"), ("*", "/", "%"), ("^",))
 _COMPARISONS: Final = frozenset(("=", "<>", "<", "<=", ">", ">="))
 _ALIASES: Final = {"ceiling": "ceil", "rels": "relationships", "sdtev": "stdev"}
@@ -883,12 +884,12 @@ _SPECIAL: Final = {
 
 
 def _renamed(expression: ex.Expression, old: str, new: str) -> ex.Expression:
-    """An expression with a variable renamed (labels and properties of a relationship)."""
+    """Return an expression with a variable renamed."""
     return ex.rebuilt(expression, lambda part: ex.Variable(new) if isinstance(part, ex.Variable) and part.name == old else None)
 
 
 class Parsed:
-    """A text that was read: its query, and where labels, types and keys first occur, by kind and name."""
+    """A parsed query, and the first position of each label, type and key by kind and name."""
 
     __slots__ = ("names", "query")
 
@@ -901,8 +902,10 @@ class Parsed:
 
 
 def all_branches(text: str) -> list[str]:
-    """The queries that `UNION ALL` joins, each with blanks before it, so that places in messages stay those of the text;
-    the text alone where it has no `UNION ALL`. Raises `ParseError`.
+    """Return the queries that `UNION ALL` joins, or the text alone if it has none.
+
+    Each is padded with blanks at its start, so that positions in messages refer to the whole text.
+    Raises `ParseError`.
     """
     query = parse(text).query
     if not query.every:
@@ -917,18 +920,19 @@ def _parse_short(text: str) -> Parsed:
 
 
 def parse(text: str) -> Parsed:
-    """Read a query; raises `ParseError`, with the place, for what is none, and for what does more than
-    read. Short texts are kept.
+    """Parse a query; parsed short texts are cached.
+
+    Raises `ParseError` with a position for invalid text, and for a query that does more than read.
     """
     return _parse_short(text) if len(text) <= 4_000 else Parsed(text)
 
 
 # -- templates ---------------------------------------------------------------------------------------
-# Cypher queries with parameters, which Cypher has itself: `$name` stands for a value.
+# Cypher has parameters of its own: `$name` is a value.
 
 
 class CypherTemplate:
-    """A query that was read. Reading one raises as `parse`."""
+    """A parsed Cypher query with parameters; raises as `parse`."""
 
     language: ClassVar[str] = "cypher"
 
@@ -939,5 +943,4 @@ class CypherTemplate:
         self.entities: frozenset[str] = frozenset()
 
     def bind(self, values: Mapping[str, GivenText]) -> BoundQuery:
-        """The query with these values."""
         return BoundQuery(self._text, {name: value.value for name, value in values.items()})

@@ -1,6 +1,4 @@
-"""The patterns of `MATCH` lowered: nodes with labels to sets, relationships to basic patterns, those of any length
-to paths.
-"""
+"""Lowers the patterns of `MATCH`: labels to sets, relationships to basic patterns, variable lengths to paths."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from condgraph.languages.cypher.expressions import (
 
 @dataclass(slots=True)
 class _Path:
-    """A relationship of any length between two nodes."""
+    """A relationship of variable length between two nodes."""
 
     pattern: tree.RelationshipPattern
     subject: str
@@ -39,7 +37,7 @@ class _Path:
 
 
 class Matching:
-    """The patterns of one MATCH over the rows before it."""
+    """Lowers the patterns of one MATCH, given the rows before it."""
 
     def __init__(self, lowering: Naming, clause: tree.Match, rows: Rows) -> None:
         self._lowering, self._clause, self._rows = lowering, clause, rows
@@ -49,14 +47,14 @@ class Matching:
         self._nodes: dict[str, None] = {}
         self._conditions: list[ex.Expression] = []
         self._nothing = False
-        #: The variables of relationships, and of paths, none of which repeats another.
+        #: The variables of relationships and, with a star, of paths; no relationship may repeat.
         self._edges: list[str] = []
         self._named: list[tuple[str, list[str]]] = []
-        #: Nodes without relationships that conditions choose.
+        #: Nodes without relationships that are restricted by conditions.
         self._begun: set[str] = set()
 
     def _declare(self, name: str, kind: str, position: int) -> str:
-        """The variable of a name of the pattern."""
+        """Return the plan's variable for a name of the pattern."""
         rows = self._rows
         variable = rows.scope.get(name)
         if variable is None:
@@ -70,13 +68,13 @@ class Matching:
         return variable
 
     def rows(self) -> Rows:
-        """The rows that match."""
+        """Return the rows that match."""
         clause, rows = self._clause, self._rows
         for pattern in clause.patterns:
             self._read(pattern)
         plan = self._joined()
         if self._nothing:
-            # A relationship of a type that the graph does not have.
+            # Some relationship has a type that is not in the graph.
             plan = solutions.SliceRows(plan, 0, 0)
         rows.plan = plan
         self._extend_paths()
@@ -108,7 +106,7 @@ class Matching:
     def _relationship(self, relationship: tree.RelationshipPattern, left: str, right: str, pattern: tree.PathPattern) -> str:
         lowering, rows = self._lowering, self._rows
         name = relationship.variable
-        types = tuple(one for one in relationship.types if lowering.relationship_type(one))
+        types = tuple(type_name for type_name in relationship.types if lowering.relationship_type(type_name))
         impossible = bool(relationship.types) and not types
         if relationship.length is None and pattern.shortest is None:
             if name in rows.scope and name not in self._before:
@@ -137,13 +135,13 @@ class Matching:
         path = lowering.fresh()
         mode: solutions.PathMode = pattern.shortest or "trails"
         if impossible:
-            # Nothing but the path without a relationship is left.
+            # Only the path without relationships can match.
             most, self._nothing = (0, self._nothing) if least == 0 else (most, True)
         if most is not None and least > most:
             self._nothing = True
             least = most
-        found = _Path(replace(relationship, length=(least, most)), left, right, path, mode, types or None)
-        self._paths.append(found)
+        bounded = _Path(replace(relationship, length=(least, most)), left, right, path, mode, types or None)
+        self._paths.append(bounded)
         self._edges.append(f"*{path}")
         rows.types[path] = PATH
         if name[0] != " ":
@@ -163,7 +161,7 @@ class Matching:
     # -- joins -------------------------------------------------------------------------------------
 
     def _joined(self) -> Solutions:
-        """The rows before, the relationships and the paths, joined along what they share."""
+        """Join the rows before, the relationships and the paths along their shared variables."""
         rows = self._rows
         bound = set(rows.plan.variables)
         nulls = [name for name in (*self._nodes, *self._edges) if name in rows.nullable and name in bound]
@@ -171,33 +169,35 @@ class Matching:
         rows.nullable.difference_update(nulls)
         if plan is START or (isinstance(plan, solutions.Pattern) and not plan.variables):
             plan = None
-        parts = self._components()
+        components = self._components()
         paths = list(self._paths)
         fixed: list[set[str]] = []
-        while parts or paths:
+        while components or paths:
             known = set() if plan is None else set(plan.variables)
-            path = next((one for one in paths if one.subject in known or one.object in known), None)
-            part = next((one for one in parts if known.intersection(one[1])), None)
-            if part is not None and (path is None or part[2]):
-                parts.remove(part)
-                plan = self._join(plan, part[0])
-                fixed.append(set(part[2]))
+            path = next((candidate for candidate in paths if candidate.subject in known or candidate.object in known), None)
+            component = next((candidate for candidate in components if known.intersection(candidate[1])), None)
+            if component is not None and (path is None or component[2]):
+                components.remove(component)
+                plan = self._join(plan, component[0])
+                fixed.append(set(component[2]))
                 continue
             if path is not None:
-                if path.mode != "trails" and (part := next((one for one in parts if self._at_end(path, one[0], known)), None)):
-                    # The shortest path is looked for between two ends, of which conditions choose both.
-                    parts.remove(part)
-                    plan = self._join(plan, part[0])
-                    fixed.append(set(part[2]))
+                if path.mode != "trails" and (
+                    component := next((candidate for candidate in components if self._at_end(path, candidate[0], known)), None)
+                ):
+                    # Bind the other end first, too: shortest paths are searched between two known ends.
+                    components.remove(component)
+                    plan = self._join(plan, component[0])
+                    fixed.append(set(component[2]))
                 paths.remove(path)
                 plan = self._follow(plan, path)
                 continue
-            if parts:
-                # Nothing is shared: the product, of what has relationships first.
-                part = next((one for one in parts if one[2]), parts[0])
-                parts.remove(part)
-                plan = self._join(plan, part[0])
-                fixed.append(set(part[2]))
+            if components:
+                # Nothing is shared: take the product, with relationships first.
+                component = next((candidate for candidate in components if candidate[2]), components[0])
+                components.remove(component)
+                plan = self._join(plan, component[0])
+                fixed.append(set(component[2]))
                 continue
             plan = self._follow(plan, paths.pop(0))
         if plan is None:
@@ -205,7 +205,7 @@ class Matching:
         return self._different(plan, fixed)
 
     def _at_end(self, path: _Path, part: Solutions, known: set[str]) -> bool:
-        """Whether a part is the chosen node at the open end of a path."""
+        """Whether a component is the restricted node at the open end of a path."""
         if not isinstance(part, solutions.EntityRows) or part.variable not in self._begun:
             return False
         return part.variable not in known and part.variable in (path.subject, path.object)
@@ -223,17 +223,18 @@ class Matching:
         )  # fmt: skip
 
     def _components(self) -> list[tuple[Solutions, set[str], list[str]]]:
-        """The relationships that hang together, as one pattern each, and the nodes alone: with their nodes and the
-        variables of their relationships.
+        """Return the connected components of the relationships, and the single nodes.
+
+        Each has its plan, its nodes, and the variables of its relationships.
         """
         groups: list[tuple[list[solutions.StatementPattern], set[str], list[str]]] = []
         for statement, left, right in self._statements:
             assert statement.statement is not None
-            mine = ([statement], {left, right}, [statement.statement.name])
-            for group in [one for one in groups if one[1] & mine[1]]:
+            component = ([statement], {left, right}, [statement.statement.name])
+            for group in [candidate for candidate in groups if candidate[1] & component[1]]:
                 groups.remove(group)
-                mine = (group[0] + mine[0], group[1] | mine[1], group[2] + mine[2])
-            groups.append(mine)
+                component = (group[0] + component[0], group[1] | component[1], group[2] + component[2])
+            groups.append(component)
         result: list[tuple[Solutions, set[str], list[str]]] = []
         labels, chosen = self._labels(), self._chosen()
         for statements, nodes, edges in groups:
@@ -252,10 +253,10 @@ class Matching:
             result.append((plan, nodes, edges))
         connected = {node for _, nodes, _ in groups for node in nodes}
         before = set(self._rows.plan.variables)
-        # A node at the end of a path is found by that, but for one that conditions choose: paths begin there.
+        # A path binds its end node. A node restricted by conditions is bound before, as the start of the path.
         reached = {end for path in self._paths for end in (path.subject, path.object)}
         known = before | connected | labels.keys() | chosen.keys()
-        # Of a path without relationships it is any node.
+        # The start of a path of length 0 is any node.
         starts = {
             path.subject
             for path in self._paths
@@ -272,20 +273,22 @@ class Matching:
             if not sets and (node in before or node in reached - starts):
                 continue
             rows = solutions.EntityRows(node, intersect(*sets) if sets else AllEntities())
-            # Of nodes that no relationship leads to, the chosen ones come first.
+            # Restricted nodes come before other single nodes.
             result.insert(0 if is_chosen else len(result), (rows, {node}, []))
         return result
 
     def _chosen(self) -> dict[str, list[Entities]]:
-        """Sets that nodes lie in: those that rows before have bound, and those by conditions that compare a property
-        with a constant, which stay conditions.
+        """Return sets that restrict nodes.
+
+        They come from earlier rows, and from comparisons of a property with a constant, which are still
+        tested as conditions.
         """
-        found: dict[str, list[Entities]] = {}
+        sets: dict[str, list[Entities]] = {}
         bound = set(self._rows.plan.variables)
         for node in self._nodes:
             if node in bound and self._rows.types.get(node) == NODE:
-                found.setdefault(node, []).append(solutions.EntitiesOf(self._rows.plan, node))
-        for condition in (part for one in (*self._conditions, self._clause.where) for part in conjuncts(one)):
+                sets.setdefault(node, []).append(solutions.EntitiesOf(self._rows.plan, node))
+        for condition in (part for conjunction in (*self._conditions, self._clause.where) for part in conjuncts(conjunction)):
             if not isinstance(condition, ex.Comparison):
                 continue
             sides = (
@@ -299,39 +302,42 @@ class Matching:
                 if variable in self._nodes and isinstance(value, ex.Constant | tree.Parameter):
                     entities = self._lowering.having(of.key, operator, value, self._rows)
                     if entities is not None:
-                        found.setdefault(str(variable), []).append(entities)
-        return found
+                        sets.setdefault(str(variable), []).append(entities)
+        return sets
 
     def _labels(self) -> dict[str, list[tuple[Entities | None, Entities]]]:
-        """The sets that nodes have to be in by their labels, which are then no conditions any more: the concepts, if
-        it is concepts alone, and the entities.
+        """Return the sets that labels require nodes to be in, and remove these labels from the conditions.
+
+        Each set comes with its concepts, or None if some label is a table.
         """
-        lowering, rest = self._lowering, []
-        found: dict[str, list[tuple[Entities | None, Entities]]] = {}
-        for condition in (part for one in self._conditions for part in conjuncts(one)):
+        lowering, remaining = self._lowering, []
+        sets: dict[str, list[tuple[Entities | None, Entities]]] = {}
+        for condition in (part for conjunction in self._conditions for part in conjuncts(conjunction)):
             if isinstance(condition, ex.HasConcept) and isinstance(condition.of, ex.Variable):
                 variable = self._rows.scope.get(condition.of.name)
                 if variable in self._nodes and self._rows.types.get(variable) == NODE:
                     names = [name for name in condition.names if lowering.label(name)]
                     if names:
-                        only = all(lowering.schema.has_concept(name) for name in names)
+                        all_concepts = all(lowering.schema.has_concept(name) for name in names)
                         assert variable is not None
-                        found.setdefault(variable, []).append((ByName(tuple(names)) if only else None, lowering.label_set(names)))
+                        sets.setdefault(variable, []).append(
+                            (ByName(tuple(names)) if all_concepts else None, lowering.label_set(names))
+                        )
                     else:
                         self._nothing = True
                     continue
-            rest.append(condition)
-        self._conditions = rest
-        return found
+            remaining.append(condition)
+        self._conditions = remaining
+        return sets
 
     def _different(self, plan: Solutions, fixed: list[set[str]]) -> Solutions:
-        """Drop rows in which a relationship repeats; within one pattern none does."""
+        """Drop rows in which a relationship repeats; a single pattern never repeats one."""
         edges = self._edges
-        for at, one in enumerate(edges):
+        for at, edge in enumerate(edges):
             for other in edges[at + 1 :]:
-                if any(one in group and other in group for group in fixed):
+                if any(edge in group and other in group for group in fixed):
                     continue
-                plan = solutions.Filter(plan, _apart(one, other, self._lowering.fresh()))
+                plan = solutions.Filter(plan, _apart(edge, other, self._lowering.fresh()))
         return plan
 
     def _extend_paths(self) -> None:
@@ -350,14 +356,14 @@ class Matching:
             rows.plan = solutions.Extend(rows.plan, rows.scope[name], value)
 
 
-#: The operator of a comparison with its sides exchanged.
+#: The operator of a comparison with its sides swapped.
 _TURNED: Final[dict[str, ex.ComparisonOperator]] = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def _restricted(
     statements: list[solutions.StatementPattern], chosen: dict[str, list[Entities]]
 ) -> list[solutions.StatementPattern]:
-    """Statements among those whose ends lie in sets, of which others need not be looked at."""
+    """Restrict statement patterns to the statements whose ends lie in the chosen sets."""
     result = []
     for statement in statements:
         subject, target = (
@@ -377,20 +383,22 @@ def _restricted(
                 if target is not None:
                     among = Where(among, Among(intersect(*target)))
         else:
-            # In either direction: the statements that have an end in the smaller of the sets.
+            # Either direction: the statements with an end in one of the sets.
             ends = intersect(*(subject or target or ()))
             name = solutions.Variable("statement")
-            ways = (
+            directions = (
                 solutions.StatementPattern(subject=ends, predicate=predicates, statement=name, family="relation"),
                 solutions.StatementPattern(predicate=predicates, object=ends, statement=name, family="relation"),
             )
-            among = solutions.FactsOf(solutions.UnionAll(tuple(solutions.Pattern((way,)) for way in ways)), name.name)
+            among = solutions.FactsOf(
+                solutions.UnionAll(tuple(solutions.Pattern((direction,)) for direction in directions)), name.name
+            )
         result.append(replace(statement, among=among))
     return result
 
 
 def _apart(one: str, other: str, item: str) -> ex.Expression:
-    """Whether two relationships, or paths (with a star before their variable), share no relationship."""
+    """Return the condition that two relationships or paths (marked by a star) share no relationship."""
     if one[0] == "*" and other[0] == "*":
         within = ex.In(ex.Variable(item), ex.Call("relationships", (ex.Variable(other[1:]),)))
         return ex.Quantified("none", item, ex.Call("relationships", (ex.Variable(one[1:]),)), within)

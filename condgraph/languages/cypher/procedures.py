@@ -1,6 +1,4 @@
-"""Procedures that a query may call: those about the names of a graph, and those that a server adds, as rows
-of constants.
-"""
+"""Procedures that a query may call: those that list the names of a graph, and those that a server adds."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from condgraph.languages.parameters import BoundQuery
 
 @dataclass(frozen=True, slots=True)
 class ProcedureRows:
-    """The columns of a procedure, and its rows for the values of its arguments (at most `arguments`)."""
+    """A procedure: its columns, a function from arguments to rows, and the most arguments it takes."""
 
     columns: tuple[str, ...]
     rows: Callable[..., Sequence[Sequence[Any]]]
@@ -25,7 +23,7 @@ class ProcedureRows:
 
 @dataclass(frozen=True, slots=True)
 class CallingQuery(BoundQuery):
-    """A query with the values of its parameters, and the procedures that it may call besides those of the language."""
+    """A query with parameters, and the additional procedures that it may call."""
 
     procedures: Mapping[str, ProcedureRows] = field(default_factory=dict)
 
@@ -35,14 +33,14 @@ class CallingQuery(BoundQuery):
 
 def _labels(schema: KnownSchema) -> list[list[Any]]:
     tables = [short if schema.table_called(short := table.rpartition("/")[2]) == table else table for table in schema.tables]
-    return [[name] for name in sorted({*schema.concepts, *tables})]
+    return [[label] for label in sorted({*schema.concepts, *tables})]
 
 
 def _keys(schema: KnownSchema) -> list[list[Any]]:
     return [[name] for name in sorted({*schema.attributes, *schema.qualifiers, "name", "id"})]
 
 
-#: The column of each procedure about names, and its rows.
+#: The procedures that list names: the column of each, and its rows.
 NAMES: Final[dict[str, tuple[str, Callable[[KnownSchema], list[list[Any]]]]]] = {
     "db.labels": ("label", _labels),
     "db.relationshipTypes": ("relationshipType", lambda schema: [[name] for name in sorted(schema.relations)]),
@@ -51,8 +49,9 @@ NAMES: Final[dict[str, tuple[str, Callable[[KnownSchema], list[list[Any]]]]]] = 
 
 
 def procedure(clause: tree.Procedure, schema: KnownSchema, more: Mapping[str, ProcedureRows]) -> ProcedureRows:
-    """The procedure that a clause names, `more` before those about names; raises `ParseError`, with the place, for
-    what is none, and for more arguments than it takes.
+    """Return the procedure that a clause calls; `more` takes precedence over the built-in ones.
+
+    Raises `ParseError` with a position for an unknown procedure or too many arguments.
     """
     known = {name: ProcedureRows((column,), lambda rows=rows: rows(schema)) for name, (column, rows) in NAMES.items()} | dict(more)
     span = (clause.position, clause.end)

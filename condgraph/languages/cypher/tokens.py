@@ -1,4 +1,4 @@
-"""The tokens of a Cypher query, and what a parser does with them: take, expect, refuse with the place."""
+"""The tokenizer of Cypher queries, with the helpers of the parser: take, expect, and refuse with a position."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from condgraph.engine.errors import ParseError, shortened
 
 T = TypeVar("T")
-#: Characters of a text, levels of brackets, and operators of one level in a row.
+#: Limits: characters of a query, nesting of brackets, operators of one level in a row, and retries.
 LONGEST_TEXT: Final = 1_000_000
 _DEEPEST: Final = 50
 LONGEST_CHAIN: Final = 150
@@ -30,7 +30,7 @@ _TOKEN: Final = re.compile(
 _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b", "f": "\f", "r": "\r", "\\": "\\", "'": "'", '"': '"', "`": "`"}
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 
-#: Words that begin a clause that writes or administers, and what they do.
+#: First words of clauses that write or administer, and what these do.
 WRITES: Final = {
     "create": "creates", "merge": "creates", "set": "writes", "delete": "deletes", "detach": "deletes", "nodetach": "deletes",
     "remove": "deletes", "insert": "creates", "foreach": "writes", "load": "reads a file", "drop": "deletes",
@@ -41,7 +41,7 @@ WRITES: Final = {
 CLAUSES: Final = frozenset(
     ("match", "optional", "where", "with", "return", "unwind", "union", "call", "order", "skip", "limit", "offset")
 )
-#: Words that are no variables where an expression or clause could begin.
+#: Words that cannot be variables without backticks.
 RESERVED: Final = CLAUSES | frozenset(
     "and or xor not in is null true false case when then else end as distinct by asc desc starts ends contains".split()  # noqa: SIM905
 )
@@ -49,7 +49,10 @@ _WRITE_HINT: Final = "graph.load(...) and graph.add(...) write; a query only rea
 
 
 class Tokens:
-    """One text, token by token. `names` has where labels, types and keys first occur."""
+    """A tokenized query and the position of the parser.
+
+    `names` has the first position of each label, type and key.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -92,22 +95,22 @@ class Tokens:
         values.append("")
         starts.append(len(text))
         ends.append(len(text))
-        #: Words in small letters, "" for other tokens; marks by themselves.
+        #: Words in lower case, and punctuation marks; "" for tokens of another kind.
         self.words = [value.lower() if kind == "word" else "" for kind, value in zip(kinds, values, strict=True)]
         self.marks = [value if kind == "mark" else "" for kind, value in zip(kinds, values, strict=True)]
 
     def _bad(self, value: str, start: int) -> NoReturn:
-        what = {"'": "a string", '"': "a string", "`": "a name in backticks", "$": "a parameter"}.get(value)
-        if what == "a parameter":
+        token = {"'": "a string", '"': "a string", "`": "a name in backticks", "$": "a parameter"}.get(value)
+        if token == "a parameter":
             self.refuse("'$' without the name of a parameter", start)
-        self.refuse(f"{what} begins here and does not end" if what else f"the character {value!r} (U+{ord(value):04X})", start)
+        self.refuse(f"{token} begins here and does not end" if token else f"the character {value!r} (U+{ord(value):04X})", start)
 
     def _string(self, value: str, start: int) -> str:
         body = value[1:-1]
         if "\\" not in body:
             return body
 
-        def plain(match: re.Match[str]) -> str:
+        def unescaped(match: re.Match[str]) -> str:
             escape = match[1]
             if len(escape) > 1:
                 code = int(escape[1:], 16)
@@ -118,7 +121,7 @@ class Tokens:
                 self.refuse(f"{match[0]!r} is no escape in a string", start + 1 + match.start())
             return _ESCAPES[escape]
 
-        return _ESCAPE.sub(plain, body)
+        return _ESCAPE.sub(unescaped, body)
 
     def _number(self, text: str, start: int) -> int | float:
         lowered = text.lower().replace("_", "")
@@ -139,33 +142,33 @@ class Tokens:
     # -- helpers -----------------------------------------------------------------------------------
 
     def refuse(self, what: str, start: int, *, hint: str | None = None, end: int | None = None) -> NoReturn:
-        """Raise the error, with its place."""
+        """Raise `ParseError` with a position."""
         raise ParseError(shortened(what, 300), span=(start, start + 1 if end is None else end), hint=hint)
 
     def expected(self, what: str, *, hint: str | None = None) -> NoReturn:
-        """Raise the error for a token that is none of what is expected here."""
+        """Raise the error for an unexpected token."""
         at = self.at
-        seen = (
+        token = (
             "the end of the query" if self.kinds[at] == "end" else repr(shortened(self.text[self.starts[at] : self.ends[at]], 60))
         )
         word = self.words[at]
         if word in WRITES:
             self.refuse_write()
-        self.refuse(f"{what} is expected, not {seen}", self.starts[at], end=self.ends[at], hint=hint)
+        self.refuse(f"{what} is expected, not {token}", self.starts[at], end=self.ends[at], hint=hint)
 
     def refuse_write(self) -> NoReturn:
         """Raise the error for a clause that does more than read."""
         word = self.words[self.at]
-        what = "LOAD CSV" if word == "load" else word.upper()
+        clause = "LOAD CSV" if word == "load" else word.upper()
         self.refuse(
-            f"{what} {WRITES[word]}; only queries that read are answered",
+            f"{clause} {WRITES[word]}; only queries that read are answered",
             self.starts[self.at],
             end=self.ends[self.at],
             hint=_WRITE_HINT,
         )
 
     def word(self, *words: str) -> bool:
-        """Take some words that follow each other, if they are here."""
+        """Take a sequence of words if it comes next."""
         at = self.at
         if tuple(self.words[at : at + len(words)]) == words:
             self.at = at + len(words)
@@ -173,29 +176,29 @@ class Tokens:
         return False
 
     def mark(self, mark: str) -> bool:
-        """Take a mark, if it is here."""
+        """Take a punctuation mark if it comes next."""
         if self.marks[self.at] == mark:
             self.at += 1
             return True
         return False
 
     def need(self, mark: str) -> None:
-        """Take a mark, which has to be here."""
+        """Take a required punctuation mark."""
         if not self.mark(mark):
             self.expected(f"{mark!r}")
 
     def several(self, item: Callable[[], T]) -> list[T]:
-        """Take items with commas between them, at least one."""
+        """Take one or more items, separated by commas."""
         items = [item()]
         while self.mark(","):
             items.append(item())
         return items
 
     def several_until(self, closing: str, item: Callable[[], T]) -> list[T]:
-        """Take items with commas between them, or none, and the mark that closes them."""
+        """Take zero or more items, separated by commas, and the closing mark."""
         if self.mark(closing):
             return []
-        # Without a call of `several`, since brackets may be nested deep.
+        # `several` is inlined to save stack, since brackets may be nested deeply.
         items = [item()]
         while self.mark(","):
             items.append(item())
@@ -203,7 +206,7 @@ class Tokens:
         return items
 
     def name(self, what: str) -> str:
-        """Take a name, which may be any word or be in backticks."""
+        """Take a name: any word, or a text in backticks."""
         if self.kinds[self.at] not in ("word", "name"):
             self.expected(what)
         value: str = self.values[self.at]
@@ -219,17 +222,17 @@ class Tokens:
         return self.name(what)
 
     def anonymous(self) -> str:
-        """A variable that nobody can write."""
+        """Return a new variable that no query can name."""
         self.fresh += 1
         return f" {self.fresh}"
 
     def known(self, kind: str, name: str) -> str:
-        """A name just taken, whose place is kept for errors."""
+        """Record the position of a name just taken, for errors."""
         self.names.setdefault((kind, name), (self.starts[self.at - 1], self.ends[self.at - 1]))
         return name
 
     def again(self, at: int) -> None:
-        """Go back to a token, where a list is no comprehension; few of them are in a text."""
+        """Go back to an earlier token, after a list that is no comprehension; the number of retries is limited."""
         self.retries += 1
         if self.retries > _MOST_RETRIES:
             self.refuse(
@@ -238,7 +241,7 @@ class Tokens:
         self.at = at
 
     def deeper(self) -> None:
-        """Go down a level; raises `ParseError` where there are too many."""
+        """Enter a nested level; raises `ParseError` if there are too many."""
         self.depth += 1
         if self.depth > _DEEPEST:
             self.refuse(f"brackets are nested more than {_DEEPEST} deep", self.starts[self.at])

@@ -1,7 +1,7 @@
-"""The tree of a Cypher query: clauses, patterns, and the expressions that only a query has.
+"""The syntax tree of Cypher: clauses, patterns, and the expressions that only Cypher has.
 
-Other expressions are the records of `engine.algebra.expressions`. Nodes and relationships without a
-variable have one that begins with a space, which nobody can write.
+Other expressions are the records of `engine.algebra.expressions`. A node or relationship without a
+variable has one that begins with a space, which no query can name.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ AGGREGATES = frozenset(("count", "sum", "avg", "min", "max", "collect", "stdev",
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Expression):
-    """`$name`: a value that is given with the query."""
+    """`$name`: a value supplied with the query."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(Expression):
-    """An aggregate of the rows of a group; `count` without `of` counts rows."""
+    """An aggregate over a group; `count` without `of` counts rows."""
 
     function: str
     of: Expression | None = None
@@ -45,7 +45,7 @@ class SubQuery(Expression):
 
 @dataclass(frozen=True, slots=True)
 class PatternTest(Expression):
-    """A pattern where a truth value is expected: whether it matches."""
+    """A pattern used as a truth value: whether it matches."""
 
     pattern: PathPattern
 
@@ -59,7 +59,7 @@ class PatternComprehension(Expression):
     result: Expression
 
     def parts(self) -> tuple[Expression, ...]:
-        """None of its own: they are lowered with the pattern."""
+        """Return nothing: the parts are lowered with the pattern."""
         return ()
 
 
@@ -75,7 +75,7 @@ class AllProperties(Expression):
 
 @dataclass(frozen=True, slots=True)
 class NodePattern:
-    """`(n:Person {name: "Keanu"} WHERE ...)`: its variable, and conditions about it."""
+    """`(n:Person {name: "Keanu"} WHERE ...)`: its variable and the conditions on it."""
 
     variable: str
     conditions: tuple[Expression, ...] = ()
@@ -84,8 +84,10 @@ class NodePattern:
 
 @dataclass(frozen=True, slots=True)
 class RelationshipPattern:
-    """`-[r:ACTED_IN*1..3 {role: "Neo"}]->`: `types` are alternatives (empty: any), `length` the bounds of
-    a path (None: one relationship). The conditions are about `variable`, of a path about each of its
+    """`-[r:ACTED_IN*1..3 {role: "Neo"}]->`.
+
+    `types` are alternatives (empty for any), `length` the bounds of a path (None for one
+    relationship). The conditions are about `variable`; for a path they are about each of its
     relationships, bound to `item`.
     """
 
@@ -100,7 +102,7 @@ class RelationshipPattern:
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """Nodes, with a relationship between each two of them."""
+    """Nodes with a relationship between each pair of neighbours."""
 
     nodes: tuple[NodePattern, ...]
     relationships: tuple[RelationshipPattern, ...] = ()
@@ -133,7 +135,7 @@ class Unwind:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A column of `WITH` or `RETURN`: its expression and name, and whether `AS` gave it that."""
+    """A column of `WITH` or `RETURN`: its expression and name, and whether the name comes from `AS`."""
 
     value: Expression
     name: str
@@ -151,7 +153,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """`WITH` and `RETURN`; `star` takes the variables that there are."""
+    """`WITH` and `RETURN`; `star` takes all variables in scope."""
 
     items: tuple[Item, ...]
     star: bool = False
@@ -166,7 +168,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`CALL { }`; `imports` are the variables that it takes, None those of a `WITH` that it begins with."""
+    """`CALL { }`; `imports` are its outer variables, None for those of a leading `WITH`."""
 
     query: Query
     imports: tuple[str, ...] | None = None
@@ -176,8 +178,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """`CALL name(arguments) YIELD columns`; None for all columns. `position` and `end` are those of the text from
-    `CALL` to the name.
+    """`CALL name(arguments) YIELD columns`; `columns` None for all.
+
+    `position` and `end` delimit the text from `CALL` to the name.
     """
 
     name: str
@@ -200,7 +203,7 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Parts with `UNION` between them, at the places `unions` of the text; `every` keeps repeated rows (`UNION ALL`)."""
+    """Parts joined by `UNION`, whose positions are `unions`; `every` keeps duplicate rows (`UNION ALL`)."""
 
     parts: tuple[Single, ...]
     every: bool = False
@@ -208,7 +211,7 @@ class Query:
 
 
 def within(root: Any) -> Iterator[Any]:
-    """A part of a tree and all that it is made of, in order; constants have no parts."""
+    """Yield a part of a tree and all its descendants, in order; constants have none."""
     stack = [root]
     while stack:
         item = stack.pop()

@@ -1,1 +1,1 @@
-"""KoPL (KQA Pro): the text of a program, its steps, and how they are lowered to the algebra."""
+"""KoPL (KQA Pro): parsing of programs, and lowering to the algebra."""

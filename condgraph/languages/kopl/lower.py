@@ -1,8 +1,8 @@
-"""KoPL (KQA Pro, section 3 and Table 6) lowered to the algebra; `docs/reference/kopl.md` says what each function means.
+"""Lowers KoPL (KQA Pro, section 3 and Table 6) to the algebra; `docs/reference/kopl.md` defines each function.
 
-`lower` parses a program in any written form, resolves its names against the schema, and gives one plan. Each step leaves
-a result of one sort; where a function takes entities and the step before left facts, the entities those facts reached are
-taken.
+`lower` parses a program in any of its written forms, resolves its names against the schema, and returns one plan. The
+result of a step is a set of entities, facts or values. A function that takes entities accepts facts, too, and uses the
+entities that they reach.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from condgraph.languages.literals import formed_literal, quantity_test, read_qua
 from condgraph.languages.parameters import GivenText, hole
 from condgraph.names.words import Forms, OnUnknown, near_names, read_as
 
-# -- What the rules share ----------------------------------------------------------------------------
-# A KoPL program is a tree, so that operators are made inputs first. `Lowering` keeps them in that
-# order as it makes them, and sees when it makes something that a pass (`engine.passes`) would change;
-# most programs have nothing of that, and their plans are run as they are.
+# -- Shared state of the rules -----------------------------------------------------------------------
+# A KoPL program is a tree, so operators are created inputs first. `Lowering` records them in that
+# order, and notices when it creates something that a pass (`engine.passes`) would rewrite. Most
+# programs have none of that, and their plans run without the passes.
 
 
-#: The call of a function within what should be a name.
+#: A function call inside a text that should be a name.
 _CALL: Final = re.compile(rf"\b({'|'.join(FUNCTIONS)})\(")
 Read = TypeVar("Read")
 Made = TypeVar("Made", bound=alg.Node)
 
 
 class Lowering:
-    """What the rules share: the schema, the step at hand, and what to do with unknown names."""
+    """State of one lowering: the schema, the current step, and the handling of unknown names."""
 
     __slots__ = (
         "_members",
@@ -62,15 +62,15 @@ class Lowering:
         self.schema, self.on_unknown, self.program = schema, on_unknown, program
         self.lenient = on_unknown == "empty"
         self.warnings: list[str] = []
-        #: The program, and what its steps became so far.
+        #: The steps of the program, and the operators of those lowered so far.
         self.steps: list[Step] = []
         self.results: list[alg.Node] = []
         #: Every operator of the plan, inputs first.
         self.order: list[alg.Node] = []
-        #: Whether `order` is right, and no pass has anything to do; the rules look where they make
-        #: what a pass would change.
+        #: Whether `order` is correct and no pass would change the plan; the rules clear it where
+        #: they create something that a pass would rewrite.
         self.tidy = True
-        # A name that occurs twice is one operator.
+        # Equal names share one operator.
         self._named: dict[str, alg.ByName] = {}
         self._members: dict[str, alg.Members] = {}
         self._rows: dict[str, alg.AllEntities] = {}
@@ -79,30 +79,30 @@ class Lowering:
 
     @property
     def function(self) -> str:
-        """The function of the step at hand."""
+        """The function of the current step."""
         return self.steps[len(self.results)].function
 
     def span(self, i: int | None = None) -> Span | None:
-        """The position of the i-th text of the step, or of the whole step."""
+        """Return the position of the i-th text of the current step, or of the whole step."""
         if self._places is None:
-            # Read once: a program may have as many unknown names as steps.
+            # Computed once: a program may have as many unknown names as steps.
             self._places = places(self.program, self.knows)
         if not self._places:
             return None
-        place = self._places[len(self.results)]
-        return place.call if i is None else place.texts[i]
+        step_span = self._places[len(self.results)]
+        return step_span.call if i is None else step_span.texts[i]
 
     # -- operators ---------------------------------------------------------------------------------
 
     def put(self, node: Made) -> Made:
-        """An operator that was made takes its place in the order."""
+        """Append an operator to `order`, and return it."""
         self.order.append(node)
         return node
 
     def scan(
         self, of: alg.Entities, predicates: tuple[str] | None, anchor: alg.End, reach: alg.End, family: alg.Family
     ) -> alg.Scan:
-        """The statements of one predicate, or of all; of equal scans a pass makes one."""
+        """Return a scan of one predicate, or of all; two equal scans leave work to a pass."""
         key = 0 if type(of) is alg.AllEntities and of.source is None else id(of), predicates, anchor, reach
         if key in self._scans:
             self.tidy = False
@@ -112,30 +112,28 @@ class Lowering:
         return node
 
     def named(self, name: str) -> alg.ByName:
-        """The entities of a name."""
+        """Return the entities of a name."""
         result = self._named.get(name)
         if result is None:
             result = self._named[name] = self.put(alg.ByName((name,)))
         return result
 
     def members(self, concept: str) -> alg.Members:
-        """The members of the concepts of a name."""
+        """Return the members of the concepts of a name."""
         result = self._members.get(concept)
         if result is None:
             result = self._members[concept] = self.put(alg.Members(self.named(concept)))
         return result
 
     def rows(self, table: str) -> alg.AllEntities:
-        """The rows of a table that is no concept."""
+        """Return the rows of a table that is not a concept."""
         result = self._rows.get(table)
         if result is None:
             result = self._rows[table] = self.put(alg.AllEntities((EntityKind.ROW,), table, own=True))
         return result
 
     def drop(self, node: alg.Entities) -> None:
-        """An operator that is taken apart, or is not needed, leaves the order; nothing else refers
-        to it.
-        """
+        """Remove an operator that is not needed after all, and that no other operator uses, from `order`."""
         if self.order[-1] is node:
             self.order.pop()
         else:
@@ -144,7 +142,7 @@ class Lowering:
     # -- inputs of the right sort ------------------------------------------------------------------
 
     def entities(self, node: alg.Node) -> alg.Entities:
-        """A set of entities, also from facts."""
+        """Return a step's result as entities: itself, or the entities that its facts reach."""
         if isinstance(node, alg.Entities):
             return node
         if isinstance(node, alg.Facts):
@@ -152,14 +150,14 @@ class Lowering:
         raise PlanError(f"{self.function} takes entities; the step before gives {sort_of(node)}", span=self.span())
 
     def values(self, node: alg.Node) -> alg.Values:
-        """A bag of values."""
+        """Return a step's result if it is a bag of values; raises `PlanError` otherwise."""
         if isinstance(node, alg.Values):
             return node
         hint = "QueryAttr gives the values of an attribute" if isinstance(node, (alg.Entities, alg.Facts)) else None
         raise PlanError(f"{self.function} takes values; the step before gives {sort_of(node)}", span=self.span(), hint=hint)
 
     def facts(self, node: alg.Node) -> alg.Facts:
-        """Facts of the step before."""
+        """Return a step's result if it is facts; raises `PlanError` otherwise."""
         if isinstance(node, alg.Facts):
             return node
         raise PlanError(
@@ -171,7 +169,7 @@ class Lowering:
     # -- names -------------------------------------------------------------------------------------
 
     def knows(self, role: str, text: str) -> bool:
-        """Whether a text is a known name for a role; roles without a vocabulary know every text."""
+        """Whether a text is a known name for a role; roles without a vocabulary accept any text."""
         schema = self.schema
         if role in CLOSED:
             return text in CLOSED[role]
@@ -184,7 +182,7 @@ class Lowering:
         return True
 
     def unknown(self, kind: str, name: str, i: int, candidates: list[str], hint: str | None = None) -> None:
-        """Complain of a name, or remember that it means nothing."""
+        """Raise the error for an unknown name, or record a warning if unknown names are allowed."""
         hint = hint or self._unclosed(name)
         if not self.lenient and hint is None:
             candidates, hint = self._misplaced(name, i, candidates)
@@ -194,8 +192,9 @@ class Lowering:
         self.warnings.append(f"{error}; it means nothing here")
 
     def _unclosed(self, text: str) -> str | None:
-        """What to say of a text that holds the call of another function: its own was not closed. What
-        was given for a parameter was not written, and holds none.
+        """Return a hint for a text that contains another call, because its own parenthesis is not closed.
+
+        The value of a parameter is never parsed, so there is no hint for it.
         """
         if isinstance(text, GivenText):
             return None
@@ -209,8 +208,9 @@ class Lowering:
         return f"the parenthesis of {self.function} is not closed before {match[1]}; a name that holds this is put in double quotes"
 
     def _misplaced(self, name: str, i: int, candidates: list[str]) -> tuple[list[str], str | None]:
-        """What to say of a text that is no name of its role, where others of the call are in its place, or
-        it holds more than one: the names that may be meant, and how the call is written.
+        """Return better candidates and a hint for a text in the wrong role.
+
+        The arguments may be in another order, or the text may hold more than one argument.
         """
         function, texts, _ = self.steps[len(self.results)]
         roles = FUNCTIONS[function].texts
@@ -226,20 +226,20 @@ class Lowering:
         return candidates, None
 
     def _fits(self, role: str, text: str) -> bool:
-        """Whether a text can be of a role: a name of it, or a value that is no name of the others."""
+        """Whether a text can have a role: a known name, or for a value a text that is no name of another role."""
         if role in ("value", "qvalue"):
-            return not any(self.knows(other, text) for other in (*CLOSED, "key", "qkey", "relation"))
+            return not any(self.knows(vocabulary, text) for vocabulary in (*CLOSED, "key", "qkey", "relation"))
         return self.knows(role, text)
 
     def relation(self, name: str, i: int) -> str:
-        """A relation by its name."""
+        """Resolve the name of a relation."""
         if self.schema.has_relation(name):
             return name
         hint = "it is an attribute: QueryAttr reads it" if self.schema.has_attribute(name) else None
         return self.written("relation", name, i, self.schema.relations, hint)
 
     def attribute(self, name: str, i: int) -> str:
-        """An attribute by its name."""
+        """Resolve the name of an attribute."""
         if self.schema.has_attribute(name):
             return name
         hint = "it is a relation: Relate follows it" if self.schema.has_relation(name) else None
@@ -248,7 +248,7 @@ class Lowering:
         return self.written("attribute", name, i, self.schema.attributes, hint)
 
     def qualifier(self, name: str, i: int) -> str:
-        """A qualifier key by its name."""
+        """Resolve a qualifier key."""
         if self.schema.has_qualifier(name):
             return name
         hint = None
@@ -257,8 +257,10 @@ class Lowering:
         return self.written("qualifier", name, i, self.schema.qualifiers, hint)
 
     def written(self, kind: str, name: str, i: int, names: Sequence[str], hint: str | None) -> str:
-        """The name of the graph that differs from a name in how it is written alone, or that
-        `on_unknown="nearest"` takes; else an error, or a name that means nothing.
+        """Resolve a name that the graph does not have exactly.
+
+        Returns the graph's name that differs in spelling alone, or the one that `on_unknown="nearest"`
+        accepts. Otherwise it raises the error, or returns the name unchanged if unknown names are allowed.
         """
         if hint is not None:
             self.unknown(kind, name, i, near_names(name, names), hint)
@@ -272,24 +274,23 @@ class Lowering:
         return result
 
     def closed(self, text: str, i: int, role: str) -> str:
-        """A word of a closed vocabulary."""
+        """Return a word of a closed vocabulary; raises `UnknownNameError` for any other text."""
         words = CLOSED[role]
         if text not in words:
-            what = {"op": "operator", "direction": "direction"}.get(role, "choice")
+            kind = {"op": "operator", "direction": "direction"}.get(role, "choice")
             candidates, order = self._misplaced(text, i, nearest(text, words))
             hint = f"{_SPELLINGS[text]!r} is written here" if text in _SPELLINGS else "it is one of " + " ".join(words)
             hint = self._unclosed(text) or order or hint
-            raise UnknownNameError(what, text, candidates=candidates, span=self.span(i), hint=hint)
+            raise UnknownNameError(kind, text, candidates=candidates, span=self.span(i), hint=hint)
         return text
 
     def operator(self, text: str, i: int) -> alg.Operator:
-        """A comparison operator."""
         return self.closed(text, i, "op")  # type: ignore[return-value]
 
     # -- typed tests -------------------------------------------------------------------------------
 
     def typed(self, kind: str, text: str, operator: alg.Operator, i: int, kinds: Kinds) -> alg.Condition:
-        """The test of FilterStr, FilterNum, FilterYear or FilterDate and their relatives."""
+        """Return the test of a filter or verify function; `kind` is "Str", "Num", "Year" or "Date"."""
         if kind == "Str":
             return alg.Compare(operator, formed_literal(text, kinds) or collapse(text))
         try:
@@ -297,19 +298,19 @@ class Lowering:
                 return quantity_test(operator, self.literal(i, read_quantity, text), kinds)
             return alg.Compare(operator, self.literal(i, read_time, text))
         except LiteralError as error:
-            result = {item for item, _ in kinds}
-            if result and result <= COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
-                # Who takes the values for others than they are hears what they are.
-                kinds_there = [
+            value_kinds = {value_kind for value_kind, _ in kinds}
+            if value_kinds and value_kinds <= COMPARED.keys() - {Kind.QUANTITY if kind == "Num" else Kind.TIME}:
+                # Tell the caller which type the values really have.
+                descriptions = [
                     f"{word}, which are compared by Filter{end} and QFilter{end}"
-                    for entry, (word, end) in COMPARED.items()
-                    if entry in result
+                    for compared, (word, end) in COMPARED.items()
+                    if compared in value_kinds
                 ]
-                error.hint = f"the values are {'; '.join(kinds_there)}"
+                error.hint = f"the values are {'; '.join(descriptions)}"
             raise
 
     def literal(self, i: int, read: Callable[..., Read], *arguments: Any) -> Read:
-        """What a reader of literals makes of the i-th text; its complaint gets the position."""
+        """Parse a literal of the i-th text, and add the text's position to an error."""
         try:
             return read(*arguments)
         except LiteralError as error:
@@ -327,7 +328,7 @@ _SPELLINGS = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<=", "≥": ">=", "≤":
 
 
 def sort_of(node: alg.Node) -> str:
-    """What an operator gives, in words."""
+    """Return the sort of an operator's result in words, for messages."""
     for sort, word in ((alg.Entities, "entities"), (alg.Facts, "facts"), (alg.Values, "values")):
         if isinstance(node, sort):
             return word
@@ -338,31 +339,33 @@ def sort_of(node: alg.Node) -> str:
 
 
 def lower(program: Program, schema: Schema, *, on_unknown: OnUnknown = "error") -> Lowered:
-    """Read a program and lower it; `on_unknown="empty"` lets unknown names mean nothing, with a
-    warning; "nearest" reads an unknown predicate as the nearest name, as a substitution.
+    """Parse a program and lower it to a plan.
+
+    `on_unknown="empty"` lets unknown names match nothing, with a warning; "nearest" replaces an unknown
+    predicate by the nearest name, and reports the substitution.
 
     Raises `ParseError` for text that is no program, `UnknownNameError` with the nearest names,
-    `LiteralError` for a literal of the wrong type, and `PlanError` for a step whose inputs are of
-    the wrong sort.
+    `LiteralError` for a literal of the wrong type, and `PlanError` for a step whose inputs have the
+    wrong sort.
     """
     lowering = Lowering(schema, on_unknown, program)
     steps, warnings = parse(program, lowering.knows)
     if warnings:
-        # The result of a step may be taken twice.
+        # Two steps may use the same result.
         lowering.warnings, lowering.tidy = warnings, False
     lowering.steps, results = steps, lowering.results
     budget = current()
     for function, texts, dependencies in steps:
         if budget is not None:
             budget.check()
-        taken = [results[dependencies[0]]] if len(dependencies) == 1 else [results[number] for number in dependencies]
-        results.append(_RULES[function](lowering, taken, texts))
-    done = list(zip(map(_function, steps), results, strict=True))
-    return Lowered(results[-1], done, lowering.warnings, order=lowering.order if lowering.tidy else None)
+        inputs = [results[dependencies[0]]] if len(dependencies) == 1 else [results[number] for number in dependencies]
+        results.append(_RULES[function](lowering, inputs, texts))
+    named_steps = list(zip(map(_function, steps), results, strict=True))
+    return Lowered(results[-1], named_steps, lowering.warnings, order=lowering.order if lowering.tidy else None)
 
 
 _function = itemgetter(0)
-#: What an intersection takes apart, or a pass takes out of one.
+#: Operands that an intersection flattens, or that a pass removes from one.
 _TAKEN_APART = (alg.Intersect, alg.AllEntities)
 Rule = Callable[[Lowering, list[alg.Node], tuple[str, ...]], alg.Node]
 
@@ -373,17 +376,17 @@ def _find_all(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> 
 
 def _find(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     if not low.schema.has_entity(texts[0]):
-        also = low.schema.also_called(texts[0])
-        if also:
-            names = ", ".join(repr(name) for _, name in also[:3]) + (", ..." if len(also) > 3 else "")
+        aliases = low.schema.also_called(texts[0])
+        if aliases:
+            names = ", ".join(repr(name) for _, name in aliases[:3]) + (", ..." if len(aliases) > 3 else "")
             low.warnings.append(f"no entity is called {texts[0]!r}; it is an alternative label of {names}")
-            return low.put(alg.ById(tuple(ident for ident, _ in also)))
+            return low.put(alg.ById(tuple(entity_id for entity_id, _ in aliases)))
         rows = low.schema.keyed(texts[0])
         if len(rows) > 1:
-            listed = ", ".join(repr(ident) for ident, _ in rows[:5]) + (", ..." if len(rows) > 5 else "")
+            listed = ", ".join(repr(entity_id) for entity_id, _ in rows[:5]) + (", ..." if len(rows) > 5 else "")
             low.warnings.append(f"no entity is called {texts[0]!r}; it is the key of several rows, and means all: {listed}")
         if rows:
-            return low.put(alg.ById(tuple(ident for ident, _ in rows)))
+            return low.put(alg.ById(tuple(entity_id for entity_id, _ in rows)))
         hint = None
         if low.schema.has_id(texts[0]):
             hint = "it is the id of an entity; Find takes names"
@@ -399,19 +402,19 @@ def _filter_concept(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...
     if table is None and not low.schema.has_concept(texts[0]):
         table, texts = _concept(low, texts[0])
     of = low.entities(inputs[0])
-    whole = type(of) is alg.AllEntities and of.source is None
-    if whole or type(of) is alg.Intersect:
-        # Members are entities already, so that all entities among them are the members.
+    everything = type(of) is alg.AllEntities and of.source is None
+    if everything or type(of) is alg.Intersect:
+        # Members are entities, so an intersection with all entities is not needed.
         low.drop(of)
     members = low.members(texts[0]) if table is None else low.rows(table)
-    return members if whole or of is members else low.put(alg.intersect(of, members))
+    return members if everything or of is members else low.put(alg.intersect(of, members))
 
 
 def _concept(low: Lowering, name: str) -> tuple[str | None, tuple[str, ...]]:
-    """The table or the concept of a name that is written otherwise; else an error."""
+    """Resolve a concept or table whose name is spelled differently: the table or None, and the texts."""
     schema = low.schema
     forms = Forms.of(schema.kept, "concept", (*schema.concepts, *schema.tables))
-    # Of a server it may not be known here whether there is an entity of this name.
+    # A server's schema may claim that any entity exists, so a single match in spelling comes first.
     if len(forms.same(name)) != 1 and schema.has_entity(name):
         hint = "there is an entity of this name, and it is no concept: Find begins with it"
         low.unknown("concept", name, 0, near_names(name, forms.names), hint)
@@ -421,7 +424,7 @@ def _concept(low: Lowering, name: str) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _attribute_facts(low: Lowering, of: alg.Node, key: str, i: int) -> tuple[alg.Scan, str]:
-    """The facts of an attribute, and its name in the graph."""
+    """Return the scan of an attribute, and the attribute's name in the graph."""
     entities, name = low.entities(of), low.attribute(key, i)
     return low.scan(entities, (name,), "subject", "subject", "attribute"), name
 
@@ -520,8 +523,8 @@ def _query_attr_qualifier(low: Lowering, inputs: list[alg.Node], texts: tuple[st
 def _query_relation_qualifier(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.Node:
     relation, qkey = low.relation(texts[0], 0), low.qualifier(texts[1], 1)
     facts = low.scan(low.entities(inputs[0]), (relation,), "subject", "object", "relation")
-    there = low.put(alg.Where(facts, alg.Among(low.entities(inputs[1]))))
-    return low.put(alg.Distinct(low.put(alg.Qualifiers(there, qkey))))
+    between = low.put(alg.Where(facts, alg.Among(low.entities(inputs[1]))))
+    return low.put(alg.Distinct(low.put(alg.Qualifiers(between, qkey))))
 
 
 def _verify(kind: str) -> Rule:

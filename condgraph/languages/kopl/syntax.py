@@ -1,9 +1,9 @@
-"""The syntax of KoPL: programs as text, in nested form, and as the data set's JSON.
+"""The syntax of KoPL: programs as text, in the serialisation of the baselines, and as the data set's JSON.
 
-All three give a list of `Step`s in post-fix order, each with the steps it depends on. A text is first read plainly, by one
-regular expression over calls whose arguments split without a doubt. Where there is a doubt, or anything wrong, the careful
-reading decides and complains. Only the careful one knows positions; `places` asks it when a message needs one, so that
-programs that are right do not pay for it.
+All forms give a list of `Step`s in post-fix order, each with the steps it depends on. A text is first parsed by a fast
+reader: one regular expression over calls whose arguments split unambiguously. If anything is ambiguous or wrong, the
+careful reader decides and reports the error. Only the careful reader computes positions; `places` runs it when a message
+needs one, so correct programs do not pay for it.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ from condgraph.languages.kopl import table
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS, Linked, Program, Step, link
 from condgraph.languages.parameters import GivenText, Hole, hole, hole_or_text, in_order
 
-# -- The careful reading -----------------------------------------------------------------------------
-# This reader decides where there is a doubt, and complains with a position; it takes ten times as
-# long as the plain reading, which is tried first.
+# -- The careful reader ------------------------------------------------------------------------------
+# It resolves ambiguity and reports errors with a position. It takes ten times as long as the fast
+# reader, which is tried first.
 
 
 _HEAD: Final = re.compile(r"\s*([^\W\d]\w*)[ \t]*\(")
 _END_OF_CALL: Final = re.compile(rf"\)(?=\s*(?:$|(?:{'|'.join(table.FUNCTIONS)})[ \t]*\())")
-#: What ends a call that was not open, and begins another one.
+#: The end of one call and the start of another one.
 _ANOTHER: Final = re.compile(r"\)\s*([^\W\d]\w*)\(")
-#: Marks that other languages have between calls: after a parenthesis, before a call or the end.
+#: Separators that other languages write between calls: after a parenthesis, before a call or the end.
 _PARTED: Final = re.compile(r"\)\s{0,9}(\.|->|→|,|;|\|>?|>>)\s{0,9}(?=[A-Z]\w{0,99}\s{0,9}\(|$)")
 _BLANK: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
-#: Ways of splitting at commas that are tried.
+#: How many ways of splitting at commas are tried.
 _MOST_WAYS: Final = 200
-#: Characters that are looked through for marks between calls.
+#: How many characters are searched for separators between calls.
 _LOOKED_THROUGH: Final = 10_000
 
 
 def read_with_care(program: str, knows: table.Knows | None) -> tuple[list[table.Step], list[table.CallSpan]]:
-    """The steps of a program as text or in the serialisation of the data set's baselines, not yet
-    linked, and their positions.
+    """Parse a program as text or in the serialisation of the data set's baselines.
+
+    Returns the steps, not yet linked, and their positions.
     """
-    # A call in parentheses is none of the serialisation, whatever marks its texts have.
+    # A program that begins with a call in parentheses is a text, even if a name contains "<arg>".
     if ("<func>" in program or "<arg>" in program) and not _HEAD.match(program):
         return _serialised(program)
     return _text_form(program, knows)
@@ -52,7 +53,7 @@ def read_with_care(program: str, knows: table.Knows | None) -> tuple[list[table.
 
 def _text_form(program: str, knows: table.Knows | None) -> tuple[list[table.Step], list[table.CallSpan]]:
     steps: list[table.Step] = []
-    places: list[table.CallSpan] = []
+    call_spans: list[table.CallSpan] = []
     at, end = 0, len(program)
     while at < end:
         check()
@@ -66,21 +67,21 @@ def _text_form(program: str, knows: table.Knows | None) -> tuple[list[table.Step
                 span=(at, end),
                 hint=parted(f"){program[at:]}") if steps else None,
             )
-        span = head.span(1)
-        function = table.signature(head[1], span)
-        at, texts, spans = _arguments(program, head.end(), function.texts, head[1], knows)
+        name_span = head.span(1)
+        function = table.signature(head[1], name_span)
+        at, texts, text_spans = _arguments(program, head.end(), function.texts, head[1], knows)
         steps.append(table.Step(head[1], texts))
-        places.append(table.CallSpan((span[0], at), spans))
+        call_spans.append(table.CallSpan((name_span[0], at), text_spans))
         if len(steps) > table.MOST_STEPS:
-            raise ParseError(f"the program has more than {table.MOST_STEPS} steps", span=span)
-    return steps, places
+            raise ParseError(f"the program has more than {table.MOST_STEPS} steps", span=name_span)
+    return steps, call_spans
 
 
 _NESTED: Final = "calls stand one behind the other, and none within another: Find(Nepal) QueryName()"
 
 
 def parted(text: str) -> str | None:
-    """What to say of a text whose calls have a mark between them."""
+    """Return a hint for a text that has separators between calls, or None."""
     match = _PARTED.search(text, 0, _LOOKED_THROUGH)
     return None if match is None else f"steps have no {match[1]!r} between them: Find(Nepal) QueryName()"
 
@@ -93,15 +94,13 @@ def _skip_blank(text: str, at: int) -> int:
 def _arguments(
     program: str, start: int, roles: tuple[str, ...], function: str, knows: table.Knows | None
 ) -> tuple[int, tuple[str, ...], tuple[table.Span, ...]]:
-    """Read the arguments from after the parenthesis; returns where the call ends, the texts and
-    their spans.
-    """
+    """Parse the arguments after the parenthesis; returns the end of the call, the texts and their spans."""
     if program.startswith('"', _skip_blank(program, start)):
         return _quoted(program, start, roles, function)
     close = _closing(program, start)
     strings: dict[int, tuple[int, str]] = {}
     if len(roles) > 1:
-        # A string may hold what looks like the end of the call.
+        # A string may contain text that looks like the end of the call.
         while close >= 0 and (strings := _strings(program, start, close)) and (last := max(strings.values())[0]) > close:
             close = _closing(program, last)
     if close < 0:
@@ -113,25 +112,25 @@ def _arguments(
 
 
 def _complain_of_another(program: str, start: int, close: int, strings: Mapping[int, tuple[int, str]]) -> None:
-    """Complain where arguments hold a call of a function that there is none of: a parenthesis that
-    ends what they did not begin, a word, and a parenthesis. In strings it is text.
+    """Raise an error if the arguments contain a call of a function that does not exist.
+
+    Such a call shows as a parenthesis that closes one that the arguments did not open, a word, and a
+    parenthesis. Within strings it is plain text.
     """
-    begins = sorted(strings)
+    string_starts = sorted(strings)
     depth, scanned = 0, start
     for match in _ANOTHER.finditer(program, start, close):
         at = match.start()
         depth += program.count("(", scanned, at) - program.count(")", scanned, at)
         scanned = at
-        before = bisect_right(begins, at)
-        quoted = before > 0 and strings[begins[before - 1]][0] > at
+        before = bisect_right(string_starts, at)
+        quoted = before > 0 and strings[string_starts[before - 1]][0] > at
         if depth <= 0 and not quoted:
             table.signature(match[1], match.span(1), "where it is part of a name, put the name in double quotes")
 
 
 def _strings(program: str, start: int, close: int) -> dict[int, tuple[int, str]]:
-    """The later arguments that are JSON strings as a whole: where each begins, where it ends, and
-    its text.
-    """
+    """Return the later arguments that are JSON strings: the start of each with its end and text."""
     result: dict[int, tuple[int, str]] = {}
     at = start
     while (at := program.find(",", at, close)) >= 0:
@@ -148,8 +147,9 @@ def _strings(program: str, start: int, close: int) -> dict[int, tuple[int, str]]
 
 
 def _closing(program: str, start: int) -> int:
-    """The parenthesis that ends a call: followed by another call or the end, with those before it
-    balanced if that can be.
+    """Return the position of the parenthesis that ends a call, or -1.
+
+    It is followed by another call or the end of the text. Those before it are balanced, if possible.
     """
     first = -1
     depth, scanned = 0, start
@@ -168,11 +168,11 @@ def _closing(program: str, start: int) -> int:
 
 
 def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> tuple[int, tuple[str, ...], tuple[table.Span, ...]]:
-    """Arguments written as JSON strings, or plain up to the next comma."""
+    """Parse arguments written as JSON strings, or plainly up to the next comma."""
     texts: list[str] = []
     spans: list[table.Span] = []
     at = start
-    # Positions of the next comma and parenthesis, looked for again only after them.
+    # Positions of the next comma and parenthesis; searched again only once they are passed.
     marks = {",": -1, ")": -1}
     while True:
         at = _skip_blank(program, at)
@@ -182,10 +182,10 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
             except json.JSONDecodeError as error:
                 raise ParseError(f"an argument of {function} is no JSON string: {error.msg}", span=(at, error.pos)) from None
         else:
-            for mark, place in marks.items():
-                if place < at:
-                    result = program.find(mark, at)
-                    marks[mark] = len(program) if result < 0 else result
+            for mark, mark_at in marks.items():
+                if mark_at < at:
+                    next_at = program.find(mark, at)
+                    marks[mark] = len(program) if next_at < 0 else next_at
             after = min(marks.values())
             text = program[at:after].strip()
         texts.append(text)
@@ -200,14 +200,12 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
 
 
 def check_arity(function: str, roles: tuple[str, ...], texts: Sequence[str], span: table.Span | None, where: str = "") -> None:
-    """Complain where a function has more or fewer texts than it takes. `where` is the step it is, if
-    its position is not known.
-    """
+    """Raise `ParseError` if a function has the wrong number of texts; `where` names a step without a position."""
     if len(texts) != len(roles):
         takes = ", ".join(roles) or "none"
-        many = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
+        count = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
         raise ParseError(
-            f"{where or function} takes {many} ({takes}) and has {len(texts)}", span=span, hint=f"write {table.form(function)}"
+            f"{where or function} takes {count} ({takes}) and has {len(texts)}", span=span, hint=f"write {table.form(function)}"
         )
 
 
@@ -220,8 +218,9 @@ def _split(
     knows: table.Knows | None,
     strings: Mapping[int, tuple[int, str]],
 ) -> tuple[tuple[str, ...], tuple[table.Span, ...]]:
-    """Split at commas outside of strings, at most as often as the function has arguments: closed
-    vocabularies from the right, names from the left.
+    """Split arguments at the commas outside of strings, into no more pieces than the function takes.
+
+    Arguments with a closed vocabulary are split off from the right, names from the left.
     """
     if not roles:
         if program[start:close].strip():
@@ -233,13 +232,13 @@ def _split(
     inside = [(begin, end) for begin, (end, _) in strings.items()]
     commas = [i for i in range(start, close) if program[i] == ","] if len(roles) > 1 else []
     if inside:
-        # Both are in order, and strings do not overlap.
+        # Both lists are sorted, and strings do not overlap.
         ends = [end for _, end in inside]
         commas = [i for i in commas if not ((at := bisect_right(ends, i)) < len(inside) and inside[at][0] < i)]
     if len(commas) < len(roles) - 1:
         check_arity(function, roles, [""] * (len(commas) + 1), (start, close))
     if len(commas) >= len(roles) and roles[-1] not in table.CLOSED and program[commas[-1] + 1 : close].strip() in table.OPERATORS:
-        # An operator where the function has none would become a part of the text before it.
+        # An operator that the function does not take would become part of the text before it.
         check_arity(function, roles, [""] * (len(roles) + 1), (start, close))
     cuts = _cuts(program, start, close, commas, roles, knows)
     edges = [start - 1, *cuts, close]
@@ -259,16 +258,16 @@ def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[
     needed = len(roles) - 1
     if len(commas) == needed:
         return commas
-    closed = 1 if roles[-1] in table.CLOSED else 0
-    last = commas[len(commas) - closed :] if closed else []
-    free = commas[: len(commas) - closed]
-    wanted = needed - closed
-    if not wanted:
+    closed_count = 1 if roles[-1] in table.CLOSED else 0
+    last = commas[len(commas) - closed_count :] if closed_count else []
+    open_commas = commas[: len(commas) - closed_count]
+    open_cuts = needed - closed_count
+    if not open_cuts:
         return last
-    choices = [free[:wanted]]
+    choices = [open_commas[:open_cuts]]
     if knows is not None:
-        # More commas than arguments: the cut whose names are known is the one that was meant.
-        choices.extend(map(list, islice(combinations(free, wanted), _MOST_WAYS)))
+        # More commas than arguments: prefer the cut that gives known names.
+        choices.extend(map(list, islice(combinations(open_commas, open_cuts), _MOST_WAYS)))
         for cuts in choices:
             edges = [start - 1, *cuts, *last, close]
             pieces = [program[a + 1 : b].strip() for a, b in pairwise(edges)]
@@ -279,37 +278,38 @@ def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[
 
 def _serialised(program: str) -> tuple[list[table.Step], list[table.CallSpan]]:
     steps: list[table.Step] = []
-    places: list[table.CallSpan] = []
+    call_spans: list[table.CallSpan] = []
     at = 0
     for call in program.split("<func>"):
         name, *texts = call.split("<arg>")
         start = at + len(name) - len(name.lstrip())
         span = (start, start + len(name.strip()))
-        result = table.signature(name.strip(), span)
+        signature = table.signature(name.strip(), span)
         pieces = [text.strip() for text in texts]
-        check_arity(name.strip(), result.texts, pieces, (at, at + len(call)))
-        spans: list[table.Span] = []
-        place = at + len(name) + len("<arg>")
+        check_arity(name.strip(), signature.texts, pieces, (at, at + len(call)))
+        text_spans: list[table.Span] = []
+        text_at = at + len(name) + len("<arg>")
         for text in texts:
-            low = place + len(text) - len(text.lstrip())
-            spans.append((low, low + len(text.strip())))
-            place += len(text) + len("<arg>")
+            low = text_at + len(text) - len(text.lstrip())
+            text_spans.append((low, low + len(text.strip())))
+            text_at += len(text) + len("<arg>")
         steps.append(table.Step(name.strip(), tuple(pieces)))
-        places.append(table.CallSpan(span, tuple(spans)))
+        call_spans.append(table.CallSpan(span, tuple(text_spans)))
         if len(steps) > table.MOST_STEPS:
             raise ParseError(f"the program has more than {table.MOST_STEPS} steps", span=span)
         at += len(call) + len("<func>")
-    return steps, places
+    return steps, call_spans
 
 
 # -- JSON ------------------------------------------------------------------------------------------
-# KoPL programs as JSON: the data set's lists of steps, with the numbers of the steps that each
+# KoPL programs as JSON: the data set's lists of steps, each with the numbers of the steps that it
 # depends on.
 
 
 def _plain(program: Sequence[Any]) -> list[table.Step] | None:
-    """The steps of a program as JSON gives it and the data set has it, linked in post-fix order;
-    None where that takes a look.
+    """Return the linked steps of a JSON program in the data set's usual form, in post-fix order.
+
+    Returns None if the program needs the full checks.
     """
     steps: list[table.Step] = []
     stack: list[int] = []
@@ -317,32 +317,32 @@ def _plain(program: Sequence[Any]) -> list[table.Step] | None:
     for at, record in enumerate(program):
         if type(record) is not dict:
             return None
-        function, texts, given = record.get("function"), record.get("inputs"), record.get("dependencies")
-        if type(function) is not str or type(texts) is not list or type(given) is not list or function not in shapes:
+        function, texts, dependencies = record.get("function"), record.get("inputs"), record.get("dependencies")
+        if type(function) is not str or type(texts) is not list or type(dependencies) is not list or function not in shapes:
             return None
         inputs, arity = shapes[function]
-        if len(texts) != arity or len(given) != inputs or len(stack) < inputs:
+        if len(texts) != arity or len(dependencies) != inputs or len(stack) < inputs:
             return None
         for text in texts:
             if type(text) is not str:
                 return None
         if inputs:
-            taken = stack[-inputs:]
-            if given != taken or True in map(_is_truth, given):
+            expected = stack[-inputs:]
+            if dependencies != expected or True in map(_is_truth, dependencies):
                 return None
             del stack[-inputs:]
         stack.append(at)
-        steps.append(new(table.Step, (function, tuple(texts), tuple(given))))
+        steps.append(new(table.Step, (function, tuple(texts), tuple(dependencies))))
     return steps if len(stack) == 1 else None
 
 
 def _is_truth(number: Any) -> bool:
-    # A truth value is no step number, and equals one.
+    # True equals 1, but is no step number.
     return type(number) is not int
 
 
 def from_json(program: Any) -> tuple[list[table.Step], list[str]]:
-    """The linked steps of a program, and warnings; raises `ParseError`."""
+    """Return the linked steps of a JSON program, and warnings; raises `ParseError`."""
     if not isinstance(program, Sequence) or isinstance(program, (str, bytes)) or not program:
         raise ParseError("a KoPL program in JSON is a list of steps", hint='a step is {"function": ..., "inputs": [...]}')
     if len(program) > table.MOST_STEPS:
@@ -350,45 +350,46 @@ def from_json(program: Any) -> tuple[list[table.Step], list[str]]:
     if type(program) is list and (plain := _plain(program)) is not None:
         return plain, []
     steps: list[table.Step] = []
-    given: list[tuple[int, ...] | None] = []
+    declared: list[tuple[int, ...] | None] = []
     for i, record in enumerate(program):
-        # What JSON gives is looked at by exact type first: the abstract types cost ten times as
-        # much.
+        # Exact types first: checks against the abstract types cost ten times as much.
         if not (type(record) is dict or isinstance(record, Mapping)) or not isinstance(record.get("function"), str):
             raise ParseError(f"step {i} has no function", hint='a step is {"function": ..., "inputs": [...]}')
         function = record["function"]
-        result = table.FUNCTIONS.get(function) or table.signature(function)
+        signature = table.FUNCTIONS.get(function) or table.signature(function)
         texts = record.get("inputs", ())
         if not _is_list(texts, str):
             raise ParseError(f"step {i}, {function}: inputs are a list of texts")
-        if len(texts) != len(result.texts):
-            check_arity(function, result.texts, texts, None, f"step {i}, {function},")
+        if len(texts) != len(signature.texts):
+            check_arity(function, signature.texts, texts, None, f"step {i}, {function},")
         dependencies = record.get("dependencies")
         if dependencies is not None and not _is_list(dependencies, int):
             raise ParseError(f"step {i}, {function}: dependencies are a list of step numbers")
-        given.append(None if dependencies is None or (result.inputs and not dependencies) else tuple(dependencies))
+        declared.append(None if dependencies is None or (signature.inputs and not dependencies) else tuple(dependencies))
         steps.append(table.Step(function, tuple(texts)))
-    if all(dependencies is None for dependencies in given):
+    if all(dependencies is None for dependencies in declared):
         return table.link(steps), []
     try:
         inferred = table.link(steps)
     except ParseError:
-        if any(dependencies is None for dependencies in given):
+        if any(dependencies is None for dependencies in declared):
             raise
         inferred = steps
-    if [step.dependencies for step in inferred] == given:
+    if [step.dependencies for step in inferred] == declared:
         return inferred, []
     linked: list[table.Step] = []
     warnings: list[str] = []
-    for i, (step, wanted) in enumerate(zip(inferred, given, strict=True)):
-        if wanted is None or wanted == step.dependencies:
+    for i, (step, expected) in enumerate(zip(inferred, declared, strict=True)):
+        if expected is None or expected == step.dependencies:
             linked.append(step)
             continue
         needs = table.FUNCTIONS[step.function].inputs
-        if len(wanted) != needs or not all(0 <= d < i for d in wanted):
-            raise ParseError(f"step {i}, {step.function}: takes the results of {needs} earlier steps, and names {list(wanted)}")
-        warnings.append(f"step {i}, {step.function}: its dependencies {list(wanted)} are not those of the order; they are followed")
-        linked.append(table.Step(step.function, step.texts, wanted))
+        if len(expected) != needs or not all(0 <= d < i for d in expected):
+            raise ParseError(f"step {i}, {step.function}: takes the results of {needs} earlier steps, and names {list(expected)}")
+        warnings.append(
+            f"step {i}, {step.function}: its dependencies {list(expected)} are not those of the order; they are followed"
+        )
+        linked.append(table.Step(step.function, step.texts, expected))
     used = {d for step in linked for d in step.dependencies}
     for i in range(len(linked) - 1):
         if i not in used:
@@ -399,7 +400,7 @@ def from_json(program: Any) -> tuple[list[table.Step], list[str]]:
 def _is_list(found: Any, kind: type) -> bool:
     if type(found) is not list and (not isinstance(found, Sequence) or isinstance(found, str)):
         return False
-    # A truth value is no step number.
+    # A bool is an int, but no step number.
     return all(type(item) is kind or (isinstance(item, kind) and not isinstance(item, bool)) for item in found)
 
 
@@ -407,11 +408,12 @@ def _is_list(found: Any, kind: type) -> bool:
 
 
 def parse(program: table.Program, knows: table.Knows | None = None) -> tuple[list[table.Step], list[str]]:
-    """Read a program in any of its written forms. Returns its steps and warnings; raises
-    `ParseError` with a position.
+    """Parse a program in any of its written forms; returns its steps and warnings.
+
+    Raises `ParseError`, with a position for a text.
     """
     if not isinstance(program, str):
-        # Lowering keeps the warnings as its own.
+        # The list is copied because lowering adds to it.
         return (program.steps, list(program.warnings)) if isinstance(program, table.Linked) else from_json(program)
     text = program.strip()
     if text.startswith("[") and text.endswith("]"):
@@ -429,21 +431,20 @@ def parse(program: table.Program, knows: table.Knows | None = None) -> tuple[lis
 
 
 def places(program: table.Program, knows: table.Knows | None = None) -> list[table.CallSpan]:
-    """The positions of the steps of a well-formed program in its text; empty for the JSON form, which
-    has no positions.
-    """
+    """Return the positions of the steps of a well-formed program; empty for JSON, which has none."""
     if not isinstance(program, str) or program.strip().startswith("["):
         return []
     return read_with_care(program, knows)[1]
 
 
-#: A call: its function, and the texts it is given.
+#: A call: its function and texts.
 _Call = tuple[str, tuple[str, ...]]
 
 
 def read_plainly(program: str) -> list[table.Step] | None:
-    """The linked steps of a program of plain calls only; None where the careful reading has to
-    decide, or to complain.
+    """Parse a program of unambiguous calls and link its steps.
+
+    Returns None where the careful reader has to decide or to report an error.
     """
     calls = _plain_calls(program)
     if calls is None or len(calls) > table.MOST_STEPS:
@@ -473,14 +474,13 @@ def read_plainly(program: str) -> list[table.Step] | None:
             last = stack.pop()
             taken = (stack[-1], last)
             stack[-1] = at
-        # The constructor of a named tuple is a function of Python, this one is not.
+        # `tuple.__new__` is faster than the constructor of a named tuple, which is Python code.
         steps.append(new(table.Step, (function, texts, taken)))
     return steps if len(stack) == 1 else None
 
 
 #: A call as most are written: JSON strings without escapes, or no quotes and at most one level of
-#: parentheses in its arguments. It begins at the beginning of a word, so that what is no call is
-#: passed over once.
+#: parentheses in its arguments. It starts at a word boundary, so that other text is scanned only once.
 _CALL: Final = re.compile(
     r"""\b([^\W\d]\w*+)[ \t]*+\("""
     r"""(?:\s*("[^"\\\x00-\x1f]*+"(?:\s*,\s*"[^"\\\x00-\x1f]*+")*+)\s*|((?:[^()"]++|\([^()"]*+\))*+))\)\s*"""
@@ -488,7 +488,7 @@ _CALL: Final = re.compile(
 
 
 def _plain_calls(program: str) -> list[_Call] | None:
-    """The calls of a program; None where anything stands between them."""
+    """Return the calls of a program; None if there is anything between them."""
     parts = _CALL.split(program)
     if any(parts[::4]):
         return None
@@ -509,18 +509,19 @@ def _plain_calls(program: str) -> list[_Call] | None:
 # -- templates ---------------------------------------------------------------------------------------
 # KoPL programs with parameters: `Find($person) Relate(directed_by, backward) QueryName()`.
 #
-# Where a text form has a name without quotes, `$person` is a parameter, and `"$person"` is the name
-# `$person`. In the JSON form every input is in quotes: `"$person"` is a parameter, `"$$person"` the
-# name.
+# In a text, `$person` without quotes is a parameter, and `"$person"` is the name `$person`. In JSON
+# every input is quoted: `"$person"` is a parameter, and `"$$person"` the name.
 
 
-#: What a text is in the words of an error.
+#: Names of the closed roles in error messages.
 _WORDS: Final = {"op": "an operator", "direction": "a direction", "between": "a choice", "among": "a choice"}
 
 
 class KoplTemplate:
-    """The linked steps of a program. Reading one raises as `parse`, and `ParseError` for a
-    parameter in the place of an operator, a direction or a choice, which are syntax.
+    """A parsed KoPL program with parameters.
+
+    Raises as `parse`, and `ParseError` for a parameter as an operator, direction or choice, which are
+    syntax.
     """
 
     language: ClassVar[str] = "kopl"
@@ -528,7 +529,7 @@ class KoplTemplate:
     def __init__(self, program: Program) -> None:
         self._steps, self._warnings = _read(program)
         names: list[str] = []
-        others: set[str] = set()
+        not_entities: set[str] = set()
         for at, step in enumerate(self._steps):
             for text, role in zip(step.texts, FUNCTIONS[step.function].texts, strict=True):
                 if not isinstance(text, Hole):
@@ -540,12 +541,11 @@ class KoplTemplate:
                     )
                 names.append(text)
                 if role != "name":
-                    others.add(str(text))
+                    not_entities.add(str(text))
         self.parameters = in_order(names)
-        self.entities = frozenset(self.parameters) - others
+        self.entities = frozenset(self.parameters) - not_entities
 
     def bind(self, values: Mapping[str, GivenText]) -> Linked:
-        """The steps with these values."""
         steps = []
         for step in self._steps:
             texts = tuple([values[text] if type(text) is Hole else text for text in step.texts])
@@ -561,17 +561,17 @@ def _read(program: Program) -> tuple[list[Step], list[str]]:
 
 
 def _text(program: str) -> list[Step]:
-    steps, places = read_with_care(program, _no_doubt)
+    steps, call_spans = read_with_care(program, _no_doubt)
     result: list[Step] = []
-    for step, place in zip(steps, places, strict=True):
-        # A name in quotes has them there.
-        texts = [hole(program[low:high]) or text for text, (low, high) in zip(step.texts, place.texts, strict=True)]
+    for step, call_span in zip(steps, call_spans, strict=True):
+        # The span of a quoted name includes its quotes, so that it is no parameter.
+        texts = [hole(program[low:high]) or text for text, (low, high) in zip(step.texts, call_span.texts, strict=True)]
         result.append(Step(step.function, tuple(texts)))
-    return link(result, places)
+    return link(result, call_spans)
 
 
 def _no_doubt(role: str, text: str) -> bool:
-    """A program that runs on any content of a graph is not read by the names of one."""
+    """Refuse ambiguous commas: a prepared program must not depend on the names of one graph."""
     raise ParseError(
         f"{text!r}: there are more commas than arguments",
         hint="in a program with parameters a name with a comma is in double quotes",

@@ -1,8 +1,7 @@
-"""What a KoPL program is made of: the table of the 27 functions (KQA Pro, Table 6) and of `Except`,
-and steps that are linked to those before.
+"""The 27 functions of KoPL (KQA Pro, Table 6), the extension `Except`, and the linking of steps.
 
-`FUNCTIONS` says how many results each function takes, and which texts; the readers of the written
-forms (`syntax`) and the rules of lowering rest on it.
+`FUNCTIONS` has the number of inputs and the texts of each function; the parser (`syntax`) and the
+lowering rules rely on it.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from condgraph.engine.errors import ParseError, UnknownNameError, nearest
 from condgraph.engine.values import Kind
 
 Span = tuple[int, int]
-#: Longest program that is read; real ones have at most a few dozen steps.
+#: The most steps of a program; real ones have a few dozen at most.
 MOST_STEPS: Final = 2_000
 
 OPERATORS: Final = ("=", "!=", "<", ">", "<=", ">=")
 DIRECTIONS: Final = ("forward", "backward")
-#: The words of text arguments whose vocabulary is closed.
+#: The words of arguments with a closed vocabulary.
 CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
     "op": OPERATORS,
     "direction": DIRECTIONS,
@@ -31,7 +30,7 @@ CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes: results of this many earlier steps, and texts of these roles."""
+    """The arguments of a function: the number of earlier results, and the roles of its texts."""
 
     inputs: int
     texts: tuple[str, ...]
@@ -72,12 +71,12 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
 }
 
 
-#: What a role is called in messages, where its short name says too little.
+#: Names of roles in messages, where the short one is unclear.
 _SAID: Final = {"key": "attribute", "qkey": "qualifier", "qvalue": "value", "op": "operator"}
 
 
 def form(function: str) -> str:
-    """How a function is written, and the words that it takes.
+    """Return how a function is written, with the words of a closed vocabulary.
 
     >>> form("Relate"), form("Find")
     ('Relate(relation, direction), where direction is forward or backward', 'Find(name)')
@@ -92,18 +91,18 @@ def form(function: str) -> str:
     return f"{function}({words})" + (f", where {closed[0]}" if closed else "")
 
 
-#: Values by their type, and how functions that compare them end.
+#: What values of a type are called, and the ending of the functions that compare them.
 COMPARED: Final[Mapping[Kind, tuple[str, str]]] = {
     Kind.TEXT: ("texts", "Str"),
     Kind.QUANTITY: ("numbers", "Num"),
     Kind.TIME: ("times", "Year"),
 }
-#: Of each function, how many results it takes, and how many texts.
+#: The number of inputs and of texts of each function.
 SHAPES: Final = {name: (function.inputs, len(function.texts)) for name, function in FUNCTIONS.items()}
 
 
 class Step(NamedTuple):
-    """One function call: its texts, and the numbers of the steps whose results it takes."""
+    """A function call: its texts, and the indices of the steps whose results it takes."""
 
     function: str
     texts: tuple[str, ...]
@@ -117,13 +116,12 @@ class CallSpan(NamedTuple):
     texts: tuple[Span, ...]
 
 
-#: Says whether a text is a known name for a role; decides where commas inside names would split
-#: differently.
+#: Whether a text is a known name for a role; decides how to split where names contain commas.
 Knows = Callable[[str, str], bool]
 
 
 class Linked(NamedTuple):
-    """A program that is read already: its linked steps, and what there was to say of them."""
+    """A parsed program: its linked steps and warnings."""
 
     steps: list[Step]
     warnings: list[str]
@@ -133,7 +131,7 @@ Program = str | Sequence[Mapping[str, Any]] | Linked
 
 
 def signature(function: str, span: Span | None = None, hint: str | None = None) -> Signature:
-    """The table entry of a function; raises `UnknownNameError` with the nearest names, and the hint."""
+    """Return the table entry of a function; raises `UnknownNameError` with the nearest names and the hint."""
     result = FUNCTIONS.get(function)
     if result is None:
         if function.strip().casefold() in _FOLDED:
@@ -150,7 +148,10 @@ _TWO: Final = "two sets stand before it: Find(...) ... Find(...) ... And()"
 
 
 def link(steps: list[Step], places: Sequence[CallSpan] = ()) -> list[Step]:
-    """Post-fix: each function takes the latest results that nobody took yet."""
+    """Link steps in post-fix order: each function takes the latest results that are not yet used.
+
+    Raises `ParseError` if results are missing or left over.
+    """
     if not steps:
         raise ParseError("the program is empty", hint="such as: Find(LeBron James) Relate(drafted by, forward) QueryName()")
     linked: list[Step] = []
