@@ -1,7 +1,7 @@
-"""The language-neutral core: the model, the algebra and its execution in process.
+"""The language-neutral core: the data model, the query algebra and its execution in process.
 
-In order of control flow: `values` and `facts` (what a graph holds), `snapshot` (how it is kept),
-`schema` (what is known of it while a program is read), `algebra` (what a program becomes),
-`passes` (plan to plan), `execute` (plan to result), `answer` (result to what a user sees). `errors`
-is the whole exception tree. Only NumPy and the standard library are imported here.
+In order of control flow: `values` and `facts` (the contents of a graph), `snapshot` (its columns), `schema` (what a
+program's names are resolved against), `algebra` (plans), `passes` (rewriting of plans), `execute` (running a plan),
+`answer` (the result as users see it). `errors` is the whole exception tree. Only NumPy and the standard library are
+imported here.
 """

@@ -1,20 +1,18 @@
-"""The operators every way of asking is lowered to: small immutable records over six sorts.
+"""The query algebra: the operators that every language is lowered to.
 
-`Entities` is a set of entities; `Facts` a set of statements, each with the end that was reached;
-`Values` a bag of values, each carried by a statement, a qualifier or an entity; `Scalar` one
-number, text, time or truth value; `Table` rows of cells under columns; `Solutions` rows that bind
-several variables to terms. A plan is a tree of these (a shared part stands once and is referred to
-twice). Plans hold names and ids, never a store's own numbers, so that one plan runs on every store.
-Use the lower-case constructors where there is one: they normalise, and refuse nonsense.
+Operators are small immutable records of six sorts. `Entities` is a set of entities; `Facts` a set of statements, each
+with the end that was reached; `Values` a bag of values, each carried by a statement, a qualifier or an entity;
+`Scalar` one number, text, time or truth value; `Table` rows of cells under columns; `Solutions` rows that bind
+several variables to terms. A plan is a tree of operators (a shared part is one object, referred to twice). Plans
+contain names and ids, never a store's own numbers, so that one plan runs on every store. Use the lower-case
+constructors where they exist: they normalise their arguments and raise errors for nonsense.
 
-Two rules hold everywhere. A text literal compares with an entity by the entity's name. A test on
-one type of value is false for values of other types and, for quantities, of other units; the answer
-warns of them.
+Two rules hold everywhere. A text literal is compared with an entity by the entity's name. A test on one type of value
+is false for values of other types and, for quantities, of other units; the answer warns of them.
 
-`operators` holds the sorts, the tests of values, the operators and the constructors, `grouped` the
-operators of tables with their expressions, `solutions` those of rows that bind variables (imported
-when one of them is first used); `facets` says what the result of each rests on and what else others
-must know of it.
+`operators` defines the sorts, the conditions on values, the operators and the constructors, `grouped` the operators
+on tables and their expressions, `solutions` those on rows that bind variables (imported on first use); `facets`
+describes the properties of an operator that evidence, warnings and compilers rely on.
 """
 
 from __future__ import annotations
@@ -34,11 +32,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """The operators of `solutions`, whose import most programs do without."""
+    """Import an operator of `solutions` on first use; most programs need none."""
     if name[:1].isupper():
-        found = getattr(import_module("condgraph.engine.algebra.solutions"), name, None)
-        if found is not None:
-            # Plans ask for them at every operator.
-            globals()[name] = found
-            return found
+        operator = getattr(import_module("condgraph.engine.algebra.solutions"), name, None)
+        if operator is not None:
+            # Cached: plans look these names up at every operator.
+            globals()[name] = operator
+            return operator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,26 +1,25 @@
-"""Expressions over the variables of a row: what operators with several variables filter, extend,
-order and group by.
+"""Expressions over the variables of a row, which the operators of `solutions` filter, extend, order and group by.
 
-An expression is a tree of immutable records, which every store evaluates alike. Names are resolved
-when it is lowered: it has no parameters, and no labels that may not exist.
+An expression is a tree of immutable records that every store evaluates alike. Names are resolved
+during lowering: an expression has no parameters and no labels that may be missing from the graph.
 
 **Values.** Null is None. Other values are truth values, integers, floats, texts, quantities with a
 unit (`Quantity`), times as intervals (`Time`), dates and durations (`engine.temporal`), entities,
 statements, paths, lists, and maps with texts as keys. A number without a unit is an `int` or `float`
-(`Decimal` where a float would lose digits). A truth value is no number.
+(`Decimal` where a float would lose digits). Truth values are not numbers.
 
-**Null.** Every record gives null if a part of it is null, unless its docstring says otherwise.
+**Null.** Every expression is null if a part of it is null, unless its docstring says otherwise.
 
-**Equality and order.** `=` is false between values of different types, but numbers are compared with
-numbers, and times, dates and years (integers) with each other, as intervals: `=` within, `<>`
+**Equality and order.** `=` is false between values of different types, except that all types of numbers
+are compared, and times, dates and years (integers) with each other, as intervals: `=` within, `<>`
 disjoint, `<` ends before, `>` begins after; two times are `<=` if they are `<` or `=`. Quantities are
-equal and ordered in one unit, after conversion; a number compares with a quantity only if that has no
-unit. Lists and maps are equal item by item, and null if an item that decides it is. `<` and the like
-are null between values that have no common order, and always null for maps, entities and paths. NaN
-is equal to nothing and neither less nor greater. `ORDER BY`, `min` and `max` use the total order of
-`execute.comparing.order_key`; `DISTINCT` and groups the equivalence by which null is null.
+compared after conversion to one unit; a number compares only with a quantity that has no unit. Lists
+and maps are compared item by item; the result is null if a comparison that decides it is null. `<`, `<=`,
+`>` and `>=` are null between values without a common order, and always null for maps, entities and
+paths. NaN is equal to nothing and neither less nor greater. `ORDER BY`, `min` and `max` use the total order of
+`execute.comparing.order_key`; `DISTINCT` and groups treat null as equal to null.
 
-**Errors.** A type that an operator or function is not defined for raises a `PlanError` that names it.
+**Errors.** An operator or function raises a `PlanError` that names a type it is not defined for.
 Integers have any size. Division of an integer by zero is an error; of a float it is infinite or NaN.
 """
 
@@ -42,34 +41,34 @@ Quantifier: TypeAlias = Literal["all", "any", "none", "single"]
 
 
 class Expression:
-    """A value for each row. `parts` are the expressions that it is made of."""
+    """Computes a value for each row. `parts` returns its subexpressions."""
 
     __slots__ = ()
 
     def parts(self) -> tuple[Expression, ...]:
-        """The expressions that it takes, in the order of its fields."""
+        """Return the direct subexpressions, in the order of the fields."""
         return tuple(held(self, (Expression,)))
 
     def bound(self) -> tuple[str, ...]:
-        """The variables that it binds within its parts."""
+        """Return the variables that the expression binds for its own subexpressions."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Variable(Expression):
-    """What the row binds to a name: an entity, a statement or a value; null where it is not bound."""
+    """The term that the row binds to a name: an entity, a statement or a value; null if unbound."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant(Expression):
-    """A value, the same for every row; lists and maps as `list` and `dict`, which nobody changes."""
+    """One value for every row; lists and maps are `list` and `dict` and must not be changed."""
 
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        # 1, 1.0 and True are three constants.
+        # By text: 1, 1.0 and True are three constants.
         return isinstance(other, Constant) and repr(self.value) == repr(other.value)
 
     def __hash__(self) -> int:
@@ -81,11 +80,11 @@ NULL: Final = Constant(None)
 
 @dataclass(frozen=True, slots=True)
 class Property(Expression):
-    """The value of a key: of an entity its attribute, of a statement its qualifier, of a map an entry,
-    of a date or duration a component (`year`).
+    """The value of a key: an attribute of an entity, a qualifier of a statement, an entry of a map, a component
+    (`year`) of a date or duration.
 
-    Null where there is none. Several values of one key are a list, in the order of values; a value
-    that is not known is null. Other types raise `PlanError`. Attributes are those that hold in `period`.
+    Null if the key is absent. Several values of one key are a list, in the order of values; an unknown value is null.
+    Other types raise `PlanError`. Only attributes that hold in `period` are read.
     """
 
     of: Expression
@@ -95,8 +94,8 @@ class Property(Expression):
 
 @dataclass(frozen=True, slots=True)
 class HasConcept(Expression):
-    """Whether an entity is an instance of any of these concepts, or of one below, or a row of a table
-    of that name; of a statement, whether its predicate is among the names.
+    """Whether an entity is an instance of one of the concepts (or of a subclass), or a row of a table of that name;
+    for a statement, whether its predicate is among the names.
     """
 
     of: Expression
@@ -105,8 +104,8 @@ class HasConcept(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """A function of `FUNCTIONS`, whose entry says how many arguments it takes. Null if any argument
-    is, except where that table says `nulls`. Attributes that it reads are those that hold in `period`.
+    """A call of a function in `FUNCTIONS`, which also gives the number of arguments. Null if an argument is null,
+    unless the signature sets `nulls`. The function reads only attributes that hold in `period`.
     """
 
     name: str
@@ -130,7 +129,7 @@ class Or(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Xor(Expression):
-    """Whether exactly one of two is true."""
+    """Whether exactly one of two operands is true."""
 
     left: Expression
     right: Expression
@@ -138,7 +137,7 @@ class Xor(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Not(Expression):
-    """The opposite."""
+    """Logical negation."""
 
     of: Expression
 
@@ -152,7 +151,7 @@ class IsNull(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Expression):
-    """Two values compared (see the head of this module)."""
+    """A comparison of two values (rules: see the module's docstring)."""
 
     operator: ComparisonOperator
     left: Expression
@@ -161,11 +160,11 @@ class Comparison(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Expression):
-    """Two values computed with.
+    """Arithmetic with two values.
 
-    Numbers: `/` of integers is the integral part, `%` has the sign of the dividend, `^` is a float.
-    Quantities: `+` and `-` within one dimension, `*` and `/` with plain numbers. `+` joins texts, and
-    a text with a number, and lists, and appends to a list. Dates and durations add up.
+    Numbers: `/` of integers is the integral part, `%` has the sign of the dividend, `^` is a float. Quantities: `+`
+    and `-` within one dimension, `*` and `/` with plain numbers. `+` also concatenates texts, a text and a number,
+    and lists, and appends an item to a list. Dates and durations can be added.
     """
 
     operator: ArithmeticOperator
@@ -182,8 +181,8 @@ class Negative(Expression):
 
 @dataclass(frozen=True, slots=True)
 class TextTest(Expression):
-    """A test of two texts, with case; null for other types. `matches` takes a regular expression that
-    the whole text has to match.
+    """A case-sensitive test of two texts; null for other types. `matches` takes a regular expression that must match
+    the whole text.
     """
 
     operator: TextOperator
@@ -193,9 +192,7 @@ class TextTest(Expression):
 
 @dataclass(frozen=True, slots=True)
 class In(Expression):
-    """Whether an item of a list is equal to a value; null if none is and a comparison is null, false of
-    an empty list.
-    """
+    """Whether a list contains a value; null if no item is equal and a comparison is null; false for an empty list."""
 
     item: Expression
     items: Expression
@@ -203,14 +200,14 @@ class In(Expression):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(Expression):
-    """A list of values, null among them."""
+    """A list of values; nulls stay in it."""
 
     items: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf(Expression):
-    """A map, whose values may be null."""
+    """A map; its values may be null."""
 
     items: tuple[tuple[str, Expression], ...]
 
@@ -220,8 +217,8 @@ class MapOf(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Index(Expression):
-    """An item of a list by its place from 0 (negative: from the end; null outside of it), or the value
-    of a key, computed, of what `Property` takes.
+    """An item of a list by its 0-based index (negative: from the end; null if out of range), or the value of a
+    computed key of anything that `Property` accepts.
     """
 
     of: Expression
@@ -231,8 +228,8 @@ class Index(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Slice(Expression):
-    """Part of a list, from `start` (None: the beginning) to before `stop` (None: the end); negative
-    places count from the end, those outside are left out.
+    """Part of a list, from `start` (None: the beginning) up to but excluding `stop` (None: the end); negative indexes
+    count from the end, indexes out of range are clipped.
     """
 
     of: Expression
@@ -242,8 +239,8 @@ class Slice(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expression):
-    """The value of the first branch whose condition is true, else `otherwise`; with `operand`, the first
-    whose condition is equal to it. Null only if the chosen value is.
+    """The value of the first branch whose condition is true, else `otherwise`; with `operand`, of the first branch
+    whose condition equals it. Null only if the chosen value is null.
     """
 
     branches: tuple[tuple[Expression, Expression], ...]
@@ -257,8 +254,8 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class ListComprehension(Expression):
-    """For each item of a list, bound to a variable, that `where` is true of (None: each), `result`
-    (None: the item).
+    """A list with `result` (None: the item itself) for each item that satisfies `where` (None: all), with the item
+    bound to `variable`.
     """
 
     variable: str
@@ -272,8 +269,8 @@ class ListComprehension(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Quantified(Expression):
-    """Whether a condition is true of all, any, none or a single item of a list, with three-valued logic:
-    null where the items for which it is null decide.
+    """Whether a condition is true of all, any, none or a single item of a list, in three-valued logic: null if the
+    result depends on items for which the condition is null.
     """
 
     quantifier: Quantifier
@@ -287,8 +284,8 @@ class Quantified(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Reduce(Expression):
-    """`result` with the accumulator bound to the value before (first `initial`) and the variable to each
-    item in turn; the last value. Only a list that is null makes it null.
+    """The last value of `result`, computed for each item in turn with the accumulator bound to the value before (at
+    first `initial`) and `variable` to the item. Null only if the list is null.
     """
 
     accumulator: str
@@ -303,8 +300,8 @@ class Reduce(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How many arguments a function takes (`most` None: any number), and whether it is called with
-    nulls among them (`nulls`) rather than null.
+    """The number of arguments of a function (`most` None: any number; -1: exactly `least`). `nulls`: the function is
+    called with null arguments too, instead of returning null.
     """
 
     least: int
@@ -312,7 +309,7 @@ class Signature:
     nulls: bool = False
 
     def takes(self, count: int) -> bool:
-        """Whether it takes so many."""
+        """Return whether the function accepts `count` arguments."""
         most = self.least if self.most == -1 else self.most
         return count >= self.least and (most is None or count <= most)
 
@@ -322,17 +319,17 @@ def _same(signature: Signature, names: str) -> dict[str, Signature]:
 
 
 _MAKERS: Final = ("date", "time", "localtime", "datetime", "localdatetime")
-#: The functions, by names in small letters. Those that are no functions of Cypher:
-#: `path` (an entity, then alternately a statement or list of statements and an entity) is a path,
-#: `quantity` ("4000 m") a quantity, `unit` and `number` its parts, `merged` two maps as one in which the
-#: second wins, `name` what an entity is called. Those that begin with `group_` are aggregates of the list
-#: of values of a group without null: `group_sum` of an empty list is 0, deviations are 0.0, the others null;
-#: sums and means take numbers, quantities of one dimension, or durations. `orderkey` is a text that sorts as the
-#: value does in the order of all values. `listed` is a list itself, and a list of any other value.
-#: `allen` is the relation in time of two statements or times (`engine.allen`), null where several are possible, which
-#: `allen.possible` lists; `allen.together` says whether both hold at some moment, null where that is not known;
-#: `days.least` and `days.most` are how long one lasts. `rdf.iri` is the IRI of an entity or a value behind the base of
-#: its graph, and the others of `rdf` are what a value says under a predicate of the RDF view (`execute.rdf_terms`).
+#: The functions, by names in lower case. Those that Cypher does not have:
+#: `path` (arguments: an entity, then alternately a statement or list of statements and an entity) makes a path,
+#: `quantity` ("4000 m") a quantity, `unit` and `number` return its parts, `merged` merges two maps (the second
+#: wins), `name` is the name of an entity. Functions that begin with `group_` aggregate the list of non-null
+#: values of a group: for an empty list `group_sum` is 0, deviations are 0.0, the others null; sums and means take
+#: numbers, quantities of one dimension, or durations. `orderkey` is a text that sorts as the value does in the
+#: order of all values. `listed` returns a list unchanged and wraps any other value in one.
+#: `allen` is the temporal relation of two statements or times (`engine.allen`), null if several are possible;
+#: `allen.possible` lists these; `allen.together` is whether both hold at some moment, null if unknown;
+#: `days.least` and `days.most` bound the duration of one. `rdf.iri` is the IRI of an entity or value without the base
+#: of its graph; the other `rdf` functions return the object of an RDF predicate of a value (`execute.rdf_terms`).
 FUNCTIONS: Final[dict[str, Signature]] = {
     **_same(
         Signature(1),
@@ -372,7 +369,7 @@ FUNCTIONS: Final[dict[str, Signature]] = {
 
 
 def walk(root: Expression) -> Iterator[Expression]:
-    """An expression and all that it is made of, without recursion."""
+    """Yield an expression and all its subexpressions, without recursion."""
     stack = [root]
     while stack:
         item = stack.pop()
@@ -381,7 +378,7 @@ def walk(root: Expression) -> Iterator[Expression]:
 
 
 def variables(root: Expression) -> frozenset[str]:
-    """The variables of a row that an expression takes, without those that it binds itself."""
+    """Return the variables of the row that an expression uses, without those that it binds itself."""
     result: set[str] = set()
     stack: list[tuple[Expression, frozenset[str]]] = [(root, frozenset())]
     while stack:
@@ -391,7 +388,7 @@ def variables(root: Expression) -> frozenset[str]:
                 result.add(item.name)
             continue
         if bound := item.bound():
-            # The list, and the initial value, are outside of what they are bound for.
+            # The list and the initial value are evaluated outside the binding.
             inside = inner.union(bound)
             outside = {id(part) for name in ("items", "initial") if (part := getattr(item, name, None)) is not None}
             stack.extend((part, inner if id(part) in outside else inside) for part in item.parts())
@@ -401,19 +398,19 @@ def variables(root: Expression) -> frozenset[str]:
 
 
 def rebuilt(expression: Expression, replace: Callable[[Expression], Expression | None]) -> Expression:
-    """An expression in which `replace` gives another one for some parts (None: the part stays, and is
-    looked into).
+    """Return the expression with every part replaced for which `replace` returns another one (None: the part is kept
+    and its own parts are visited).
     """
-    other = replace(expression)
-    if other is not None:
-        return other
+    replacement = replace(expression)
+    if replacement is not None:
+        return replacement
     fields: dict[str, Any] = {}
     slots: tuple[str, ...] = getattr(expression, "__slots__", ())
     for name in slots:
         value = getattr(expression, name)
-        made = _rebuilt_field(value, replace)
-        if made is not value:
-            fields[name] = made
+        new = _rebuilt_field(value, replace)
+        if new is not value:
+            fields[name] = new
     if not fields:
         return expression
     return type(expression)(**{name: fields.get(name, getattr(expression, name)) for name in slots})
@@ -423,6 +420,6 @@ def _rebuilt_field(value: Any, replace: Callable[[Expression], Expression | None
     if isinstance(value, Expression):
         return rebuilt(value, replace)
     if isinstance(value, tuple):
-        made = tuple(_rebuilt_field(item, replace) for item in value)
-        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
+        items = tuple(_rebuilt_field(item, replace) for item in value)
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     return value

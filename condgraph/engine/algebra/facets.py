@@ -1,4 +1,4 @@
-"""What each operator says of itself: what has to be whole for its result, and what others must know of it."""
+"""Properties of operators: which inputs a result needs in full, and what evidence, warnings and compilers must know."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 # -- Needs -------------------------------------------------------------------------------------------
-# What the result of an operator rests on, beside the parts of its inputs that led to it: one facet
-# of every operator and test.
+# Which inputs an operator or condition needs in full.
 #
-# A plan in which nothing rests on a whole is monotone: more statements can only give more, so that
-# the statements behind an answer prove it. What rests on a whole rests on absence as well: a count is
-# right only where nothing was left out.
+# A plan in which no operator needs a whole input is monotone: additional statements can only add
+# results, so that the statements behind an answer prove it. An operator that needs a whole input also
+# depends on the absence of statements: a count is right only if nothing is missing.
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a result needs to be whole.
+    """What must be complete for a result to be right.
 
-    `whole` names the fields of which everything counts, and that there is no more: with more there
-    the result can be another one, or less. Of all other fields more can only give more. `graph`
-    says that the result rests on the graph beside its inputs as well: on there being no other row,
-    no larger value. `shown` is of truth values: a "yes" rests on what shows it, only a "no" on all.
+    `whole` names the fields that must be complete: an additional item there can change or shrink the result. An
+    additional item in any other field can only add to it. `graph`: the result also depends on the rest of the graph,
+    on there being no other row or larger value. `shown` applies to truth values: a "yes" depends only on the items
+    that show it, a "no" on all of them.
     """
 
     whole: tuple[str, ...] = ()
@@ -30,13 +29,13 @@ class Needs:
     shown: bool = False
 
 
-#: More in any input can only give more.
+#: Additional items in any input can only add to the result.
 EACH: Final = Needs()
 
 
 def declared(cls: type, sort: str, said: Mapping[str, type]) -> None:
-    """Raise `TypeError` for an operator or a test that does not say what it has to, by name and
-    type; what lies directly below `sort` is neither.
+    """Raise `TypeError` if an operator or condition lacks one of the class variables in `said` (name and type).
+    Direct subclasses of `sort` are exempt.
     """
     if cls.__bases__[0].__name__ == sort:
         return
@@ -46,31 +45,30 @@ def declared(cls: type, sort: str, said: Mapping[str, type]) -> None:
 
 
 # -- Facets ------------------------------------------------------------------------------------------
-# Evidence, warnings and the compilers of the stores ask these instead of listing operators. Every
-# operator has to say them: one without `facets` cannot be made (mypy), nor defined (`declared`).
+# Evidence, warnings and the stores' compilers use these instead of lists of operators. Every
+# operator must define `facets`: mypy and `declared` reject one without.
 
 
-#: Of which kinds the values of a result are, or the objects of its facts: those of what it
-#: `carries`; what the schema says (`stated`) of its predicates or its key; always the same; or not
-#: known before it is run.
+#: The kinds of the values of a result, or of the objects of its facts: those of the inputs that it
+#: `carries` ("carried"); those that the schema states for its predicates or key ("stated"); one fixed
+#: kind; or unknown before execution ("any").
 Gives: TypeAlias = Literal["carried", "stated", "entities", "times", "numbers", "texts", "truths", "any"]
-#: What of the graph an operator looks through, beside its inputs. Entities that are read are in the
-#: evidence by themselves, as no statement leads to them.
+#: What an operator reads from the graph, apart from its inputs. Entities that it reads are evidence
+#: themselves, because no statement leads to them.
 Reads: TypeAlias = Literal["nothing", "statements", "members", "entities"]
-#: Which values a condition is asked of: the objects or qualifiers of facts, a bound of their
+#: The values that a condition is applied to: objects or qualifiers of facts, a bound of their
 #: validity, or the values of a bag.
 Tests: TypeAlias = Literal["nothing", "objects", "qualifiers", "validity", "values"]
 
 
 @dataclass(frozen=True, slots=True)
 class Warns:
-    """When an operator may have something to say that only a look at its values tells.
+    """When an operator may give a warning that depends on its values.
 
-    "mixed": where they are not all numbers of one unit, or all times, and where there are none;
-    "empty": where there are none; "nameless": where they are no entities or texts, which name
-    entities. `of` is the field whose values decide: an input, or the key of an attribute.
-    `constants` is whether those written in the program may be mixed, too. Conditions warn by
-    themselves, of what they cannot compare (`Facets.tests`).
+    "mixed": the values are not all numbers of one unit or all times, or there are none; "empty": there are none;
+    "nameless": they are neither entities nor texts, which name entities. `of` is the field whose values decide: an
+    input, or the key of an attribute. `constants`: values written in the program may be mixed, too. Conditions give
+    their own warnings about values that they cannot compare (`Facets.tests`).
     """
 
     when: Literal["never", "always", "mixed", "empty", "nameless"]
@@ -84,14 +82,13 @@ ALWAYS: Final = Warns("always")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """What others must know of an operator. All but the last three have to be said.
+    """The properties of an operator. All but the last three are required.
 
-    `carries` names the inputs whose entities, statements or values, with their carriers, make up
-    the result: of these the evidence has the part that the answer has, of all other inputs
-    everything. `strict` names the inputs of which none may be empty: where one is, the result is
-    empty, 0 or false. `alters` is whether what is carried on is not the same any more: another end
-    is reached, a time is cut. `total` says how a number that is 0 of nothing was made, since it
-    does not tell that there was nothing.
+    `carries` names the inputs whose entities, statements or values, with their carriers, make up the result: the
+    evidence contains the part of these that is in the answer, and all other inputs in full. `strict` names the inputs
+    that must not be empty: if one is, the result is empty, 0 or false. `alters`: the operator changes what it carries
+    (another end is reached, a time is cut). `total` is how a number was computed that is 0 for an empty input,
+    because a 0 does not tell that the input was empty.
     """
 
     carries: tuple[str, ...]
@@ -105,5 +102,5 @@ class Facets:
 
     @property
     def filters(self) -> bool:
-        """Whether the result is a part of what it carries on."""
+        """Whether the result is a subset of a carried input."""
         return bool(self.carries) and not self.alters

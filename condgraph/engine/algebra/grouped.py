@@ -1,4 +1,4 @@
-"""Operators that give a table of groups, and the expressions that its columns, conditions and orders are made of."""
+"""Operators that return a table of groups, and the expressions of its columns, conditions and orders."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from condgraph.engine.algebra.operators import Entities, Facts, Operator, Table,
 from condgraph.engine.values import Value
 
 # -- Expressions -------------------------------------------------------------------------------------
-# What a cell of a table is worked out from: ways through the graph, arithmetic, and tests.
+# How the cells of a table are computed: paths through the graph, arithmetic, and tests.
 #
-# These are no operators: `Group` and `Having` hold them as parameters, and refer to its inputs by
-# number. A `ValuePath` leads from a row over facts to values; `Computed` calculates with what ways give.
+# These are not operators: `Group` and `Having` have them as parameters, and they refer to the inputs
+# of `Group` by number. A `ValuePath` leads from a row over facts to values; `Computed` calculates with them.
 
 
-#: What is worked out from each value by itself. "clock" is the number itself, which is shown as clocks show it.
+#: Functions of one value. "clock" is the number itself, displayed as a clock time.
 Part: TypeAlias = Literal[
     "year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "name", "clock", "longitude", "latitude"
 ]
 #: The parts of a time.
 TIME_PARTS: Final[tuple[Part, ...]] = ("year", "quarter", "month", "day", "weekday", "hour", "minute", "second")
 PARTS: Final[tuple[Part, ...]] = (*TIME_PARTS, "name", "clock", "longitude", "latitude")
-#: Functions of an option and a value: a time cut to a unit, and a moment in a time zone.
+#: Functions of an option and a value: a time truncated to a unit, and a moment in a time zone.
 Chosen: TypeAlias = Literal["date_trunc", "timezone"]
 CHOSEN: Final[tuple[Chosen, ...]] = ("date_trunc", "timezone")
 #: Functions of two values: metres between points, and the point at a longitude and a latitude.
@@ -32,20 +32,20 @@ PAIRED: Final[tuple[Paired, ...]] = ("distance", "point")
 #: The parts of a point.
 POINT_PARTS: Final[tuple[Part, ...]] = ("longitude", "latitude")
 Arithmetic: TypeAlias = Literal["+", "-", "*", "/"]
-#: What a group is summed up to. "values" are all of them, each once; "top" and "bottom" the rows
-#: that have the largest and the smallest.
+#: Aggregate functions of a group. "values" lists the distinct values; "top" and "bottom" the rows
+#: with the largest and the smallest value.
 Function: TypeAlias = Literal["count", "distinct", "sum", "mean", "median", "stdev", "min", "max", "values", "top", "bottom"]
 FUNCTIONS: Final[tuple[Function, ...]] = get_args(Function)
-#: Where a text stands within another, white space counted once.
+#: Position of a text within another; runs of white space count as one space.
 TextOperator: TypeAlias = Literal["contains", "starts with", "ends with"]
 TEXT_OPERATORS: Final[tuple[TextOperator, ...]] = ("contains", "starts with", "ends with")
 
 
 @dataclass(frozen=True, slots=True)
 class ValuePath:
-    """From a row to values: over `steps` (places in `Group.facts`, each starting where the one before
-    arrived) to `values` (a place in `Group.values`, carried by the last of these facts), or to the
-    entities that were reached.
+    """A path from a row to values: over `steps` (indexes in `Group.facts`, each starting where the one before ended)
+    to `values` (an index in `Group.values`, carried by the last of these facts), or to the entities that were
+    reached.
     """
 
     name: str
@@ -55,26 +55,25 @@ class ValuePath:
 
 @dataclass(frozen=True, slots=True)
 class GivenValue:
-    """A value that the program gives."""
+    """A value written in the program."""
 
     value: Value
 
     @property
     def name(self) -> str:
-        """As it is written."""
         return str(self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A part of one value, an option (`GivenValue`) and a value, or two numbers calculated with."""
+    """A function of one value, of an option (`GivenValue`) and a value, or of two numbers."""
 
     function: Part | Chosen | Paired | Arithmetic
     parts: tuple[Expression, ...]
 
     @property
     def name(self) -> str:
-        """As it is written."""
+        """The expression as text."""
         words = [
             f"'{part.name}'" if isinstance(part, GivenValue) and isinstance(part.value, str) else part.name for part in self.parts
         ]
@@ -84,46 +83,42 @@ class Computed:
         return f" {self.function} ".join(sides)
 
 
-#: What the values that one row has are summed up to.
+#: Aggregate functions of the values of one row.
 RowFunction: TypeAlias = Literal["count", "distinct", "sum", "mean", "median", "stdev", "min", "max"]
 ROW_FUNCTIONS: Final[tuple[RowFunction, ...]] = get_args(RowFunction)
 
 
 @dataclass(frozen=True, slots=True)
 class RowTotal:
-    """All values that one row has of an expression, summed up: a row without any counts 0."""
+    """An aggregate of all values of an expression in one row; a row without values counts 0."""
 
     function: RowFunction
     of: Expression
 
     @property
     def name(self) -> str:
-        """As it is written."""
         return f"count(distinct {self.of.name})" if self.function == "distinct" else f"{self.function}({self.of.name})"
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """It hangs on the row itself, however far what it sums up leads."""
+        """No steps: the total belongs to the row itself, however long the path to the values is."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class FirstOf:
-    """What a way leads to, and for a row where it leads to nothing something else, which goes no
-    further than the way.
-    """
+    """The values of a path, and for a row without any the second expression, which goes no further than the path."""
 
     first: ValuePath
     second: Computed
 
     @property
     def name(self) -> str:
-        """As it is written."""
         return self.first.name
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The steps that both begin with."""
+        """The steps that both parts share."""
         return self.first.steps[:-1]
 
 
@@ -132,7 +127,7 @@ Expression: TypeAlias = ValuePath | GivenValue | Computed | RowTotal | FirstOf
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What rows are put together by: those that have the same value, under a column of this name."""
+    """A column of this name that rows are grouped by."""
 
     name: str
     of: Expression
@@ -140,8 +135,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a group is summed up to, under a column of this name; without `of` the rows are meant.
-    `number` is how many "top" and "bottom" keep; `clock` says that numbers are shown as clocks show them.
+    """An aggregate of a group, as a column of this name; without `of` it is an aggregate of the rows. `number` is how
+    many items "top" and "bottom" list; `clock`: numbers are displayed as clock times.
     """
 
     name: str
@@ -153,9 +148,9 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class CellTest:
-    """Whether a cell compares so with a literal, in one of its readings. `of` is what is compared: an
-    expression over a row, or the place of a column. "missing" and "known" ask whether there is a
-    value, without readings; a `TextOperator` looks for one text within another.
+    """A comparison of a cell with a literal, in any of its readings. `of` is the left side: an expression over a row,
+    or the index of a column. "missing" and "known" test whether there is a value, and have no readings; a
+    `TextOperator` looks for one text within another.
     """
 
     of: Expression | int
@@ -189,32 +184,30 @@ Test: TypeAlias = CellTest | AllTests | AnyTest | NotTest
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
-    """A column, by its place, that rows are ordered by."""
+    """A column, by its index, that rows are ordered by."""
 
     column: int
     descending: bool = False
 
     @property
     def name(self) -> str:
-        """In words."""
         return f"column {self.column + 1}" + (" descending" if self.descending else "")
 
 
 # -- Operators ---------------------------------------------------------------------------------------
-# What is counted in a group is decided here, the same for every store. A row stands in the group of
-# each value that it has of a key, and in that of "no value" where it has none; every way from a row
-# to a value counts it once. `docs/reference/tables.md` says what follows from that.
+# These rules of counting are the same for every store. A row is in the group of each value that it
+# has for a key, and in the group "no value" if it has none; every path from a row to a value counts
+# the value once. `docs/reference/tables.md` explains the consequences.
 
 
 @dataclass(frozen=True, slots=True)
 class Group(Table):
-    """Rows (entities, or facts) put together by the values of `keys`, each group summed up by
-    `measures`.
+    """Rows (entities, or facts) grouped by the values of `keys`, each group aggregated by `measures`.
 
-    `facts` and `values` are what the ways of keys and measures go over. `where` is asked of each row
-    before. The last `hidden` measures are there for `Having` and `Order`, and are not shown. Without
-    keys all rows are one group; `each` makes a group of every row. `unsure` are places in `facts` of
-    columns of which it is not known whether such rows may have them: one that no row has is a warning.
+    `facts` and `values` are the inputs that the paths of keys and measures refer to. `where` filters the rows first.
+    The last `hidden` measures are used by `Having` and `Order` and not shown. Without keys all rows are one group;
+    `each` makes every row a group. `unsure` are indexes in `facts` of columns that the rows may not have at all: if
+    no row has one, the answer warns.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("of", "facts", "values"))
@@ -242,8 +235,8 @@ class Having(Table):
 
 @dataclass(frozen=True, slots=True)
 class Order(Table):
-    """The rows of a table by their cells; equal ones keep their order, and what does not compete
-    stands last.
+    """The rows of a table ordered by their cells; equal rows keep their order, and cells that cannot be ordered come
+    last.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("table",))
@@ -254,8 +247,8 @@ class Order(Table):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Table):
-    """So many rows of a table, after the first `offset`; with `ties` also those that are equal to the
-    last one in the order. With `per`, places of columns, so many of each group of rows that are equal in these.
+    """At most `number` rows of a table, after the first `offset`; with `ties` also those equal to the last one in the
+    order. With `per` (indexes of columns), that many rows of each group that is equal in these columns.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("table",))

@@ -1,4 +1,4 @@
-"""The operators by sort, the tests of values, and the walk over a plan."""
+"""The operators by sort, the conditions on values, constructors, and functions to walk a plan."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ End: TypeAlias = Literal["subject", "object"]
 #: Which objects a statement may have: entities (relation), values (attribute), or either.
 Family: TypeAlias = Literal["relation", "attribute", "any"]
 Direction: TypeAlias = Literal["largest", "smallest"]
-#: How a validity stands to an interval (`During`).
+#: Relations of a validity to an interval (`During`).
 Span: TypeAlias = Literal["overlaps", "disjoint", "before", "after", "within", "contains", "until", "from", "may", "must"]
 ENTITY_KINDS: Final = (EntityKind.ENTITY, EntityKind.ROW)
 
 
 class Referring:
-    """What refers to operators."""
+    """A record that refers to operators."""
 
     __slots__ = ()
 
     def inputs(self) -> tuple[Node, ...]:
-        """The operators this one refers to, in the order of its fields."""
+        """Return the operators that the record refers to, in the order of its fields."""
         result: list[Node] = []
         for name in _REFERRING[self.__class__]:
             value = getattr(self, name)
@@ -52,8 +52,8 @@ class Referring:
 
 
 class Node(Referring):
-    """An operator. `inputs` are the operators it takes; each operator says as class variables what
-    has to be whole for its result (`needs`), and what others must know of it (`facets`).
+    """An operator. `inputs` returns the operators it takes. Each operator defines the class variables `needs` (which
+    inputs must be complete) and `facets` (its other properties).
     """
 
     __slots__ = ()
@@ -64,12 +64,12 @@ class Node(Referring):
     @property
     @abstractmethod
     def needs(self) -> Needs:
-        """What has to be whole for the result."""
+        """What must be complete for the result to be right."""
 
     @property
     @abstractmethod
     def facets(self) -> Facets:
-        """What others must know of it."""
+        """The properties that evidence, warnings and compilers use."""
 
 
 class Entities(Node):
@@ -97,8 +97,8 @@ class Scalar(Node):
 
 
 class Condition(Referring):
-    """What `Where`, `WhereQualifier`, `FilterValues` and `AnySatisfies` ask of a value; `needs` is
-    as of operators.
+    """A test of a value, used by `Where`, `WhereQualifier`, `FilterValues` and `AnySatisfies`; `needs` is as for
+    operators.
     """
 
     __slots__ = ()
@@ -110,10 +110,10 @@ class Condition(Referring):
     @property
     @abstractmethod
     def needs(self) -> Needs:
-        """What has to be whole for it to hold."""
+        """What must be complete for the condition to hold."""
 
     def parts(self) -> tuple[Condition, ...]:
-        """The tests it is made of."""
+        """Return the conditions that it is made of."""
         return tuple(held(self, (Condition,)))
 
 
@@ -135,13 +135,15 @@ class Solutions(Node):
 
 
 class Parameter(Referring):
-    """A record that an operator has as a parameter, and that refers to operators itself."""
+    """A parameter of an operator that refers to operators itself."""
 
     __slots__ = ()
 
 
 def held(record: Any, sorts: tuple[type, ...]) -> list[Any]:
-    """What the fields of a dataclass hold of some sorts, alone or in a tuple, in the order of the fields."""
+    """Return the values of the given sorts in the fields of a dataclass, alone or in tuples, in the order of the
+    fields.
+    """
     result: list[Any] = []
     for name in _holding(record.__class__, sorts):
         value = getattr(record, name)
@@ -154,7 +156,7 @@ def held(record: Any, sorts: tuple[type, ...]) -> list[Any]:
 
 @cache
 def _holding(cls: Any, sorts: tuple[type, ...]) -> tuple[str, ...]:
-    """The fields whose annotations name one of the sorts, or a union with one."""
+    """Return the fields whose annotations name one of the sorts, or a union that contains one."""
     known = vars(sys.modules[cls.__module__])
 
     def names_one(annotation: str) -> bool:
@@ -166,24 +168,24 @@ def _holding(cls: Any, sorts: tuple[type, ...]) -> tuple[str, ...]:
 
 
 class _Referring(dict[type, tuple[str, ...]]):
-    """The fields of a class that may refer to operators, worked out when they are first asked for. A cached function takes
-    twice as long, and `inputs` is called for every operator of a plan many times.
+    """The fields of a class that may refer to operators, computed on first use. A cached function would take twice as
+    long, and `inputs` is called many times for every operator.
     """
 
     def __missing__(self, cls: Any) -> tuple[str, ...]:
-        found = self[cls] = _holding(cls, (Node, Condition, Parameter))
-        return found
+        fields_ = self[cls] = _holding(cls, (Node, Condition, Parameter))
+        return fields_
 
 
 _REFERRING: Final = _Referring()
 
 
 def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Node]:
-    """Every node below and including `root` once (by identity), inputs before what takes them; no
-    recursion. Nodes that are `known` by identity are left out, with what is below them.
+    """Return every node below and including `root` once (by identity), inputs first, without recursion. Nodes whose
+    identity is in `known` are left out, with everything below them.
     """
-    # A tree (most plans are one) is its own preorder turned round; the bound keeps shared parts
-    # from being walked again and again.
+    # For a tree (most plans are one) a reversed preorder does; the bound of 64 keeps shared parts
+    # from being walked over and over.
     order: list[Node] = []
     stack: list[Node] = [root]
     known = known or {}
@@ -204,7 +206,7 @@ def postorder(root: Node, known: Mapping[int, object] | None = None) -> list[Nod
 
 
 def remade(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree of records and tuples, with every part changed that `change` gives another one for."""
+    """Return a tree of records and tuples with every part replaced for which `change` returns another one."""
     changed = change(node)
     if changed is not node:
         return changed
@@ -212,13 +214,13 @@ def remade(node: Any, change: Callable[[Any], Any]) -> Any:
         parts = tuple(remade(part, change) for part in node)
         return node if all(a is b for a, b in zip(parts, node, strict=True)) else parts
     if is_dataclass(node) and not isinstance(node, type):
-        found = {}
+        replacements = {}
         for field in fields(node):
             before = getattr(node, field.name)
             after = remade(before, change)
             if after is not before:
-                found[field.name] = after
-        return replace(node, **found) if found else node
+                replacements[field.name] = after
+        return replace(node, **replacements) if replacements else node
     return node
 
 
@@ -241,12 +243,12 @@ def _postorder(root: Node, known: Mapping[int, object]) -> list[Node]:
 
 
 # -- Conditions --------------------------------------------------------------------------------------
-# What `Where`, `WhereQualifier`, `FilterValues` and `AnySatisfies` ask of a value.
+# Tests of a value, for `Where`, `WhereQualifier`, `FilterValues` and `AnySatisfies`.
 
 
 @dataclass(frozen=True, slots=True)
 class Compare(Condition):
-    """Compare with a typed literal; times as intervals (= within, != disjoint, < ends before, >
+    """A comparison with a typed literal; times are compared as intervals (= within, != disjoint, < ends before, >
     begins after).
     """
 
@@ -257,7 +259,7 @@ class Compare(Condition):
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(Condition):
-    """At least one of the tests holds: the readings a literal has."""
+    """At least one of the conditions holds, such as the readings of one literal."""
 
     needs: ClassVar[Needs] = EACH
     conditions: tuple[Condition, ...]
@@ -265,7 +267,7 @@ class AnyOf(Condition):
 
 @dataclass(frozen=True, slots=True)
 class AllOf(Condition):
-    """Every test holds of the same value: two bounds."""
+    """Every condition holds of the same value, such as two bounds."""
 
     needs: ClassVar[Needs] = EACH
     conditions: tuple[Condition, ...]
@@ -281,7 +283,7 @@ class Among(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Equals(Condition):
-    """The value equals one of these values; an entity and a text meet by name."""
+    """The value equals one of these values; an entity and a text are compared by name."""
 
     needs: ClassVar[Needs] = EACH
     values: Values
@@ -289,9 +291,7 @@ class Equals(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Versus(Condition):
-    """Compare with any of the values of a bag, one after the other; a number without a unit
-    compares with every unit.
-    """
+    """The comparison holds with at least one value of a bag; a number without a unit compares with every unit."""
 
     needs: ClassVar[Needs] = EACH
     operator: Operator
@@ -300,7 +300,7 @@ class Versus(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Not(Condition):
-    """The test does not hold."""
+    """The condition does not hold."""
 
     needs: ClassVar[Needs] = Needs(whole=("condition",))
     condition: Condition
@@ -312,8 +312,8 @@ class Not(Condition):
 
 @dataclass(frozen=True, slots=True)
 class AllEntities(Entities):
-    """All entities of these kinds; of a source that is named its rows and what its statements are
-    about, or with `own` its rows alone.
+    """All entities of these kinds. With `source`: the rows of that source and the subjects of its statements, or with
+    `own` the rows alone.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -325,7 +325,7 @@ class AllEntities(Entities):
 
 @dataclass(frozen=True, slots=True)
 class ById(Entities):
-    """The entities of these ids."""
+    """The entities with these ids."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=(), gives="entities", reads="entities", warns=NEVER)
@@ -334,7 +334,7 @@ class ById(Entities):
 
 @dataclass(frozen=True, slots=True)
 class ByName(Entities):
-    """All entities and concepts that have exactly one of these names."""
+    """All entities and concepts whose name is exactly one of these."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=(), gives="entities", reads="entities", warns=NEVER)
@@ -343,7 +343,7 @@ class ByName(Entities):
 
 @dataclass(frozen=True, slots=True)
 class Members(Entities):
-    """The entities (no concepts) in any of the concepts, closed under subclass."""
+    """The entities (not concepts) in any of the concepts or their subclasses."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=("concepts",), gives="entities", reads="members", warns=NEVER)
@@ -399,7 +399,7 @@ class Reached(Entities):
 
 @dataclass(frozen=True, slots=True)
 class SubjectsOf(Entities):
-    """The subjects of the statements that carry the values (of a name: the entity itself)."""
+    """The subjects of the statements that carry the values (for a name: the entity itself)."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="entities", reads="nothing", warns=NEVER)
@@ -408,7 +408,7 @@ class SubjectsOf(Entities):
 
 @dataclass(frozen=True, slots=True)
 class Referents(Entities):
-    """The entities that the values are, or whose name they are."""
+    """The entities that the values are, or that have a value as their name."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(
@@ -419,8 +419,8 @@ class Referents(Entities):
 
 @dataclass(frozen=True, slots=True)
 class SameName(Entities):
-    """All entities and concepts that have the name of one of these, themselves included: how
-    sources meet that share no ids.
+    """All entities and concepts that share a name with one of these, themselves included; connects sources that share
+    no ids.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -430,10 +430,9 @@ class SameName(Entities):
 
 @dataclass(frozen=True, slots=True)
 class ArgExtreme(Entities):
-    """The entities whose largest (smallest) value of `key` is the best among them; all ties.
+    """The entities whose largest (smallest) value of `key` is the best among them, with all ties.
 
-    Numbers or times: those of the most frequent type and unit compete, the answer warns of the
-    others.
+    The values are numbers or times: those of the most frequent type and unit compete, the answer warns of the others.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("of",), graph=True)
@@ -451,12 +450,11 @@ class ArgExtreme(Entities):
 
 @dataclass(frozen=True, slots=True)
 class Scan(Facts):
-    """Statements whose `anchor` end lies in `of` (None: any) and whose predicate is one of
-    `predicates` (None: any).
+    """Statements whose `anchor` end is in `of` (None: any) and whose predicate is one of `predicates` (None: any).
 
-    `reach` is the end that is kept: (subject, subject) for an attribute of the entities themselves,
-    (subject, object) for a relation forward, (object, subject) for one backward. `source` scopes to
-    one source.
+    `reach` is the end that is carried on; (anchor, reach) is (subject, subject) for an attribute of the entities
+    themselves, (subject, object) for a relation forward, (object, subject) for one backward. `source` restricts to
+    the statements of one source.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -471,7 +469,7 @@ class Scan(Facts):
 
 @dataclass(frozen=True, slots=True)
 class Where(Facts):
-    """Facts whose object satisfies the test."""
+    """Facts whose object satisfies the condition."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(
@@ -483,7 +481,7 @@ class Where(Facts):
 
 @dataclass(frozen=True, slots=True)
 class WhereQualifier(Facts):
-    """Facts of which some qualifier `key` satisfies the test."""
+    """Facts with a qualifier `key` that satisfies the condition."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(
@@ -496,16 +494,14 @@ class WhereQualifier(Facts):
 
 @dataclass(frozen=True, slots=True)
 class During(Facts):
-    """Facts whose validity stands in `relation` to an interval.
+    """Facts whose validity has a relation to an interval.
 
-    "overlaps" (=) and "disjoint" (!=), "before" (ends before it begins) and "after", "within" and
-    "contains", and "until" (<=, ends no later than its end) and "from" (>=, starts no earlier than
-    its start). An unknown bound decides nothing: the fact is kept only where the known bound alone
-    decides.
+    "overlaps" (=) and "disjoint" (!=), "before" (ends before it begins) and "after", "within" and "contains", and
+    "until" (<=, ends no later than its end) and "from" (>=, starts no earlier than its start). An unknown bound
+    decides nothing: a fact passes only if the known bound alone decides.
 
-    "may" and "must" are of facts that are true at a time (`engine.period`): a fact without a validity
-    is kept, one with a bound that is open or not known may hold beyond the other bound and is not
-    certain to.
+    "may" and "must" select facts that are true at a time (`engine.period`): a fact without a validity passes; one
+    with an open or unknown bound may hold beyond its other bound, but not surely.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -517,9 +513,7 @@ class During(Facts):
 
 @dataclass(frozen=True, slots=True)
 class DuringAny(Facts):
-    """Facts whose validity stands in `relation` (see `During`) to at least one of the times of a
-    bag.
-    """
+    """Facts whose validity has the relation (see `During`) to at least one of the times of a bag."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(
@@ -536,7 +530,7 @@ class DuringAny(Facts):
 
 @dataclass(frozen=True, slots=True)
 class WhereValidity(Facts):
-    """Facts of which the start or the end of the validity, as a time, satisfies the test."""
+    """Facts whose start or end of validity, as a time, satisfies the condition."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(
@@ -584,9 +578,7 @@ class Qualifiers(Values):
 
 @dataclass(frozen=True, slots=True)
 class Validity(Values):
-    """When each fact holds: its whole interval, its start, or its end; nothing where it is not
-    known.
-    """
+    """The validity of each fact: its whole interval, its start, or its end; no value if it is unknown."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("facts",), strict=("facts",), gives="times", reads="nothing", warns=NEVER)
@@ -632,7 +624,7 @@ class RowNumbers(Values):
 
 @dataclass(frozen=True, slots=True)
 class FilterValues(Values):
-    """The values that satisfy the test."""
+    """The values that satisfy the condition."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(
@@ -653,7 +645,7 @@ class Distinct(Values):
 
 @dataclass(frozen=True, slots=True)
 class Concat(Values):
-    """The bags one after the other."""
+    """The bags, concatenated."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("parts",), strict=(), gives="any", reads="nothing", warns=NEVER)
@@ -662,8 +654,8 @@ class Concat(Values):
 
 @dataclass(frozen=True, slots=True)
 class Extreme(Values):
-    """The largest (smallest) values, all ties, with their carriers; the most frequent type and unit
-    compete.
+    """The largest (smallest) values, with all ties and their carriers, among the values of the most frequent type and
+    unit.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("values",))
@@ -690,11 +682,10 @@ class Mode(Values):
 
 @dataclass(frozen=True, slots=True)
 class Nth(Values):
-    """One value of a bag by its 0-based place (from the end where negative), with its carriers;
-    nothing where there is none.
+    """One value of a bag by its 0-based index (negative: from the end), with its carriers; empty if the index is out
+    of range.
 
-    `order` is "row" (the order in which the carriers stand in their source), or "ascending" or
-    "descending" by value, each value once.
+    `order` is "row" (the order of the carriers in their source), or "ascending" or "descending" by distinct value.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("values",))
@@ -708,12 +699,12 @@ class Nth(Values):
 
 @dataclass(frozen=True, slots=True)
 class Clip(Values):
-    """Times cut to what satisfies a comparison with at least one of the limits, and left out where
-    nothing of them does.
+    """Times cut to the part that satisfies a comparison with at least one of the limits; times without
+    any such part are dropped.
 
     `=` keeps the part within a limit, `<` and `<=` the part before its start and its end, `>` and
     `>=` the part after its end and its start, `!=` a time that is disjoint from it. Values that are
-    no times are left out with a warning.
+    not times are dropped with a warning.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("limits",))
@@ -732,8 +723,8 @@ class Clip(Values):
 
 @dataclass(frozen=True, slots=True)
 class Bound(Values):
-    """The first ("start") or last ("end") year, month or day of each time, as exact as its ends
-    are; other values stay.
+    """The first ("start") or last ("end") year, month or day of each time, as precise as its ends; other values are
+    unchanged.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -746,10 +737,10 @@ class Bound(Values):
 
 @dataclass(frozen=True, slots=True)
 class Choose(Values):
-    """The values of `then` where the test holds, else those of `otherwise`, with their carriers.
+    """The values of `then` if the condition holds, else those of `otherwise`, with their carriers.
 
-    A test is a truth value, or anything else: it holds where there is something that is neither 0
-    nor a word for no.
+    The condition is a truth value, or anything else: it holds if there is a value that is neither 0 nor a word for
+    no.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("condition",))
@@ -761,7 +752,7 @@ class Choose(Values):
 
 @dataclass(frozen=True, slots=True)
 class Shown(Values):
-    """Values that stand for table rows in an answer, which keeps the rows as its entities."""
+    """Values displayed in place of table rows in an answer, which keeps the rows as its entities."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("values",), strict=("values",), gives="any", reads="nothing", warns=NEVER)
@@ -780,9 +771,7 @@ class Constants(Values):
 
 @dataclass(frozen=True, slots=True)
 class Apply(Values):
-    """A native function of the table in `functions`, over values and scalars; the result carries
-    nothing.
-    """
+    """A native function from the table in `functions`, applied to values and scalars; the result has no carriers."""
 
     needs: ClassVar[Needs] = Needs(whole=("arguments",))
     facets: ClassVar[Facets] = Facets(carries=(), strict=(), gives="any", reads="nothing", warns=ALWAYS)
@@ -793,11 +782,11 @@ class Apply(Values):
 
 @dataclass(frozen=True, slots=True)
 class External(Values):
-    """A function from outside, a language model say: `call(name, texts of each argument, options)`
-    gives texts. Only in process.
+    """An external function, such as a language model: `call(name, texts of each argument, options)` returns texts.
+    Runs only in process.
 
-    Where `asked` is given, `call` takes one `outside.FunctionCall` instead; `about` are the facts
-    of the rows that it is shown.
+    With `asked`, `call` takes one `external.FunctionCall` instead; `about` are the facts of the rows that are shown
+    to it.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("arguments", "about"))
@@ -816,7 +805,7 @@ class External(Values):
 
 @dataclass(frozen=True, slots=True)
 class Count(Scalar):
-    """How many entities; of values, how many distinct texts."""
+    """The number of entities, or of distinct texts of values."""
 
     needs: ClassVar[Needs] = Needs(whole=("of",))
     facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="numbers", reads="nothing", warns=NEVER, total="counted")
@@ -825,7 +814,7 @@ class Count(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Scalar):
-    """The exact sum of all numbers of the bag; 0 of none."""
+    """The exact sum of all numbers of the bag; 0 if there are none."""
 
     needs: ClassVar[Needs] = Needs(whole=("values",))
     facets: ClassVar[Facets] = Facets(
@@ -836,7 +825,7 @@ class Sum(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Mean(Scalar):
-    """The mean of all numbers of the bag; nothing of none."""
+    """The mean of all numbers of the bag; empty if there are none."""
 
     needs: ClassVar[Needs] = Needs(whole=("values",))
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
@@ -845,9 +834,7 @@ class Mean(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Median(Scalar):
-    """The middle of all numbers of the bag by size, the mean of the middle two of an even number;
-    nothing of none.
-    """
+    """The median of all numbers of the bag (the mean of the middle two for an even number); empty if there are none."""
 
     needs: ClassVar[Needs] = Needs(whole=("values",))
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
@@ -856,7 +843,7 @@ class Median(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Deviation(Scalar):
-    """The sample standard deviation of all numbers of the bag; nothing of fewer than two."""
+    """The sample standard deviation of all numbers of the bag; empty for fewer than two."""
 
     needs: ClassVar[Needs] = Needs(whole=("values",))
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="numbers", reads="nothing", warns=ALWAYS)
@@ -865,7 +852,7 @@ class Deviation(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class AnySatisfies(Scalar):
-    """Whether any value satisfies the test, and how many do."""
+    """Whether any value satisfies the condition, and how many do."""
 
     needs: ClassVar[Needs] = Needs(shown=True)
     facets: ClassVar[Facets] = Facets(carries=(), strict=("values",), gives="truths", reads="nothing", warns=NEVER, tests="values")
@@ -882,25 +869,22 @@ class Exists(Scalar):
     facts: Facts
 
 
-# -- constructors ------------------------------------------------------------------------------------
-# Constructors that normalise, and refuse nonsense; parts of a plan that others ask for.
-
-
 # -- Constructors ------------------------------------------------------------------------------------
+# Constructors that normalise and reject nonsense, and questions about the parts of a plan.
 
 
 def union(*parts: Entities) -> Entities:
-    """Union, flattened, equal parts once; at least one part."""
+    """Return the union of at least one part, flattened and without repeated parts."""
     return _set_of(Union, parts)
 
 
 def intersect(*parts: Entities) -> Entities:
-    """Intersection, flattened, equal parts once; at least one part."""
+    """Return the intersection of at least one part, flattened and without repeated parts."""
     return _set_of(Intersect, parts)
 
 
 def _set_of(kind: type[Union] | type[Intersect], parts: tuple[Entities, ...]) -> Entities:
-    # By identity: comparing deep trees by value costs more than the part that is saved.
+    # By identity: comparing deep trees by value costs more than a repeated part.
     flat: dict[int, Entities] = {}
     for part in parts:
         for inner in part.parts if isinstance(part, kind) else (part,):
@@ -911,51 +895,51 @@ def _set_of(kind: type[Union] | type[Intersect], parts: tuple[Entities, ...]) ->
 
 
 def reached(of: Entities | Facts) -> Entities:
-    """A set of entities from either sort."""
+    """Return a set of entities from either sort."""
     return Reached(of) if isinstance(of, Facts) else of
 
 
 def any_of(conditions: list[Condition] | tuple[Condition, ...]) -> Condition:
-    """One test out of the readings of a literal; at least one."""
+    """Return one condition for the readings of a literal; raise `PlanError` if there are none."""
     if not conditions:
         raise PlanError("a test without a reading")
     return conditions[0] if len(conditions) == 1 else AnyOf(tuple(conditions))
 
 
 def carried(node: Node) -> list[Node]:
-    """The inputs whose entities, statements or values make up the result (`Facets.carries`)."""
+    """Return the inputs whose entities, statements or values make up the result (`Facets.carries`)."""
     return fields_of(node, node.facets.carries)
 
 
 def passed(facts: Facts) -> Facts | None:
-    """The facts that others are carried on from; None of a scan."""
-    found = carried(facts)
-    return found[0] if found and isinstance(found[0], Facts) else None
+    """Return the facts that an operator carries on, or None for a scan."""
+    inputs = carried(facts)
+    return inputs[0] if inputs and isinstance(inputs[0], Facts) else None
 
 
 def passing(facts: Facts, inner: Facts) -> Facts:
-    """The same facts, carried on from others."""
+    """Return the operator with other facts as its input."""
     (name,) = facts.facets.carries
     return replace(facts, **{name: inner})  # type: ignore[type-var]
 
 
 def fields_of(node: Node, names: tuple[str, ...]) -> list[Node]:
-    """The operators in some fields, in order; a field without any has none."""
-    found: list[Node] = []
+    """Return the operators in the named fields, in order."""
+    nodes: list[Node] = []
     for name in names:
         value: Any = getattr(node, name)
         if isinstance(value, Node):
-            found.append(value)
+            nodes.append(value)
         elif isinstance(value, tuple):
-            found += [part for part in value if isinstance(part, Node)]
-    return found
+            nodes += [part for part in value if isinstance(part, Node)]
+    return nodes
 
 
 def whole_inputs(node: Node) -> list[Node]:
-    """The inputs of which everything counts, and that there is no more; tests included."""
-    found: list[Node] = []
-    _gather_whole(node, False, found)
-    return found
+    """Return the inputs that must be complete (`Needs.whole`), those of conditions included."""
+    inputs: list[Node] = []
+    _gather_whole(node, False, inputs)
+    return inputs
 
 
 def _gather_whole(record: Node | Condition, within: bool, found: list[Node]) -> None:
@@ -970,20 +954,18 @@ def _gather_whole(record: Node | Condition, within: bool, found: list[Node]) -> 
 
 
 def monotone(plan: Node) -> bool:
-    """Whether more statements can only give more, so that what the answer has is proved by what led
-    to it.
-    """
+    """Return whether additional statements can only add results, so that the statements behind an answer prove it."""
     return not any(node.needs.graph or whole_inputs(node) for node in postorder(plan))
 
 
 # -- Statements around entities ----------------------------------------------------------------------
-# What stands around some entities, as operators: those entities, and the statements that have one
-# of them at an end; and the entities that stand in these.
+# The neighbourhood of entities, as operators: the statements that have one of them at an end, and
+# the entities in these statements.
 
 
 def around_of(ids: Sequence[str], names: Sequence[str], *, values: bool) -> tuple[Entities, tuple[Scan, ...]]:
-    """The entities of these ids and names, and scans of their statements: with `values`, relations
-    and attributes from them; and relations to them.
+    """Return the entities with these ids and names, and scans of their statements: relations from and to them, and
+    with `values` their attributes.
     """
     parts: list[Entities] = []
     if ids:
@@ -1001,7 +983,7 @@ def around_of(ids: Sequence[str], names: Sequence[str], *, values: bool) -> tupl
 
 
 def scans_around(of: Entities) -> dict[str, Scan]:
-    """The statements of entities: "forward" and "backward" for relations, "value" for attributes."""
+    """Return scans of the statements of entities: "forward" and "backward" for relations, "value" for attributes."""
     return {
         "forward": Scan(of, None, "subject", "object", "relation"),
         "backward": Scan(of, None, "object", "subject", "relation"),
@@ -1010,13 +992,13 @@ def scans_around(of: Entities) -> dict[str, Scan]:
 
 
 def around(of: Entities) -> dict[str, Node]:
-    """What gives the predicates of entities, by the same words."""
-    return {way: Distinct(Predicates(scan)) for way, scan in scans_around(of).items()}
+    """Return operators for the distinct predicates of entities, under the keys of `scans_around`."""
+    return {direction: Distinct(Predicates(scan)) for direction, scan in scans_around(of).items()}
 
 
 def named_of(of: Entities, scans: Sequence[Scan], *, qualified: bool) -> list[Entities]:
-    """The entities that stand in scans of `around_of`: those they begin at, their other ends, and
-    those that are qualifiers, where a graph has such (`qualified`).
+    """Return the entities in the scans of `around_of`: those they start at, their other ends, and with `qualified`
+    those in qualifiers.
     """
     parts: list[Entities] = [of, *(Reached(scan) for scan in scans if scan.family == "relation")]
     return [*parts, *(Referents(Qualifiers(scan, None)) for scan in scans)] if qualified else parts

@@ -4,11 +4,11 @@ The sort is that of SPARQL's algebra and of Cypher's clauses: a bag of rows, eac
 term is an entity, a value, a statement, a truth value, a count, a path, or a list of terms; a predicate is a text
 (`engine.records.Term` has them as Python sees them). Three rules hold for every operator:
 
-* Multiplicity. Rows are a bag; only `DistinctRows`, `GroupRows` and paths that ask for reachability drop repeats.
-* Unbound variables. A row need not bind every variable. Rows of two inputs are *compatible* where no variable is bound
-  to different terms in both; a variable that one of them leaves unbound takes the term of the other (SPARQL 1.1,
+* Multiplicity. Rows are a bag; only `DistinctRows`, `GroupRows` and paths in mode "ends" drop repeats.
+* Unbound variables. A row need not bind every variable. Rows of two inputs are *compatible* if no variable is bound
+  to different terms in both; a variable that is unbound in one takes the term of the other (SPARQL 1.1,
   section 18.3). Cypher's null never joins: a compiler puts `BoundRows` before the join.
-* Order. Rows have no order but below `OrderRows` and `SliceRows`, whose docstrings say which. An answer shows rows
+* Order. Only `OrderRows` and `SliceRows` define an order (see there). An answer shows rows
   without an order in the fixed order of rows: by their cells from left to right, each in the fixed order of values,
   unbound ones last.
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable in a pattern, by its name, which is also the name of its column in an answer."""
+    """A variable in a pattern; its name is also the name of its column in an answer."""
 
     name: str
 
@@ -56,8 +56,8 @@ class Variable:
 
 # -- Patterns ----------------------------------------------------------------------------------------
 
-#: What a place for entities holds: a variable, which is bound; a set, one of whose entities has to be there; None:
-#: any entity, which is not bound.
+#: An end of a pattern: a variable, which is bound; a set, which must contain the entity there; or None: any entity,
+#: without binding it.
 Place: TypeAlias = Variable | Entities | None
 
 
@@ -72,10 +72,10 @@ def _word(place: object) -> str:
 @dataclass(frozen=True, slots=True)
 class QualifierPattern(Parameter):
     """Qualifiers of a statement: their key (a name, or a variable that is bound to it), and their value, which is
-    bound, lies in a set, or satisfies a condition; both may be asked.
+    bound, in a set, satisfies a condition, or both.
 
-    With a variable, of the key or the value, each matching qualifier gives a row; without any, the pattern is a test,
-    which one matching qualifier satisfies.
+    With a variable for the key or the value, each matching qualifier gives a row; without, the pattern is a test that
+    one matching qualifier satisfies.
     """
 
     key: str | Variable
@@ -84,7 +84,7 @@ class QualifierPattern(Parameter):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What it binds."""
+        """The variables that it binds."""
         return _variables(self.key, self.value)
 
 
@@ -93,12 +93,11 @@ class StatementPattern(Parameter):
     """Statements: one row for each that matches (and for each choice of qualifiers that bind), so that parallel
     statements between two entities give several rows.
 
-    `predicate` is a name, one of several names, a variable that is bound to the name, or None: any. `object` is bound
-    (to an entity or a value, as `family` allows) or lies in a set; it satisfies `condition`, if given. `statement` is
-    bound to the statement itself. `undirected` lets the ends change places: a relation between two entities then
-    matches in both directions, a loop once; attributes do not match, and a condition is a `PlanError`. `among`
-    restricts the statements to facts that other operators give. A variable that occurs in several places of a
-    pattern is bound to equal terms.
+    `predicate` is one of several names, a variable that is bound to the name, or None: any. `object` is bound
+    (to an entity or a value, as `family` allows) or is in a set; it satisfies `condition`, if given. `statement` is
+    bound to the statement itself. With `undirected`, a relation between two entities matches in both directions, a
+    loop once; attributes do not match, and a condition is a `PlanError`. `among` restricts the statements to the
+    facts of other operators. A variable that occurs several times in a pattern is bound to equal terms.
     """
 
     subject: Place = None
@@ -117,13 +116,13 @@ class StatementPattern(Parameter):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What it binds, in the order of its fields."""
+        """The variables that it binds, in the order of its fields."""
         own = _variables(self.subject, self.predicate, self.object, self.statement)
         return tuple(dict.fromkeys([*own, *(name for part in self.qualifiers for name in part.variables)]))
 
     @property
     def during(self) -> During | None:
-        """The test of `among`, where that is when a statement holds and nothing else (`engine.period`)."""
+        """The operator in `among`, if it only tests when a statement holds (`engine.period`)."""
         test = self.among
         if not isinstance(test, During) or test.relation not in ("may", "must") or not isinstance(test.facts, Scan):
             return None
@@ -138,8 +137,8 @@ class StatementPattern(Parameter):
 
 @dataclass(frozen=True, slots=True)
 class MembershipPattern(Parameter):
-    """Members and their concepts, each combination of what is bound once: closed under subclass, as `Members` gives
-    them, or with `direct` as they are stated.
+    """Members and their concepts, each combination of bound terms once: including subclasses, as in `Members`, or
+    with `direct` only as stated.
     """
 
     member: Place
@@ -148,7 +147,7 @@ class MembershipPattern(Parameter):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What it binds."""
+        """The variables that it binds."""
         return _variables(self.member, self.concept)
 
     def __str__(self) -> str:
@@ -163,10 +162,10 @@ _TAKES: Final = Facets(carries=(), strict=(), gives="any", reads="nothing", warn
 
 @dataclass(frozen=True, slots=True)
 class Pattern(Solutions):
-    """A basic graph pattern: every way to match all of its parts at once, equal variables with equal terms.
+    """A basic graph pattern: all ways to match all of its parts at once, equal variables with equal terms.
 
-    With `different` no two of the statement patterns match the same statement (Cypher's MATCH); without, they may
-    (SPARQL). A pattern without parts gives one row that binds nothing.
+    With `different` no two statement patterns match the same statement (Cypher's MATCH); without, they may (SPARQL).
+    A pattern without parts gives one row that binds nothing.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -195,9 +194,9 @@ class Hop(Parameter):
         return mark + "|".join(self.predicates or ("any",))
 
 
-#: Which paths count, of those between the same ends. "ends": that there is one, so that each pair of ends is one
-#: row; "trails": each path that uses no statement twice; "all shortest": each of the shortest, between different
-#: entities alone, but for the path of no steps; "shortest": one of these, the first by the predicates, subjects and
+#: The paths returned for each pair of ends. "ends": only that there is one, so that each pair is one row; "trails":
+#: each path that uses no statement twice; "all shortest": each of the shortest, only between different
+#: entities, apart from the path of no steps; "shortest": the first of these by the predicates, subjects and
 #: objects of its statements.
 PathMode: TypeAlias = Literal["ends", "trails", "shortest", "all shortest"]
 
@@ -206,11 +205,11 @@ PathMode: TypeAlias = Literal["ends", "trails", "shortest", "all shortest"]
 class Path(Solutions):
     """Paths of `least` to `most` steps (None: any number), each step one of the `hops`.
 
-    `of` gives rows that the paths extend: a row is joined with the paths from its subject to its object; None is one
-    row that binds nothing. A path of no steps leads from an entity to itself; where neither end is bound or a set,
-    these are all entities and concepts. `path` is bound to an `records.PathTerm`, `length` to the number of steps, which
-    "ends" has neither of. Cycles end: "ends" and the shortest visit each entity once, a trail each statement. `among`
-    restricts the statements of the steps to facts that other operators give.
+    `of` gives the rows that the paths extend: each row is joined with the paths from its subject to its object; None is
+    one row that binds nothing. A path of no steps leads from an entity to itself; if neither end is bound or a set,
+    these are all entities and concepts. `path` is bound to a `records.PathTerm`, `length` to the number of steps; "ends"
+    has neither. Walks terminate: "ends" and shortest paths visit each entity once, a trail each statement. `among`
+    restricts the statements of the steps to the facts of other operators.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -234,7 +233,7 @@ class Path(Solutions):
 
 @dataclass(frozen=True, slots=True)
 class EntityRows(Solutions):
-    """One row for each entity of a set, bound to the variable: how the operators of one variable enter a join."""
+    """One row for each entity of a set, bound to the variable: brings operators of one variable into a join."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("entities",), strict=("entities",), gives="any", reads="nothing", warns=NEVER)
@@ -248,8 +247,8 @@ class EntityRows(Solutions):
 
 @dataclass(frozen=True, slots=True)
 class Rows(Solutions):
-    """Rows that the program gives (SPARQL's VALUES, Cypher's UNWIND of constants), each with a term for each name, None
-    for unbound. An entity is given by its id; one that the graph does not have equals none of its entities.
+    """Rows written in the program (SPARQL's VALUES, Cypher's UNWIND of constants), each with a term for each name,
+    None for unbound. An entity is given by its id; an id that the graph does not have equals none of its entities.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -267,7 +266,7 @@ class Rows(Solutions):
 
 @dataclass(frozen=True, slots=True)
 class _Pair(Solutions):
-    """What the operators over two inputs share."""
+    """Base of the operators on two inputs."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = _TAKES
@@ -295,7 +294,7 @@ class Join(_Pair):
 
 @dataclass(frozen=True, slots=True)
 class LeftJoin(_Pair):
-    """As `Join`, of the pairs for which the condition is true; a left row without such a pair stays as it is, with the
+    """`Join` restricted to pairs for which the condition is true; a left row without such a pair is kept, with the
     other variables unbound (SPARQL's LeftJoin, Cypher's OPTIONAL MATCH).
     """
 
@@ -318,7 +317,9 @@ class SemiJoin(_Pair):
 
 @dataclass(frozen=True, slots=True)
 class AntiJoin(_Pair):
-    """The left rows that have no compatible right row (NOT EXISTS): one right row without shared variables keeps none."""
+    """The left rows without a compatible right row (NOT EXISTS); a right row without shared variables removes all of
+    them.
+    """
 
     needs: ClassVar[Needs] = _NOT_RIGHT
     facets: ClassVar[Facets] = _LEFT
@@ -330,7 +331,7 @@ class AntiJoin(_Pair):
 
 @dataclass(frozen=True, slots=True)
 class MarkJoin(_Pair):
-    """Every left row, `variable` bound to whether it has a compatible right row: EXISTS within an expression."""
+    """Every left row, with `variable` bound to whether a compatible right row exists: EXISTS within an expression."""
 
     needs: ClassVar[Needs] = _NOT_RIGHT
     facets: ClassVar[Facets] = _LEFT_ALTERED
@@ -343,7 +344,7 @@ class MarkJoin(_Pair):
 
 @dataclass(frozen=True, slots=True)
 class MinusRows(_Pair):
-    """The left rows without a compatible right row that binds some variable which they bind as well (SPARQL's MINUS)."""
+    """The left rows without a compatible right row that shares a bound variable with them (SPARQL's MINUS)."""
 
     needs: ClassVar[Needs] = _NOT_RIGHT
     facets: ClassVar[Facets] = _LEFT
@@ -355,7 +356,7 @@ class MinusRows(_Pair):
 
 @dataclass(frozen=True, slots=True)
 class UnionAll(Solutions):
-    """The rows of all parts, repeats included; a variable that a part does not have is unbound in its rows."""
+    """The rows of all parts, repeats included; variables that a part lacks are unbound in its rows."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=("parts",), strict=(), gives="any", reads="nothing", warns=NEVER)
@@ -374,7 +375,7 @@ _OF_ALTERED: Final = Facets(carries=("of",), strict=("of",), gives="any", reads=
 
 @dataclass(frozen=True, slots=True)
 class _Of(Solutions):
-    """What the operators over one input share."""
+    """Base of the operators on one input."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = _OF
@@ -387,7 +388,7 @@ class _Of(Solutions):
 
 @dataclass(frozen=True, slots=True)
 class Filter(_Of):
-    """The rows for which the expression is true; false, unbound and an error all drop a row."""
+    """The rows for which the expression is true; a false or unbound result and an error drop the row."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = _OF
@@ -396,8 +397,8 @@ class Filter(_Of):
 
 @dataclass(frozen=True, slots=True)
 class WhereRows(_Of):
-    """The rows whose term of `variable` satisfies a condition; unbound, and a term that is no entity or value, does
-    not. The condition is one of those that facts and values are tested with, and so runs on every store.
+    """The rows whose term of `variable` satisfies a condition; unbound, and terms other than entities and values, do
+    not. Conditions are the same as for facts and values, and so run on every store.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -417,8 +418,8 @@ class BoundRows(_Of):
 
 @dataclass(frozen=True, slots=True)
 class Extend(_Of):
-    """Each row with `variable` bound to the value of the expression, unbound where that has none. The variable must not
-    be one of the rows already.
+    """Each row with `variable` bound to the value of the expression, or unbound if it has none. The rows must not
+    have the variable yet.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -433,9 +434,9 @@ class Extend(_Of):
 
 @dataclass(frozen=True, slots=True)
 class Unwind(_Of):
-    """For each row one row for each item of the list that the expression gives, in order, `variable` bound to the item
-    and `place`, if given, to its 0-based place. No list, and an empty one, give no row; a term that is no list is a
-    list of itself.
+    """One row for each item of the list that the expression gives for a row, in order, with `variable` bound to the
+    item and `place`, if given, to its 0-based index. Null and an empty list give no row; another term counts as a
+    list of one.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -451,7 +452,7 @@ class Unwind(_Of):
 
 @dataclass(frozen=True, slots=True)
 class Project(_Of):
-    """The same rows, repeats included, with these variables alone, in this order; `names` pairs the new name of each
+    """The same rows, repeats included, with only these variables, in this order; `names` pairs the new name of each
     with its name in `of`. A name that `of` does not have is unbound.
     """
 
@@ -466,24 +467,24 @@ class Project(_Of):
 
 @dataclass(frozen=True, slots=True)
 class DistinctRows(_Of):
-    """Each row once; unbound equals unbound. An order below stays."""
+    """Each row once; unbound equals unbound. Keeps the order of the input."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = _OF
 
 
-#: What the terms of a group are summed up to. "count" counts rows, or the bound terms of a variable; "list" has them in
-#: the fixed order (below an `OrderRows` in its order); "any" is the first of these; "text" joins their texts by
-#: `separator`. Sums, means, medians and extremes are those of the table clause: exact, of the most frequent type and
-#: unit, with a warning of what is left out.
+#: Aggregate functions. "count" counts rows, or the bound terms of a variable; "list" has the terms in the fixed
+#: order (above an `OrderRows` in its order); "any" is the first of these; "text" joins their texts with
+#: `separator`. Sums, means, medians and extremes are those of the table clause: exact, over the values of the most
+#: frequent type and unit, with a warning about the others.
 AggregateFunction: TypeAlias = Literal["count", "sum", "mean", "median", "min", "max", "list", "any", "text"]
 
 
 @dataclass(frozen=True, slots=True)
 class RowAggregate(Parameter):
-    """One aggregate of a group, bound to `name`: `function` of the bound terms of the variable `of`, with `distinct` of
-    each once. Only "count" has no `of`: it then counts rows, with `distinct` different ones. Of no term, "count" and
-    "sum" are 0, "list" is empty, "text" is "", and the others are unbound.
+    """One aggregate of a group, bound to `name`: `function` of the bound terms of the variable `of`, each once with
+    `distinct`. Only "count" may have no `of`: it then counts rows, with `distinct` different ones. Without any term,
+    "count" and "sum" are 0, "list" is empty, "text" is "", and the others are unbound.
     """
 
     name: str
@@ -498,8 +499,8 @@ class RowAggregate(Parameter):
 
 @dataclass(frozen=True, slots=True)
 class GroupRows(_Of):
-    """One row for each combination of terms of `keys` (unbound is one of them), with its aggregates. Without keys all
-    rows are one group, which is there even where there is no row.
+    """One row for each combination of terms of `keys` (unbound is a term of its own), with its aggregates. Without
+    keys all rows are one group, which exists even if there are no rows.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("of",))
@@ -509,13 +510,13 @@ class GroupRows(_Of):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return (*self.keys, *(one.name for one in self.aggregates))
+        return (*self.keys, *(aggregate.name for aggregate in self.aggregates))
 
 
 @dataclass(frozen=True, slots=True)
 class RowOrder(Parameter):
     """A variable that rows are ordered by, in the fixed order of values (numbers by unit and size, times, texts and
-    entities by name, then the rest); unbound ones come last (Cypher ascending) or `first` (SPARQL ascending).
+    entities by name, then the rest); unbound terms come last (Cypher ascending) or `first` (SPARQL ascending).
     """
 
     variable: str
@@ -528,8 +529,8 @@ class RowOrder(Parameter):
 
 @dataclass(frozen=True, slots=True)
 class OrderRows(_Of):
-    """The rows by these variables, the first one first; rows that are equal in all of them are in the fixed order of
-    rows, so that every store orders alike.
+    """The rows ordered by these variables, the first one first; ties are in the fixed order of rows, so that every
+    store orders alike.
     """
 
     needs: ClassVar[Needs] = EACH
@@ -539,9 +540,9 @@ class OrderRows(_Of):
 
 @dataclass(frozen=True, slots=True)
 class SliceRows(_Of):
-    """The rows from the 0-based `start` on, at most `number` of them (None: all), in the order of the `OrderRows` below
-    (through `Project`, `DistinctRows`, `Extend`, `Filter`, `WhereRows`, `BoundRows` and other slices), else in the
-    fixed order of rows, so that every store cuts alike; large databases that condgraph did not write choose the rows.
+    """At most `number` rows (None: all) from the 0-based `start` on, in the order of the `OrderRows` below (through
+    `Project`, `DistinctRows`, `Extend`, `Filter`, `WhereRows`, `BoundRows` and other slices), else in the fixed order
+    of rows, so that every store cuts alike; for large existing databases the server chooses the rows.
     """
 
     needs: ClassVar[Needs] = Needs(whole=("of",))
@@ -555,7 +556,7 @@ class SliceRows(_Of):
 
 @dataclass(frozen=True, slots=True)
 class EntitiesOf(Entities):
-    """The distinct entities that a variable is bound to; other terms are left out."""
+    """The distinct entities that a variable is bound to; other terms are dropped."""
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="entities", reads="nothing", warns=NEVER)
@@ -565,7 +566,9 @@ class EntitiesOf(Entities):
 
 @dataclass(frozen=True, slots=True)
 class FactsOf(Facts):
-    """The distinct statements that a variable is bound to, `reach` the end that is reached; other terms are left out."""
+    """The distinct statements that a variable is bound to, with `reach` as the end that is reached; other terms are
+    dropped.
+    """
 
     needs: ClassVar[Needs] = EACH
     facets: ClassVar[Facets] = Facets(carries=(), strict=("of",), gives="any", reads="nothing", warns=NEVER)

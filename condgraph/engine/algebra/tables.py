@@ -1,9 +1,8 @@
-"""The tables that say what becomes of each operator: one key an operator, one table a sort.
+"""Typed tables with one function for each operator, which stores fill to define how they handle the operators.
 
-A store fills a table with one function an operator, which takes the store's compiler, the operator
-and whatever else that compiler hands on; `None` stands where the store leaves an operator to
-others, which `support` of that store explains. mypy knows the keys: a table without an operator, or
-with a function that takes another one, is a type error. `by_type` makes it ready to be looked up in.
+A function takes the store's compiler, the operator and any further arguments of that compiler; `None` means that the
+store does not handle the operator, which its `support` explains. mypy knows the keys: a table that lacks an operator,
+or has a function for another one, is a type error. `by_type` turns a table into a lookup by type.
 
     >>> from condgraph.engine.algebra import Scan, ByName
     >>> sizes: FactTable[object, [], int] = dict.fromkeys(FactTable.__annotations__, lambda compiler, node: 1)
@@ -23,7 +22,7 @@ from condgraph.engine.algebra.operators import Condition, Node
 if TYPE_CHECKING:
     from condgraph.engine.algebra import solutions
 
-#: The compiler, what its functions take beside the operator, and what they give.
+#: The compiler, the further parameters of its functions, and their result.
 C = TypeVar("C")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,7 +32,7 @@ Entry: TypeAlias = Callable[Concatenate[C, N, P], R] | None
 
 
 class EntityTable(TypedDict, Generic[C, P, R]):
-    """What becomes of each operator that gives entities."""
+    """Functions for the operators that return entities."""
 
     AllEntities: Entry[C, operators.AllEntities, P, R]
     ById: Entry[C, operators.ById, P, R]
@@ -51,7 +50,7 @@ class EntityTable(TypedDict, Generic[C, P, R]):
 
 
 class FactTable(TypedDict, Generic[C, P, R]):
-    """What becomes of each operator that gives statements."""
+    """Functions for the operators that return statements."""
 
     Scan: Entry[C, operators.Scan, P, R]
     Where: Entry[C, operators.Where, P, R]
@@ -63,7 +62,7 @@ class FactTable(TypedDict, Generic[C, P, R]):
 
 
 class ValueTable(TypedDict, Generic[C, P, R]):
-    """What becomes of each operator that gives values."""
+    """Functions for the operators that return values."""
 
     Objects: Entry[C, operators.Objects, P, R]
     Qualifiers: Entry[C, operators.Qualifiers, P, R]
@@ -88,7 +87,7 @@ class ValueTable(TypedDict, Generic[C, P, R]):
 
 
 class ScalarTable(TypedDict, Generic[C, P, R]):
-    """What becomes of each operator that gives one number, text, time or truth value."""
+    """Functions for the operators that return one number, text, time or truth value."""
 
     Count: Entry[C, operators.Count, P, R]
     Sum: Entry[C, operators.Sum, P, R]
@@ -100,7 +99,7 @@ class ScalarTable(TypedDict, Generic[C, P, R]):
 
 
 class GroupTable(TypedDict, Generic[C, P, R]):
-    """What becomes of each operator that gives a table."""
+    """Functions for the operators that return a table."""
 
     Group: Entry[C, grouped.Group, P, R]
     Having: Entry[C, grouped.Having, P, R]
@@ -109,7 +108,7 @@ class GroupTable(TypedDict, Generic[C, P, R]):
 
 
 class SolutionTable(TypedDict, Generic[C, P, R]):
-    """What becomes of each operator over rows that bind variables, and of the two that lead back to the other sorts."""
+    """Functions for the operators on rows that bind variables, and for the two that lead back to the other sorts."""
 
     Pattern: Entry[C, solutions.Pattern, P, R]
     Path: Entry[C, solutions.Path, P, R]
@@ -137,7 +136,7 @@ class SolutionTable(TypedDict, Generic[C, P, R]):
 
 
 class ConditionTable(TypedDict, Generic[C, P, R]):
-    """What becomes of each condition on a value."""
+    """Functions for the conditions on a value."""
 
     Compare: Entry[C, operators.Compare, P, R]
     AnyOf: Entry[C, operators.AnyOf, P, R]
@@ -148,7 +147,7 @@ class ConditionTable(TypedDict, Generic[C, P, R]):
     Not: Entry[C, operators.Not, P, R]
 
 
-#: The tables, which a test holds against the algebra.
+#: All tables; a test compares them with the algebra.
 TABLES: Final = (EntityTable, FactTable, ValueTable, ScalarTable, GroupTable, SolutionTable, ConditionTable)
 
 AnyTable: TypeAlias = (
@@ -163,22 +162,22 @@ AnyTable: TypeAlias = (
 
 
 def _type(name: str) -> type[Node | Condition]:
-    """An operator or a condition by its name."""
-    found: type[Node | Condition]
+    """Return an operator or a condition by its name."""
+    cls: type[Node | Condition]
     if name in SolutionTable.__annotations__:
-        # Looked up only where a table of them is filled: most programs do without that import.
-        found = getattr(import_module("condgraph.engine.algebra.solutions"), name)
+        # Imported only if a table of them is filled: most programs need none.
+        cls = getattr(import_module("condgraph.engine.algebra.solutions"), name)
     else:
-        found = getattr(grouped if name in GroupTable.__annotations__ else operators, name)
-    return found
+        cls = getattr(grouped if name in GroupTable.__annotations__ else operators, name)
+    return cls
 
 
 def by_type(table: AnyTable[C, P, R]) -> dict[type[Node | Condition], Callable[Concatenate[C, Any, P], R]]:
-    """A table as it is looked up in, by the type of an operator, without what is left to others."""
+    """Return the functions of a table by the type of operator, without those that are None."""
     filled: dict[str, Any] = {**table}
-    return {_type(name): found for name, found in filled.items() if found is not None}
+    return {_type(name): function for name, function in filled.items() if function is not None}
 
 
 def given(table: AnyTable[C, P, R]) -> frozenset[str]:
-    """The names of the operators that a table has a function for."""
-    return frozenset(name for name, found in table.items() if found is not None)
+    """Return the names of the operators that a table has a function for."""
+    return frozenset(name for name, function in table.items() if function is not None)
