@@ -1,1 +1,1 @@
-"""SPARQL (SELECT and ASK over one graph) as a language of programs."""
+"""SPARQL as a query language: SELECT and ASK over one graph, lowered to plans."""

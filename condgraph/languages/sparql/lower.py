@@ -1,7 +1,7 @@
-"""A SPARQL query lowered to the algebra: groups to operators over rows (`algebra.solutions`), bottom-up as
-SPARQL 1.1, section 18.2, has it. The graph is seen as RDF in KQA Pro's layout (`docs/reference/rdf.md`).
+"""Lowers SPARQL queries to the algebra: groups to operators over rows (`algebra.solutions`).
 
-Names are resolved against the schema, never against the facts.
+Groups are evaluated bottom-up, as in SPARQL 1.1, section 18.2. The graph is seen as RDF in KQA Pro's
+layout (`docs/reference/rdf.md`). Names are resolved against the schema, never against the facts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from condgraph.languages.sparql.syntax import Aggregate, Call, Exists, Expressio
 
 # -- Expressions -------------------------------------------------------------------------------------
 
-# Expressions of SPARQL over rows. An error of SPARQL is null here, and both go through "and", "or" and
-# "not" in the same way. A number of a value is a double, as its node says it.
+# Expressions of SPARQL over rows. SPARQL's error is null here; "and", "or" and "not" treat both alike.
+# Numbers of values are doubles, as their literals in RDF are.
 
 
 _NUMBERS: Final = frozenset(("number", "number or 0", "integer", "literal"))
@@ -40,39 +40,40 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d").fullmatch
 
 
 class TypedTerm(NamedTuple):
-    """An expression over rows, and what it gives."""
+    """An expression over rows, and the sort of its values."""
 
     value: ex.Expression
     sort: Sort
 
 
 class Expressions:
-    """Lowers expressions in the scope of some variables. `known` has aggregates and EXISTS that are
-    variables of the rows.
+    """Lowers expressions, given the sorts of the variables in scope.
+
+    `known` maps aggregates and EXISTS to variables of the rows.
     """
 
     def __init__(self, names: Names, scope: Mapping[str, Sort], known: Mapping[Expression, TypedTerm]) -> None:
         self._names, self._scope, self._known = names, scope, known
 
     def condition(self, expression: Expression) -> ex.Expression:
-        """A filter: what is no truth value is taken as one, as SPARQL does."""
-        found = self.typed(expression)
-        if found.sort == "boolean":
-            return found.value
-        if found.sort in NODES:
-            raise beyond(f"a filter that is {an(found.sort)}", "compare it with something")
-        if found.sort == "text":
-            return ex.Comparison("<>", found.value, ex.Constant(""))
-        raise beyond(f"a filter that is {an(found.sort)}", "compare it with something")
+        """Lower a filter condition; a text is true if it is not empty."""
+        term = self.typed(expression)
+        if term.sort == "boolean":
+            return term.value
+        if term.sort in NODES:
+            raise beyond(f"a filter that is {an(term.sort)}", "compare it with something")
+        if term.sort == "text":
+            return ex.Comparison("<>", term.value, ex.Constant(""))
+        raise beyond(f"a filter that is {an(term.sort)}", "compare it with something")
 
     def typed(self, expression: Expression) -> TypedTerm:
-        """Any expression."""
+        """Lower any expression, with its sort."""
         if expression in self._known:
             return self._known[expression]
         if isinstance(expression, Var):
             sort = self._scope.get(expression.name)
             if sort is None:
-                # An error wherever it is looked at.
+                # An unbound variable is an error wherever it is used.
                 self._names.warn(f"?{expression.name} is bound by nothing here, so that what is computed from it has no value")
                 return TypedTerm(ex.NULL, "literal")
             return TypedTerm(ex.Variable(expression.name), sort)
@@ -89,14 +90,14 @@ class Expressions:
     def _call(self, call: Call) -> TypedTerm:
         name, arguments = call.name, call.arguments
         if name in ("&&", "||", "!"):
-            parts = tuple(self.condition(one) for one in arguments)
+            parts = tuple(self.condition(argument) for argument in arguments)
             return TypedTerm(ex.Not(parts[0]) if name == "!" else ex.And(parts) if name == "&&" else ex.Or(parts), "boolean")
         if name in _COMPARED:
             return TypedTerm(self._compared(name, *arguments), "boolean")
         if name == "SAMETERM":
             return TypedTerm(self._compared("=", *arguments), "boolean")
         if name == "IN":
-            tests = tuple(self._compared("=", arguments[0], one) for one in arguments[1:])
+            tests = tuple(self._compared("=", arguments[0], argument) for argument in arguments[1:])
             return TypedTerm(ex.Or(tests) if tests else ex.Constant(False), "boolean")
         if name == "BOUND":
             if not isinstance(arguments[0], Var):
@@ -105,13 +106,13 @@ class Expressions:
             of_value = sort in ("value", "node")
             if of_value and mark_of(arguments[0].name) not in self._scope:
                 raise beyond(f"BOUND of ?{arguments[0].name}, which a SELECT within the query, a group or VALUES gives")
-            found = ex.Variable(mark_of(arguments[0].name) if of_value else arguments[0].name)
-            return TypedTerm(ex.Constant(False) if sort is None else ex.Not(ex.IsNull(found)), "boolean")
+            variable = ex.Variable(mark_of(arguments[0].name) if of_value else arguments[0].name)
+            return TypedTerm(ex.Constant(False) if sort is None else ex.Not(ex.IsNull(variable)), "boolean")
         if name == "REGEX":
             return self._regex(*arguments)
         if name in ("IF", "COALESCE"):
             return self._chosen(name, arguments)
-        typed = [self.typed(one) for one in arguments]
+        typed = [self.typed(argument) for argument in arguments]
         if name in ("+", "-", "*", "/"):
             return self._arithmetic(name, *typed)
         if name in _PARTS:
@@ -119,14 +120,14 @@ class Expressions:
                 raise beyond(f"{name} of {an(typed[0].sort)}", "<pred:date> of a time is a date")
             return TypedTerm(ex.Property(typed[0].value, _PARTS[name]), "integer")
         if name in ("ABS", "CEIL", "FLOOR", "ROUND"):
-            whole = typed[0].sort == "integer"
-            value = typed[0].value if whole else _number(typed[0])
+            is_integer = typed[0].sort == "integer"
+            value = typed[0].value if is_integer else _number(typed[0])
             if name == "ROUND":
                 # Halves go up (section 17.4.4.2).
                 value = ex.Call("floor", (ex.Arithmetic("+", value, ex.Constant(0.5)),))
             else:
                 value = ex.Call(name.lower(), (value,))
-            return TypedTerm(value, typed[0].sort if whole else "number")
+            return TypedTerm(value, typed[0].sort if is_integer else "number")
         return self._of_texts(name, typed)
 
     def _of_texts(self, name: str, typed: list[TypedTerm]) -> TypedTerm:
@@ -140,25 +141,25 @@ class Expressions:
             return TypedTerm(ex.Call("tolower" if name == "LCASE" else "toupper", (_text(typed[0]),)), "text")
         if name == "CONCAT":
             value: ex.Expression = ex.Constant("")
-            for one in typed:
-                value = ex.Arithmetic("+", value, _text(one))
+            for part in typed:
+                value = ex.Arithmetic("+", value, _text(part))
             return TypedTerm(value, "text")
         starts = typed[1].value
         if not isinstance(starts, ex.Constant) or type(starts.value) is not int or starts.value < 1:
             raise beyond("SUBSTR from a place that is no whole number from 1")
-        lengths = tuple(one.value for one in typed[2:])
+        lengths = tuple(term.value for term in typed[2:])
         return TypedTerm(ex.Call("substring", (_text(typed[0]), ex.Constant(starts.value - 1), *lengths)), "text")
 
     def _chosen(self, name: str, arguments: tuple[Expression, ...]) -> TypedTerm:
-        typed = [self.typed(one) for one in (arguments[1:] if name == "IF" else arguments)]
+        typed = [self.typed(argument) for argument in (arguments[1:] if name == "IF" else arguments)]
         sort = typed[0].sort
-        for one in typed[1:]:
-            if one.sort != sort:
-                raise beyond(f"{name} of {an(sort)} and {an(one.sort)}")
+        for term in typed[1:]:
+            if term.sort != sort:
+                raise beyond(f"{name} of {an(sort)} and {an(term.sort)}")
         if name == "COALESCE":
-            return TypedTerm(ex.Call("coalesce", tuple(one.value for one in typed)), sort)
+            return TypedTerm(ex.Call("coalesce", tuple(term.value for term in typed)), sort)
         test = self.condition(arguments[0])
-        # Where the test is an error, so is the whole.
+        # An error in the test makes the result an error.
         return TypedTerm(ex.Case(((test, typed[0].value), (ex.Not(test), typed[1].value))), sort)
 
     @staticmethod
@@ -181,12 +182,16 @@ class Expressions:
                 raise beyond("the order of IRIs")
             equal = self._is_iri(self.typed(left), right)
             return equal if operator == "=" else ex.Not(equal)
-        one, two = self.typed(left), self.typed(right)
-        if one.sort in NODES or two.sort in NODES or "predicate" in (one.sort, two.sort):
-            return self._nodes(operator, one, two)
-        if (one.sort in _NUMBERS and two.sort in _NUMBERS) or one.sort == two.sort or "literal" in (one.sort, two.sort):
-            return ex.Comparison(operator, one.value, two.value)
-        raise beyond(f"a comparison of {an(one.sort)} with {an(two.sort)}")
+        left_term, right_term = self.typed(left), self.typed(right)
+        if left_term.sort in NODES or right_term.sort in NODES or "predicate" in (left_term.sort, right_term.sort):
+            return self._nodes(operator, left_term, right_term)
+        if (
+            (left_term.sort in _NUMBERS and right_term.sort in _NUMBERS)
+            or left_term.sort == right_term.sort
+            or "literal" in (left_term.sort, right_term.sort)
+        ):
+            return ex.Comparison(operator, left_term.value, right_term.value)
+        raise beyond(f"a comparison of {an(left_term.sort)} with {an(right_term.sort)}")
 
     @staticmethod
     def _nodes(operator: ex.ComparisonOperator, one: TypedTerm, two: TypedTerm) -> ex.Expression:
@@ -204,10 +209,10 @@ class Expressions:
         raise beyond(f"a comparison of {an(left.sort)} with an IRI")
 
     def _regex(self, text: Expression, pattern: Expression, flags: Expression | None = None) -> TypedTerm:
-        found = _PLAIN(pattern.text) if isinstance(pattern, Lit) and pattern.datatype == f"{XSD}string" else None
-        if found is None or (flags is not None and not (isinstance(flags, Lit) and flags.text in ("", "i"))):
+        match = _PLAIN(pattern.text) if isinstance(pattern, Lit) and pattern.datatype == f"{XSD}string" else None
+        if match is None or (flags is not None and not (isinstance(flags, Lit) and flags.text in ("", "i"))):
             raise beyond("REGEX with more than plain characters, ^, $ and the flag i", "CONTAINS and STRSTARTS say most of it")
-        begins, body, ends = found.groups()
+        begins, body, ends = match.groups()
         body, value = re.sub(r"\\(.)", r"\1", body), _text(self.typed(text))
         if isinstance(flags, Lit) and flags.text:
             body, value = body.lower(), ex.Call("tolower", (value,))
@@ -218,12 +223,12 @@ class Expressions:
 
 
 def mark_of(name: str) -> str:
-    """The variable that says whether the node of a value is bound to another one."""
+    """Return the variable that tells whether a value's node is bound, even if the value is null."""
     return f" bound {name}"
 
 
 def constant(found: Lit) -> TypedTerm:
-    """A literal."""
+    """Lower a literal."""
     kind = found.datatype.removeprefix(XSD)
     if found.language:
         raise beyond(f"a text with a language (@{found.language})", "texts of a graph have none")
@@ -244,7 +249,7 @@ def constant(found: Lit) -> TypedTerm:
 
 
 def _text(typed: TypedTerm) -> ex.Expression:
-    """An expression as a text; null where it is none."""
+    """Return an expression as a text; null if it is not one."""
     if typed.sort == "text":
         return typed.value
     if typed.sort != "literal":
@@ -253,7 +258,7 @@ def _text(typed: TypedTerm) -> ex.Expression:
 
 
 def _number(typed: TypedTerm) -> ex.Expression:
-    """An expression as a double; null where it is no number."""
+    """Return an expression as a double; null if it is not a number."""
     if typed.sort not in _NUMBERS:
         raise beyond(f"{an(typed.sort)} where a number stands", "<pred:value> leads to numbers")
     if isinstance(typed.value, ex.Constant) and typed.value.value is not None:
@@ -268,10 +273,10 @@ def _number(typed: TypedTerm) -> ex.Expression:
 # -- Queries -----------------------------------------------------------------------------------------
 
 
-#: What relative IRIs begin with, where nothing else is said: the base of the graph called "default".
+#: The default base of relative IRIs: that of the graph called "default".
 BASE: Final = f"{NAMESPACE}default/"
 _UNIT: Final = solutions.Pattern(())
-#: What the parts of a group are called in a trace; the others are patterns.
+#: Names of a group's parts in a trace; any other part is a "pattern".
 _STEPS: Final[dict[type, str]] = {
     syntax.PathPattern: "path", syntax.Nested: "SELECT", syntax.OptionalGroup: "OPTIONAL", syntax.MinusGroup: "MINUS",
     syntax.UnionGroup: "UNION", syntax.Bind: "BIND", syntax.Values: "VALUES",
@@ -281,34 +286,36 @@ _BOUND: Final = re.compile(r"bound\s*+\(\s*+([?$]\w++)", re.IGNORECASE)
 
 @dataclass(slots=True)
 class LoweredSparql(Lowered):
-    """A plan, and what each column of its rows holds (`patterns.Sort`); `ask` says that the query was an ASK."""
+    """A plan with the sort of each column (`patterns.Sort`); `ask` marks an ASK query."""
 
     sorts: dict[str, Sort] = field(default_factory=dict)
     ask: bool = False
 
 
 def lower(program: Any, schema: KnownSchema, *, base: str = BASE, on_unknown: str = "error") -> LoweredSparql:
-    """The plan of a SPARQL query: a SELECT gives a row for each solution, an ASK one row whose column `ask` is a truth
-    value. `base` is what the IRIs of the graph's names begin with; `on_unknown="empty"` lets predicates that the graph
-    does not have mean nothing, with a warning each.
+    """Return the plan of a SPARQL query.
 
-    Raises `ParseError` for an undeclared prefix, `UnsupportedError` for what has no plan, or is no SPARQL, and
-    `UnknownNameError` for unknown names.
+    A SELECT gives a row for each solution, an ASK one row with a truth value in the column `ask`.
+    `base` is the prefix of the graph's IRIs. `on_unknown="empty"` lets predicates that the graph does
+    not have match nothing, with a warning each.
+
+    Raises `ParseError` for an undeclared prefix, `UnsupportedError` for a query without a plan and for
+    invalid SPARQL, and `UnknownNameError` for unknown names.
     """
     if not isinstance(program, str):
         raise PlanError(f"a SPARQL query is a text, not {type(program).__name__}")
     query = parse(program, base, PREFIXES)
     warnings: list[str] = []
-    asked = frozenset(name[1:] for name in _BOUND.findall(program))
-    lowering = _Lowering(Names(schema, base, lenient=on_unknown == "empty", warn=warnings.append), asked)
-    found = lowering.query(query, traced=True)
-    lowering.steps.append((query.form.upper(), found.plan))
-    return LoweredSparql(found.plan, lowering.steps, list(dict.fromkeys(warnings)), sorts=found.sorts, ask=query.form == "ask")
+    bound_tested = frozenset(name[1:] for name in _BOUND.findall(program))
+    lowering = _Lowering(Names(schema, base, lenient=on_unknown == "empty", warn=warnings.append), bound_tested)
+    rows = lowering.query(query, traced=True)
+    lowering.steps.append((query.form.upper(), rows.plan))
+    return LoweredSparql(rows.plan, lowering.steps, list(dict.fromkeys(warnings)), sorts=rows.sorts, ask=query.form == "ask")
 
 
 @dataclass(slots=True)
 class _Rows:
-    """Rows of a part: their plan, and what the variables are that its patterns bind."""
+    """The plan of a part, and the sorts of the variables that it binds."""
 
     plan: Solutions
     sorts: dict[str, Sort]
@@ -318,7 +325,7 @@ class _Lowering:
     """Lowers the groups of one query."""
 
     def __init__(self, names: Names, asked: frozenset[str]) -> None:
-        #: The variables that `BOUND` asks about.
+        # `asked` are the variables that `BOUND` tests.
         self._names, self._asked, self._count = names, asked, 0
         self.steps: list[tuple[str, Any]] = []
 
@@ -345,10 +352,10 @@ class _Lowering:
             inner, conditions = self._unfiltered(part.group)
             sorts = self._agreed(rows.sorts, inner.sorts)
             tests, known = [], dict[syntax.Expression, TypedTerm]()
-            for one in conditions:
-                if any(isinstance(each, syntax.Exists) for each in syntax.parts_of(one)):
+            for condition in conditions:
+                if any(isinstance(subexpression, syntax.Exists) for subexpression in syntax.parts_of(condition)):
                     raise syntax.beyond("EXISTS in a filter of OPTIONAL", "write it outside")
-                tests.append(Expressions(self._names, sorts, known).condition(one))
+                tests.append(Expressions(self._names, sorts, known).condition(condition))
             test = None if not tests else tests[0] if len(tests) == 1 else ex.And(tuple(tests))
             return _Rows(solutions.LeftJoin(rows.plan, inner.plan, test), sorts)
         if isinstance(part, syntax.MinusGroup):
@@ -357,20 +364,20 @@ class _Lowering:
             return _Rows(solutions.MinusRows(rows.plan, inner.plan), rows.sorts)
         if isinstance(part, syntax.Bind):
             return self._bound(rows, part.variable, part.expression)
-        found = self._rows(part)
-        sorts = self._agreed(rows.sorts, found.sorts)
-        return _Rows(found.plan if rows.plan is _UNIT else solutions.Join(rows.plan, found.plan), sorts)
+        inner_rows = self._rows(part)
+        sorts = self._agreed(rows.sorts, inner_rows.sorts)
+        return _Rows(inner_rows.plan if rows.plan is _UNIT else solutions.Join(rows.plan, inner_rows.plan), sorts)
 
     def _rows(self, part: syntax.Part) -> _Rows:
-        """The rows of a part that is joined with what stands before it."""
+        """Return the rows of a part that is joined with the parts before it."""
         if isinstance(part, syntax.Basic):
             matching = Matching(part, self._names, self._fresh)
-            found = _Rows(matching.rows(), matching.sorts)
+            rows = _Rows(matching.rows(), matching.sorts)
             for name in self._asked.intersection(matching.sorts):
-                # A value that is not known is null in expressions, and its node is bound.
-                found.plan = solutions.Extend(found.plan, mark_of(name), ex.Constant(True))
-                found.sorts[mark_of(name)] = "boolean"
-            return found
+                # An unknown value is null in expressions, although its node is bound.
+                rows.plan = solutions.Extend(rows.plan, mark_of(name), ex.Constant(True))
+                rows.sorts[mark_of(name)] = "boolean"
+            return rows
         if isinstance(part, syntax.PathPattern):
             return self._along(part)
         if isinstance(part, syntax.Nested):
@@ -378,7 +385,7 @@ class _Lowering:
         if isinstance(part, syntax.Values):
             return self._values(part)
         assert isinstance(part, syntax.UnionGroup)
-        branches = [self._group(one) for one in part.branches]
+        branches = [self._group(branch_group) for branch_group in part.branches]
         if len(branches) == 1:
             return branches[0]
         sorts: dict[str, Sort] = {}
@@ -388,7 +395,7 @@ class _Lowering:
 
     @staticmethod
     def _agreed(left: dict[str, Sort], right: dict[str, Sort], *, either: bool = False) -> dict[str, Sort]:
-        """What the variables of two parts are; `either`: of the rows of both, else of rows that are joined."""
+        """Merge the sorts of two parts: for a union of their rows (`either`), else for a join."""
         result = dict(left)
         for name, sort in right.items():
             known = result.setdefault(name, sort)
@@ -406,32 +413,32 @@ class _Lowering:
 
     def _along(self, part: syntax.PathPattern) -> _Rows:
         sorts: dict[str, Sort] = {}
-        places: list[solutions.Place] = []
+        ends: list[solutions.Place] = []
         for term in (part.subject, part.object):
             if isinstance(term, syntax.Lit):
                 raise syntax.beyond("a path to a literal")
             if isinstance(term, syntax.Iri):
                 raise syntax.beyond("a path of any length from or to an IRI", "?x <pred:name> ... binds a variable to it")
             sorts[term.name] = "entity"
-            places.append(solutions.Variable(term.name))
+            ends.append(solutions.Variable(term.name))
         hops = []
         for predicate, back in part.hops:
             name = self._names.predicate(predicate.iri)
             if not self._names.schema.has_relation(name):
                 raise syntax.beyond(f"a path along {name!r}, which is no relation")
             hops.append(solutions.Hop((name,), "backward" if back else "forward"))
-        plan: Solutions = solutions.Path(None, places[0], tuple(hops), places[1], 1, part.most)
+        plan: Solutions = solutions.Path(None, ends[0], tuple(hops), ends[1], 1, part.most)
         if part.least == 0:
-            # A path of no steps leads from everything to itself: of entities it is known here.
-            same = solutions.EntityRows(part.subject.name, AllEntities(tuple(EntityKind)))  # type: ignore[union-attr]
+            # A path of length 0 leads from each node to itself; here nodes are entities.
+            identity = solutions.EntityRows(part.subject.name, AllEntities(tuple(EntityKind)))  # type: ignore[union-attr]
             if part.subject == part.object:
-                return _Rows(same, sorts)
-            looped = solutions.Extend(same, part.object.name, ex.Variable(part.subject.name))  # type: ignore[union-attr]
+                return _Rows(identity, sorts)
+            looped = solutions.Extend(identity, part.object.name, ex.Variable(part.subject.name))  # type: ignore[union-attr]
             plan = solutions.DistinctRows(solutions.UnionAll((looped, plan)))
         return _Rows(plan, sorts)
 
     def _values(self, part: syntax.Values) -> _Rows:
-        names = tuple(one.name for one in part.variables)
+        names = tuple(variable.name for variable in part.variables)
         sorts: dict[str, Sort] = {}
         rows = []
         for row in part.rows:
@@ -447,16 +454,16 @@ class _Lowering:
         return _Rows(solutions.Rows(names, tuple(rows)), sorts)
 
     def _given(self, term: syntax.Term) -> tuple[Any, Sort]:
-        """A term of VALUES."""
+        """Return the value and sort of a term of VALUES."""
         if isinstance(term, syntax.Iri):
-            rest = self._names.rest(term.iri)
-            value = value_named(rest[len(VALUE) :]) if rest.startswith(VALUE) else None
+            local_name = self._names.rest(term.iri)
+            value = value_named(local_name[len(VALUE) :]) if local_name.startswith(VALUE) else None
             return (Ref(self._names.ident(term.iri)), "entity") if value is None else (value, "value")
         if not isinstance(term, syntax.Lit):
             raise syntax.beyond("a variable in VALUES")
         typed = constant(term)
         if typed.sort != "text" or not isinstance(typed.value, ex.Constant):
-            # 1 and 1.0 are one number, and two literals.
+            # 1 and 1.0 are equal numbers but different literals.
             raise syntax.beyond("VALUES of anything but IRIs and plain texts", "FILTER with = and IN compares numbers")
         return typed.value.value, "text"
 
@@ -464,13 +471,13 @@ class _Lowering:
         if variable.name in rows.plan.variables:
             raise syntax.beyond(f"BIND of ?{variable.name}, which is bound before")
         rows, known = self._existing(rows, [expression])
-        found = Expressions(self._names, rows.sorts, known).typed(expression)
-        return _Rows(solutions.Extend(rows.plan, variable.name, found.value), {**rows.sorts, variable.name: found.sort})
+        term = Expressions(self._names, rows.sorts, known).typed(expression)
+        return _Rows(solutions.Extend(rows.plan, variable.name, term.value), {**rows.sorts, variable.name: term.sort})
 
     # -- filters -----------------------------------------------------------------------------------
 
     def _filtered(self, rows: _Rows, conditions: Iterable[syntax.Expression]) -> _Rows:
-        for condition in (part for whole in conditions for part in _conjuncts(whole)):
+        for condition in (part for conjunction in conditions for part in _conjuncts(conjunction)):
             if isinstance(condition, syntax.Exists):
                 inner = self._inner(rows, condition)
                 kind = solutions.AntiJoin if condition.negated else solutions.SemiJoin
@@ -483,45 +490,49 @@ class _Lowering:
         return rows
 
     def _inner(self, rows: _Rows, found: syntax.Exists) -> Solutions:
-        """The rows of a group of EXISTS."""
-        mentioned = {one.name for one in _filtered_variables(found.group)}
+        """Return the rows of the group of an EXISTS."""
+        mentioned = {variable.name for variable in _filtered_variables(found.group)}
         inner = self._group(found.group)
-        outside = [name for name in mentioned if name in rows.sorts and name not in inner.sorts]
-        if outside:
-            raise syntax.beyond(f"a filter in EXISTS about ?{outside[0]}, which is bound outside alone")
+        outer_only = [name for name in mentioned if name in rows.sorts and name not in inner.sorts]
+        if outer_only:
+            raise syntax.beyond(f"a filter in EXISTS about ?{outer_only[0]}, which is bound outside alone")
         self._agreed(rows.sorts, inner.sorts)
         return inner.plan
 
     def _existing(self, rows: _Rows, expressions: Iterable[syntax.Expression]) -> tuple[_Rows, dict[syntax.Expression, TypedTerm]]:
-        """The rows with a variable for each EXISTS in expressions."""
+        """Extend the rows by a variable for each EXISTS in the expressions."""
         known: dict[syntax.Expression, TypedTerm] = {}
         plan = rows.plan
-        for found in dict.fromkeys(part for one in expressions for part in syntax.parts_of(one) if isinstance(part, syntax.Exists)):
+        for exists in dict.fromkeys(
+            part for expression in expressions for part in syntax.parts_of(expression) if isinstance(part, syntax.Exists)
+        ):
             name = self._fresh()
-            plan = solutions.MarkJoin(plan, self._inner(rows, found), name)
+            plan = solutions.MarkJoin(plan, self._inner(rows, exists), name)
             value: ex.Expression = ex.Variable(name)
-            known[found] = TypedTerm(ex.Not(value) if found.negated else value, "boolean")
+            known[exists] = TypedTerm(ex.Not(value) if exists.negated else value, "boolean")
         return _Rows(plan, rows.sorts), known
 
     # -- the query ---------------------------------------------------------------------------------
 
     def query(self, query: syntax.Query, *, traced: bool = False) -> _Rows:
-        """The rows of a query; `traced`: each part of its group is a step."""
+        """Return the rows of a query; `traced` records each part of its group as a step."""
         rows = self._group(query.group, traced=traced)
         if query.form == "ask":
             counted = solutions.GroupRows(rows.plan, (), (solutions.RowAggregate("n", "count"),))
-            asked = solutions.Extend(counted, "ask", ex.Comparison(">", ex.Variable("n"), ex.Constant(0)))
-            return _Rows(solutions.Project(asked, (("ask", "ask"),)), {"ask": "boolean"})
-        said = [one for _, one in query.columns if one is not None] + query.having + [one for one, _ in query.order]
+            answered = solutions.Extend(counted, "ask", ex.Comparison(">", ex.Variable("n"), ex.Constant(0)))
+            return _Rows(solutions.Project(answered, (("ask", "ask"),)), {"ask": "boolean"})
+        expressions = (
+            [source for _, source in query.columns if source is not None] + query.having + [source for source, _ in query.order]
+        )
         aggregates = list(
-            dict.fromkeys(part for one in said for part in syntax.parts_of(one) if isinstance(part, syntax.Aggregate))
+            dict.fromkeys(part for source in expressions for part in syntax.parts_of(source) if isinstance(part, syntax.Aggregate))
         )
         known: dict[syntax.Expression, TypedTerm] = {}
         if aggregates or query.grouped:
             rows, known = self._grouped(rows, query, aggregates)
-            loose = [variable.name for variable, one in query.columns if one is None and variable.name not in rows.sorts]
-            if loose:
-                raise PlanError(f"?{loose[0]} stands beside aggregates, and no group has it", hint="GROUP BY it, or SAMPLE it")
+            ungrouped = [variable.name for variable, source in query.columns if source is None and variable.name not in rows.sorts]
+            if ungrouped:
+                raise PlanError(f"?{ungrouped[0]} stands beside aggregates, and no group has it", hint="GROUP BY it, or SAMPLE it")
         elif query.having:
             raise syntax.beyond("HAVING without groups")
         for variable, expression in query.columns:
@@ -529,8 +540,8 @@ class _Lowering:
                 if variable.name in rows.plan.variables:
                     raise syntax.beyond(f"?{variable.name} as the name of a column, which is bound already")
                 rows, exists = self._existing(rows, [expression])
-                found = Expressions(self._names, rows.sorts, known | exists).typed(expression)
-                rows = _Rows(solutions.Extend(rows.plan, variable.name, found.value), {**rows.sorts, variable.name: found.sort})
+                term = Expressions(self._names, rows.sorts, known | exists).typed(expression)
+                rows = _Rows(solutions.Extend(rows.plan, variable.name, term.value), {**rows.sorts, variable.name: term.sort})
         for variable, expression in query.columns:
             if expression is None and variable.name not in rows.sorts:
                 self._names.warn(f"?{variable.name} is a column, and nothing binds it")
@@ -548,13 +559,13 @@ class _Lowering:
         for expression, down in query.order:
             if isinstance(expression, syntax.Var) and expression.name not in rows.sorts:
                 continue
-            found = Expressions(self._names, rows.sorts, known).typed(expression)
-            if found.sort in NODES and found.sort != "entity":
-                raise syntax.beyond(f"an order by {an(found.sort)}", "<pred:value> leads to numbers and texts")
-            value = ex.Call("rdf.iri", (found.value,)) if found.sort == "entity" else found.value
+            term = Expressions(self._names, rows.sorts, known).typed(expression)
+            if term.sort in NODES and term.sort != "entity":
+                raise syntax.beyond(f"an order by {an(term.sort)}", "<pred:value> leads to numbers and texts")
+            value = ex.Call("rdf.iri", (term.value,)) if term.sort == "entity" else term.value
             name = self._fresh()
             plan = solutions.Extend(plan, name, value)
-            # What is unbound is before everything (section 15.1).
+            # Unbound sorts first (section 15.1).
             keys.append(solutions.RowOrder(name, down, first=not down))
         return solutions.OrderRows(plan, tuple(keys)) if keys else plan
 
@@ -568,30 +579,30 @@ class _Lowering:
         marks = tuple(map(mark_of, self._asked))
         visible = [name for name in rows.plan.variables if not name.startswith((".", " ")) or name in (*keys, *marks)]
         plan: Solutions = solutions.Project(rows.plan, tuple((name, name) for name in visible))
-        made: list[solutions.RowAggregate] = []
+        row_aggregates: list[solutions.RowAggregate] = []
         results: dict[syntax.Expression, TypedTerm] = {}
         after: list[tuple[str, ex.Expression]] = []
-        for one in aggregates:
+        for aggregate in aggregates:
             name, result = self._fresh(), self._fresh()
-            if one.of is None:
-                made.append(solutions.RowAggregate(name, "count", None, one.distinct))
-                results[one] = TypedTerm(ex.Variable(name), "integer")
+            if aggregate.of is None:
+                row_aggregates.append(solutions.RowAggregate(name, "count", None, aggregate.distinct))
+                results[aggregate] = TypedTerm(ex.Variable(name), "integer")
                 continue
-            of = Expressions(self._names, rows.sorts, {}).typed(one.of)
-            given = self._fresh()
-            plan = solutions.Extend(plan, given, of.value)
-            value, sort = self._aggregate(one, of.sort, name, given, made)
+            of = Expressions(self._names, rows.sorts, {}).typed(aggregate.of)
+            argument = self._fresh()
+            plan = solutions.Extend(plan, argument, of.value)
+            value, sort = self._aggregate(aggregate, of.sort, name, argument, row_aggregates)
             after.append((result, value))
-            results[one] = TypedTerm(ex.Variable(result), sort)
-        plan = solutions.GroupRows(plan, keys, tuple(made))
+            results[aggregate] = TypedTerm(ex.Variable(result), sort)
+        plan = solutions.GroupRows(plan, keys, tuple(row_aggregates))
         for name, value in after:
             plan = solutions.Extend(plan, name, value)
-        found = _Rows(plan, {name: rows.sorts[name] for name in keys if name in rows.sorts})
+        groups = _Rows(plan, {name: rows.sorts[name] for name in keys if name in rows.sorts})
         for condition in query.having:
-            found = _Rows(
-                solutions.Filter(found.plan, Expressions(self._names, found.sorts, results).condition(condition)), found.sorts
+            groups = _Rows(
+                solutions.Filter(groups.plan, Expressions(self._names, groups.sorts, results).condition(condition)), groups.sorts
             )
-        return found, results
+        return groups, results
 
     @staticmethod
     def _aggregate(
@@ -615,20 +626,20 @@ class _Lowering:
         value: ex.Expression = ex.Call(function, (ex.Variable(name),))
         if one.name in ("MIN", "MAX") or (one.name == "SUM" and of == "integer"):
             return value, of
-        # Of nothing, both are the integer 0 (section 18.5.1).
+        # Over an empty group, SUM and AVG are the integer 0 (section 18.5.1).
         nothing = ex.Comparison("=", ex.Call("size", (ex.Variable(name),)), ex.Constant(0))
         return ex.Case(((nothing, ex.Constant(0)),), ex.Call("tofloat", (value,))), "number or 0"
 
 
 def _conjuncts(expression: syntax.Expression) -> list[syntax.Expression]:
     if isinstance(expression, syntax.Call) and expression.name == "&&":
-        return [part for one in expression.arguments for part in _conjuncts(one)]
+        return [part for argument in expression.arguments for part in _conjuncts(argument)]
     return [expression]
 
 
 def _filtered_variables(group: syntax.Group) -> list[syntax.Var]:
-    """The variables of the filters of a group and of groups within it."""
-    found = [part for one in group.filters for part in syntax.parts_of(one) if isinstance(part, syntax.Var)]
+    """Return the variables in the filters of a group and its nested groups."""
+    found = [part for nested in group.filters for part in syntax.parts_of(nested) if isinstance(part, syntax.Var)]
     for part in group.parts:
         inner = (
             part.branches
@@ -637,5 +648,5 @@ def _filtered_variables(group: syntax.Group) -> list[syntax.Var]:
             if isinstance(part, syntax.OptionalGroup | syntax.MinusGroup)
             else ()
         )
-        found += [one for each in inner for one in _filtered_variables(each)]
+        found += [nested for nested_group in inner for nested in _filtered_variables(nested_group)]
     return found

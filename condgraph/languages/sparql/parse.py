@@ -1,5 +1,6 @@
-"""The text of a SPARQL query as `syntax` has it: SELECT and ASK over one graph. What has no plan is refused
-where it stands, and so is what is no SPARQL.
+"""The parser of SPARQL: SELECT and ASK over one graph, to the tree in `syntax`.
+
+Features without a plan are refused at their position, and so is invalid SPARQL.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from condgraph.languages.sparql.syntax import Iri, Lit, Term, Var, beyond
 
 # -- Tokens ------------------------------------------------------------------------------------------
 
-# The tokens of a SPARQL query, and the terms that they make: names, variables and literals.
+# Tokens, and the terms made of them: names, variables and literals.
 
 
 _TOKEN: Final = re.compile(
@@ -41,7 +42,7 @@ _ESCAPES: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '
 
 
 class Terms:
-    """Reads one text, token by token."""
+    """The tokenizer of one query, and the parser of its terms."""
 
     def __init__(self, text: str, base: str, prefixes: Mapping[str, str]) -> None:
         self._base, self._prefixes = base, dict(prefixes)
@@ -49,12 +50,12 @@ class Terms:
         self._at = self._fresh = 0
         at = 0
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 raise beyond(f"{text[at : at + 20]!r}")
-            if found.lastgroup != "space":
-                self._tokens.append((str(found.lastgroup), found[0]))
-            at = found.end()
+            if match.lastgroup != "space":
+                self._tokens.append((str(match.lastgroup), match[0]))
+            at = match.end()
         self._tokens.append(("end", ""))
 
     # -- tokens ------------------------------------------------------------------------------------
@@ -64,14 +65,14 @@ class Terms:
         return kind in ("sign", "word") and (text if kind == "sign" else text.upper()) in signs
 
     def _take(self, *signs: str) -> bool:
-        found = self._is(*signs)
-        self._at += found
-        return found
+        matches = self._is(*signs)
+        self._at += matches
+        return matches
 
     def _next(self) -> tuple[str, str]:
-        found = self._tokens[self._at]
+        token = self._tokens[self._at]
         self._at += 1
-        return found
+        return token
 
     def _expect(self, sign: str) -> None:
         if not self._take(sign):
@@ -99,12 +100,12 @@ class Terms:
         return self._refuse()
 
     def _based(self, iri: str) -> None:
-        """Take an IRI as the base of relative ones, which are put behind its last slash."""
-        whole = iri if _ABSOLUTE(iri) else self._resolved(iri)
-        scheme, mark, rest = whole.partition("://")
+        """Set the base of relative IRIs: the given IRI up to its last slash."""
+        absolute = iri if _ABSOLUTE(iri) else self._resolved(iri)
+        scheme, mark, path = absolute.partition("://")
         if not mark:
             raise beyond(f"BASE <{iri}>", "an IRI with :// and a path")
-        self._base = f"{scheme}{mark}{rest[: rest.rindex('/') + 1] if '/' in rest else rest + '/'}"
+        self._base = f"{scheme}{mark}{path[: path.rindex('/') + 1] if '/' in path else path + '/'}"
 
     def _resolved(self, iri: str) -> str:
         if _ABSOLUTE(iri):
@@ -128,20 +129,20 @@ class Terms:
         if kind == "number":
             return _number(text)
         if kind == "sign" and text in "+-" and self._tokens[self._at][0] == "number":
-            found = _number(self._next()[1])
-            return Lit(text + found.text, found.datatype)
+            number = _number(self._next()[1])
+            return Lit(text + number.text, number.datatype)
         if kind == "word" and text.lower() in ("true", "false"):
             return Lit(text.lower(), f"{XSD}boolean")
         return self._iri(kind, text)
 
     def _literal(self, text: str) -> Lit:
         body = text[3:-3] if len(text) >= 6 and text[:3] == text[0] * 3 else text[1:-1]
-        plain = re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", _unescaped, body, flags=re.S)
+        unescaped = re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", _unescaped, body, flags=re.S)
         if self._tokens[self._at][0] == "tag":
-            return Lit(plain, "", self._next()[1][1:])
+            return Lit(unescaped, "", self._next()[1][1:])
         if self._take("^^"):
-            return Lit(plain, self._iri(*self._next()).iri)
-        return Lit(plain, f"{XSD}string")
+            return Lit(unescaped, self._iri(*self._next()).iri)
+        return Lit(unescaped, f"{XSD}string")
 
 
 def _number(text: str) -> Lit:
@@ -159,7 +160,7 @@ def _unescaped(found: re.Match[str]) -> str:
 # -- The parser --------------------------------------------------------------------------------------
 
 
-#: Functions, with how many arguments they take at least and at most.
+#: Functions, with the least and the greatest number of arguments.
 FUNCTIONS: Final = {
     **dict.fromkeys(("CONTAINS", "STRSTARTS", "STRENDS"), (2, 2)),
     **dict.fromkeys(("LCASE", "UCASE", "STR", "STRLEN", "BOUND", "YEAR", "MONTH", "DAY", "ABS", "CEIL", "FLOOR", "ROUND"), (1, 1)),
@@ -171,29 +172,31 @@ FUNCTIONS: Final = {
     "SAMETERM": (2, 2),
 }
 AGGREGATES: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"))
-#: How deep groups and expressions may be nested.
+#: The deepest nesting of groups and expressions.
 _DEEPEST: Final = 100
-#: The signs + - * / of a query: each is nested in the next.
+#: The most operators + - * / in a query; each nests in the next.
 _MOST_OPERATIONS: Final = 150
 _COMPARED: Final = frozenset(("=", "!=", "<", "<=", ">", ">="))
 
 
 def parse(text: str, base: str, prefixes: Mapping[str, str]) -> syntax.Query:
-    """A query. Names are relative to `base`; `prefixes` need not be declared. Raises `UnsupportedError` for
-    what has no plan, and `ParseError` for an undeclared prefix.
+    """Parse a query.
+
+    Names are relative to `base`; `prefixes` need no declaration. Raises `UnsupportedError` for a feature
+    without a plan, and `ParseError` for an undeclared prefix.
     """
     reader = _Reader(text, base, prefixes)
-    found = reader.query()
+    query = reader.query()
     reader.end()
-    return found
+    return query
 
 
-#: A step of a path: predicates, each with whether it is gone backwards, and how often, from and to.
+#: A step of a path: the predicates, each with whether it is followed backwards, and the least and most repetitions.
 _Step: TypeAlias = tuple[tuple[tuple[syntax.Iri, bool], ...], int, int | None]
 
 
 class _Reader(Terms):
-    """Reads one text: its parts, from the query down to expressions."""
+    """The recursive-descent parser of one query."""
 
     # -- the query ---------------------------------------------------------------------------------
 
@@ -209,12 +212,12 @@ class _Reader(Terms):
         self._depth -= 1
 
     def end(self) -> None:
-        """Refuse what follows a query."""
+        """Raise if anything follows the query."""
         if self._tokens[self._at][0] != "end":
             self._refuse()
 
     def query(self) -> syntax.Query:
-        """A whole query, with its prologue."""
+        """Parse a query with its prologue."""
         while True:
             if self._take("PREFIX"):
                 name, iri = self._next()[1], self._next()[1]
@@ -226,19 +229,19 @@ class _Reader(Terms):
                 break
         if not self._take("ASK"):
             return self._select()
-        found = syntax.Query("ask", syntax.Group((), ()))
-        return self._body(found)
+        ask = syntax.Query("ask", syntax.Group((), ()))
+        return self._body(ask)
 
     def _select(self) -> syntax.Query:
         if self._take("SELECT"):
-            found = syntax.Query("select", syntax.Group((), ()))
-            found.distinct = self._take("DISTINCT")
+            query = syntax.Query("select", syntax.Group((), ()))
+            query.distinct = self._take("DISTINCT")
             if self._is("REDUCED"):
                 raise syntax.beyond("REDUCED", "DISTINCT says what is meant")
-            self._columns(found)
+            self._columns(query)
         else:
             self._refuse()
-        return self._body(found)
+        return self._body(query)
 
     def _body(self, found: syntax.Query) -> syntax.Query:
         every = not found.columns
@@ -247,7 +250,7 @@ class _Reader(Terms):
         self._take("WHERE")
         found.group = self._group()
         if every and found.form == "select":
-            found.columns = [(one, None) for one in found.group.variables() if not one.hidden]
+            found.columns = [(variable, None) for variable in found.group.variables() if not variable.hidden]
         self._modifiers(found)
         if self._take("VALUES"):
             found.group = syntax.Group((syntax.UnionGroup((found.group,)), self._values()), ())
@@ -297,10 +300,10 @@ class _Reader(Terms):
                 else:
                     break
         while self._is("LIMIT", "OFFSET"):
-            which, number = self._next()[1].upper(), self._next()
+            keyword, number = self._next()[1].upper(), self._next()
             if number[0] != "number" or not number[1].isdigit():
                 self._refuse()
-            if which == "LIMIT":
+            if keyword == "LIMIT":
                 found.limit = int(number[1])
             else:
                 found.offset = int(number[1])
@@ -322,11 +325,11 @@ class _Reader(Terms):
         triples: list[syntax.Triple | syntax.PathPattern] = []
 
         def close() -> None:
-            # Paths of any length are joined with the triples that they stand among.
-            plain = tuple(one for one in triples if isinstance(one, syntax.Triple))
-            if plain:
-                parts.append(syntax.Basic(plain))
-            parts.extend(one for one in triples if isinstance(one, syntax.PathPattern))
+            # Paths of variable length become parts of their own, joined with the triples around them.
+            basic = tuple(pattern for pattern in triples if isinstance(pattern, syntax.Triple))
+            if basic:
+                parts.append(syntax.Basic(basic))
+            parts.extend(pattern for pattern in triples if isinstance(pattern, syntax.PathPattern))
             triples.clear()
 
         while not self._take("}"):
@@ -365,9 +368,9 @@ class _Reader(Terms):
         return syntax.UnionGroup(tuple(branches))
 
     def _values(self) -> syntax.Values:
-        one = self._tokens[self._at][0] == "variable"
+        single = self._tokens[self._at][0] == "variable"
         variables = []
-        if one:
+        if single:
             variables.append(syntax.Var(self._next()[1][1:]))
         else:
             self._expect("(")
@@ -376,7 +379,7 @@ class _Reader(Terms):
         self._expect("{")
         rows: list[tuple[syntax.Term | None, ...]] = []
         while not self._take("}"):
-            if one:
+            if single:
                 rows.append((None if self._take("UNDEF") else self._term(),))
                 continue
             self._expect("(")
@@ -389,20 +392,20 @@ class _Reader(Terms):
         return syntax.Values(tuple(variables), tuple(rows))
 
     def _same_subject(self) -> list[syntax.Triple | syntax.PathPattern]:
-        subject, found = self._term(), list[syntax.Triple | syntax.PathPattern]()
+        subject, patterns = self._term(), list[syntax.Triple | syntax.PathPattern]()
         while True:
             path = self._path()
             while True:
-                found += self._along(subject, path, self._term())
+                patterns += self._along(subject, path, self._term())
                 if not self._take(","):
                     break
             while self._take(";"):
                 pass
             if self._is(".", "}", "{", "FILTER", "OPTIONAL", "MINUS", "BIND", "VALUES", "GRAPH", "SERVICE"):
-                return found
+                return patterns
 
     def _path(self) -> list[_Step]:
-        """The steps of a sequence."""
+        """Parse a path as a sequence of steps."""
         steps = [self._step()]
         while self._take("/"):
             steps.append(self._step())
@@ -439,16 +442,16 @@ class _Reader(Terms):
         return syntax.Iri(f"{RDF}type") if (kind, text) == ("word", "a") else self._iri(kind, text), back
 
     def _along(self, subject: syntax.Term, path: list[_Step], target: syntax.Term) -> list[syntax.Triple | syntax.PathPattern]:
-        found, here = list[syntax.Triple | syntax.PathPattern](), subject
+        patterns, start = list[syntax.Triple | syntax.PathPattern](), subject
         for number, (hops, least, most) in enumerate(path):
-            there = target if number == len(path) - 1 else self._hidden()
+            end = target if number == len(path) - 1 else self._hidden()
             if len(hops) == 1 and least == most == 1:
                 ((predicate, back),) = hops
-                found.append(syntax.Triple(there, predicate, here) if back else syntax.Triple(here, predicate, there))
+                patterns.append(syntax.Triple(end, predicate, start) if back else syntax.Triple(start, predicate, end))
             else:
-                found.append(syntax.PathPattern(here, hops, there, least, most))
-            here = there
-        return found
+                patterns.append(syntax.PathPattern(start, hops, end, least, most))
+            start = end
+        return patterns
 
     # -- expressions -------------------------------------------------------------------------------
 
@@ -457,9 +460,9 @@ class _Reader(Terms):
 
     def _bracketed(self) -> syntax.Expression:
         self._expect("(")
-        found = self._expression()
+        expression = self._expression()
         self._expect(")")
-        return found
+        return expression
 
     def _expression(self) -> syntax.Expression:
         with self._deeper():
@@ -472,27 +475,27 @@ class _Reader(Terms):
         return self._joined("&&", self._comparison)
 
     def _joined(self, sign: str, part: Callable[[], syntax.Expression]) -> syntax.Expression:
-        """Parts between signs; all are operands of one call, as nested ones may be nested too deeply."""
-        found = [part()]
+        """Parse operands of one sign into a single flat call, since a nested one might be too deep."""
+        operands = [part()]
         while self._take(sign):
-            found.append(part())
-        return syntax.Call(sign, tuple(found)) if len(found) > 1 else found[0]
+            operands.append(part())
+        return syntax.Call(sign, tuple(operands)) if len(operands) > 1 else operands[0]
 
     def _comparison(self) -> syntax.Expression:
-        found = self._sum()
+        left = self._sum()
         if self._is(*_COMPARED):
-            return syntax.Call(self._next()[1], (found, self._sum()))
+            return syntax.Call(self._next()[1], (left, self._sum()))
         negated = self._take("NOT")
         if self._take("IN"):
             self._expect("(")
-            listed = []
+            items = []
             while not self._take(")"):
-                listed.append(self._expression())
+                items.append(self._expression())
                 if not self._is(")"):
                     self._expect(",")
-            inside = syntax.Call("IN", (found, *listed))
+            inside = syntax.Call("IN", (left, *items))
             return syntax.Call("!", (inside,)) if negated else inside
-        return found
+        return left
 
     def _sum(self) -> syntax.Expression:
         return self._computed(("+", "-"), self._product)
@@ -501,13 +504,13 @@ class _Reader(Terms):
         return self._computed(("*", "/"), self._unary)
 
     def _computed(self, signs: tuple[str, str], part: Callable[[], syntax.Expression]) -> syntax.Expression:
-        found = part()
+        result = part()
         while self._is(*signs):
             self._operations += 1
             if self._operations > _MOST_OPERATIONS:
                 raise syntax.beyond(f"more than {_MOST_OPERATIONS} operations of arithmetic")
-            found = syntax.Call(self._next()[1], (found, part()))
-        return found
+            result = syntax.Call(self._next()[1], (result, part()))
+        return result
 
     def _unary(self) -> syntax.Expression:
         if self._take("!"):

@@ -1,8 +1,8 @@
-"""A basic graph pattern of the RDF view (`docs/reference/rdf.md`) as one over statements.
+"""Translates a basic graph pattern of the RDF view (`docs/reference/rdf.md`) to a pattern over statements.
 
-Its solutions are a set over all of its variables, those of blank nodes and paths included: RDF has a
-triple once, however many statements say it. So the rows are distinct before anything is computed from
-them. What the nodes of values say (`pred:value`) and what entities are called is computed.
+Its solutions are a set over all variables, including those of blank nodes and paths: RDF has a triple
+only once, however many statements produce it. So the rows are made distinct before anything is
+computed from them. The contents of value nodes (`pred:value`) and the names of entities are computed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from condgraph.languages.sparql.syntax import Basic, Iri, Lit, Term, Triple, Var
 if TYPE_CHECKING:
     from condgraph.engine.store import KnownSchema
 
-#: What a variable is bound to. "node" is an entity or the node of a value, "literal" a text or a number; "number or 0" is
-#: a sum, whose 0 of nothing is a whole number, and all others doubles.
+#: What a variable is bound to. "node" is an entity or the node of a value, "literal" a text or a number. "number or 0" is
+#: a sum: a double, or the integer 0 for an empty group.
 Sort: TypeAlias = Literal[
     "entity", "value", "statement", "predicate", "node", "text", "number", "number or 0", "integer", "date", "boolean", "literal"
 ]
 NODES: Final = frozenset(("entity", "value", "statement", "node"))
-#: What a value says under a term of the vocabulary, besides `pred:value`.
+#: The properties of a value node other than `pred:value`, and their sorts.
 _SAID: Final[dict[str, Sort]] = {
     "unit": "text", "year": "integer", "date": "date", "start": "integer", "end": "integer", "precision": "integer",
 }  # fmt: skip
@@ -36,13 +36,13 @@ _FACT: Final = ("fact_h", "fact_r", "fact_t")
 
 
 class Names:
-    """The names of a graph, by their IRIs. `base` is what these begin with."""
+    """Translates IRIs to names of a graph; `base` is their common prefix."""
 
     def __init__(self, schema: KnownSchema, base: str, *, lenient: bool, warn: Callable[[str], None]) -> None:
         self.schema, self.base, self._lenient, self.warn = schema, base, lenient, warn
 
     def rest(self, iri: str) -> str:
-        """What stands behind the base of an IRI; of another one the whole."""
+        """Return an IRI without the base, or the whole IRI if it does not begin with it."""
         if iri.startswith(self.base):
             return iri[len(self.base) :]
         if iri.startswith(NAMESPACE):
@@ -50,32 +50,32 @@ class Names:
         return iri
 
     def ident(self, iri: str) -> str:
-        """The id of the entity that an IRI is."""
-        rest = self.rest(iri)
-        if rest.startswith("."):
+        """Return the id of the entity that an IRI identifies."""
+        local_name = self.rest(iri)
+        if local_name.startswith("."):
             raise beyond(f"<{iri}> where an entity stands")
-        return decode(rest) if rest != iri else iri
+        return decode(local_name) if local_name != iri else iri
 
     def predicate(self, iri: str) -> str:
-        """The name of a relation, attribute or qualifier; raises `UnknownNameError` where the graph has none."""
-        rest, schema = self.rest(iri), self.schema
-        spaced = decode(rest) if rest != iri else iri
-        # People who read names in a table do not know that an underscore is escaped.
-        for name in (spaced, rest):
+        """Return the relation, attribute or qualifier of an IRI; raises `UnknownNameError` if there is none."""
+        local_name, schema = self.rest(iri), self.schema
+        decoded = decode(local_name) if local_name != iri else iri
+        # Also accept a name whose underscores are not escaped, as people copy it from a table.
+        for name in (decoded, local_name):
             if schema.has_relation(name) or schema.has_attribute(name) or schema.has_qualifier(name):
                 return name
         if not self._lenient:
             known = [*schema.relations, *schema.attributes, *schema.qualifiers]
             raise UnknownNameError(
-                "predicate", spaced, candidates=nearest(spaced, known), hint='on_unknown="empty" lets it mean nothing'
+                "predicate", decoded, candidates=nearest(decoded, known), hint='on_unknown="empty" lets it mean nothing'
             )
-        self.warn(f"the graph has no predicate {spaced!r}: no triple has it")
-        return spaced
+        self.warn(f"the graph has no predicate {decoded!r}: no triple has it")
+        return decoded
 
 
 @dataclass(slots=True)
 class _Statement:
-    """What the triples about a statement say of it."""
+    """The ends and qualifiers that triples state about a statement."""
 
     subject: Term | None = None
     predicate: Term | None = None
@@ -94,7 +94,7 @@ class _Computed:
 
 
 class Matching:
-    """One basic graph pattern. `fresh` gives names of variables that nobody has."""
+    """Translates one basic graph pattern; `fresh` returns unused variables."""
 
     def __init__(self, part: Basic, names: Names, fresh: Callable[[], str]) -> None:
         self._names, self._fresh, self._triples = names, fresh, part.triples
@@ -102,32 +102,32 @@ class Matching:
         self._statements: dict[Term, _Statement] = {}
         self._patterns: list[solutions.StatementPattern] = []
         self._members: list[solutions.MembershipPattern] = []
-        #: Sets that entities lie in, by variable.
+        #: Sets that contain the entities, by variable.
         self._sets: dict[str, list[Entities]] = {}
         self._computed: list[_Computed] = []
-        #: Texts that the values of variables have to be.
+        #: The texts that values must equal, by variable.
         self._texts: dict[str, str] = {}
 
     def rows(self) -> Solutions:
-        """The rows that match; `sorts` says then what its variables are."""
+        """Return the rows that match; afterwards `sorts` has the sorts of the variables."""
         entities: set[Term] = set()
-        for one in self._triples:
-            word = self._word(one)
-            if isinstance(one.subject, Lit):
+        for triple in self._triples:
+            word = self._word(triple)
+            if isinstance(triple.subject, Lit):
                 raise beyond("a literal as a subject")
             if word in _FACT:
-                self._statements.setdefault(one.subject, _Statement())
+                self._statements.setdefault(triple.subject, _Statement())
             elif word in ("instance_of", "name", "a"):
-                entities.add(one.subject)
-        for one in self._triples:
-            self._gather(one, entities)
+                entities.add(triple.subject)
+        for triple in self._triples:
+            self._gather(triple, entities)
         for term, statement in self._statements.items():
             self._write(term, statement)
         return self._plan()
 
     @staticmethod
     def _word(one: Triple) -> str | None:
-        """The word of the vocabulary that a predicate is; None for a name of the graph."""
+        """Return the vocabulary word of a predicate; None for a name of the graph."""
         iri = one.predicate.iri
         return "a" if iri == f"{RDF}type" else iri[len(PRED) :] if iri.startswith(PRED) else None
 
@@ -169,24 +169,26 @@ class Matching:
             raise beyond(f"<pred:{word}>")
 
     def _named(self, one: Triple, entities: set[Term]) -> None:
-        """A triple whose predicate is a relation, an attribute or a qualifier."""
+        """Translate a triple whose predicate is a relation, an attribute or a qualifier."""
         name, subject, schema = self._names.predicate(one.predicate.iri), one.subject, self._names.schema
         if subject in self._statements:
             self._statements[subject].qualifiers.append((name, one.object))
             return
-        unsaid = isinstance(subject, Var) and subject not in entities and schema.has_qualifier(name)
-        if unsaid and not self._is_entity(subject, name):
-            what = f"?{subject.name}, which may be an entity, or a statement with the qualifier {name!r}"  # type: ignore[union-attr]
-            raise beyond(what, "say which: ?x a <pred:Entity>")
+        undetermined = isinstance(subject, Var) and subject not in entities and schema.has_qualifier(name)
+        if undetermined and not self._is_entity(subject, name):
+            described = f"?{subject.name}, which may be an entity, or a statement with the qualifier {name!r}"  # type: ignore[union-attr]
+            raise beyond(described, "say which: ?x a <pred:Entity>")
         self._pattern(subject, (name,), one.object)
 
     def _is_entity(self, subject: Term, besides: str) -> bool:
-        """Whether another triple says that a term is an entity."""
-        for one in self._triples:
-            if self._word(one) is None and (one.subject == subject or one.object == subject):
-                name = self._names.predicate(one.predicate.iri)
+        """Whether another triple implies that a term is an entity."""
+        for triple in self._triples:
+            if self._word(triple) is None and (triple.subject == subject or triple.object == subject):
+                name = self._names.predicate(triple.predicate.iri)
                 schema = self._names.schema
-                if name != besides and (schema.has_relation(name) or (one.subject == subject and not schema.has_qualifier(name))):
+                if name != besides and (
+                    schema.has_relation(name) or (triple.subject == subject and not schema.has_qualifier(name))
+                ):
                     return True
         return False
 
@@ -214,7 +216,7 @@ class Matching:
         )  # fmt: skip
 
     def _write(self, term: Term, said: _Statement) -> None:
-        """The pattern of a statement that is a node."""
+        """Add the pattern of a statement that is a node."""
         if not isinstance(term, Var):
             raise beyond("the node of a statement as it is")
         self._is(term.name, "statement")
@@ -248,7 +250,7 @@ class Matching:
         raise beyond("a literal where an entity stands")
 
     def _entity(self, term: Term) -> str:
-        """The variable of an entity; an IRI has a hidden one."""
+        """Return the variable of an entity; a new one for an IRI."""
         if isinstance(term, Var):
             self._is(term.name, "entity")
             return term.name
@@ -278,7 +280,7 @@ class Matching:
     # -- the plan ----------------------------------------------------------------------------------
 
     def _plan(self) -> Solutions:
-        patterns = [self._tested(one) for one in self._patterns]
+        patterns = [self._tested(pattern) for pattern in self._patterns]
         plan: Solutions | None = None
         if patterns or self._members:
             plan = solutions.Pattern(tuple(patterns), tuple(self._members))
@@ -289,12 +291,12 @@ class Matching:
         if plan is None:
             raise beyond("triples that name nothing but values", "say what has them")
         plan = solutions.DistinctRows(plan)
-        for one in self._computed:
-            plan = self._compute(plan, one)
+        for computed in self._computed:
+            plan = self._compute(plan, computed)
         return plan
 
     def _tested(self, pattern: solutions.StatementPattern) -> solutions.StatementPattern:
-        """A pattern with the text that its value has to be, which an index may find."""
+        """Add the text that the value must equal to a pattern, so that an index can find it."""
         target = pattern.object
         text = self._texts.get(target.name) if isinstance(target, solutions.Variable) else None
         if text is None or pattern.family != "attribute":
@@ -319,6 +321,6 @@ class Matching:
 
 
 def an(sort: Sort) -> str:
-    """A sort in words."""
+    """Return a sort in words, with its article."""
     words = {"integer": "a whole number", "value": "the node of a value", "boolean": "a truth value"}
     return words.get(sort, f"an {sort}" if sort == "entity" else f"a {sort}")

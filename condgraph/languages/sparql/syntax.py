@@ -1,4 +1,4 @@
-"""A SPARQL query as a tree: what `parse` makes and `lower` reads."""
+"""The syntax tree of SPARQL queries, which `parse` makes and `lower` reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from condgraph.engine.errors import UnsupportedError
 
 
 def beyond(reason: str, hint: str | None = None) -> UnsupportedError:
-    """The error for what has no plan."""
+    """Return the error for a feature without a plan."""
     return UnsupportedError(
         "SPARQL as a plan", [reason], hint=hint or "graph.sparql(...) and `condgraph serve` answer all of SPARQL 1.1"
     )
@@ -17,13 +17,13 @@ def beyond(reason: str, hint: str | None = None) -> UnsupportedError:
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """A variable; those of blank nodes and of paths have names that no query can write."""
+    """A variable; those of blank nodes and paths have names that no query can use."""
 
     name: str
 
     @property
     def hidden(self) -> bool:
-        """Whether no query can name it."""
+        """Whether it is the variable of a blank node or path."""
         return self.name.startswith(".")
 
 
@@ -36,7 +36,7 @@ class Iri:
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """A literal: its text, the IRI of its datatype, its language ("" for none)."""
+    """A literal: its text, the IRI of its datatype, and its language ("" for none)."""
 
     text: str
     datatype: str
@@ -48,7 +48,7 @@ Term: TypeAlias = Var | Iri | Lit
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """A triple pattern whose predicate is known."""
+    """A triple pattern with a fixed predicate."""
 
     subject: Term
     predicate: Iri
@@ -57,7 +57,7 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator or function, by its name in capitals, over its arguments."""
+    """A function or operator by its name in capitals, and its arguments."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -65,7 +65,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate; `of` None is `*`."""
+    """An aggregate; `of` None means `*`."""
 
     name: str
     of: Expression | None
@@ -86,15 +86,17 @@ Expression: TypeAlias = Term | Call | Aggregate | Exists
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """Triple patterns that stand together: a basic graph pattern."""
+    """Adjacent triple patterns: a basic graph pattern."""
 
     triples: tuple[Triple, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A path of any length: steps of some predicates, each with whether it is gone backwards; `least` is 0
-    or 1, `most` 1 or None.
+    """A path of variable length.
+
+    `hops` are alternative predicates, each with whether it is followed backwards; `least` is 0 or 1,
+    `most` 1 or None.
     """
 
     subject: Term
@@ -127,7 +129,7 @@ class MinusGroup:
 
 @dataclass(frozen=True, slots=True)
 class UnionGroup:
-    """UNION; of one branch, a group of its own."""
+    """UNION; with one branch, a nested group."""
 
     branches: tuple[Group, ...]
 
@@ -142,7 +144,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """VALUES: rows of terms, None for UNDEF."""
+    """VALUES: rows of terms, with None for UNDEF."""
 
     variables: tuple[Var, ...]
     rows: tuple[tuple[Term | None, ...], ...]
@@ -153,40 +155,43 @@ Part: TypeAlias = "Basic | PathPattern | Nested | OptionalGroup | MinusGroup | U
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group: its parts in order, and its filters, which are about all of it."""
+    """A group: its parts in order, and its filters, which apply to all of it."""
 
     parts: tuple[Part, ...]
     filters: tuple[Expression, ...]
 
     def variables(self) -> list[Var]:
-        """The variables that its patterns bind, in order; those that only MINUS or a filter names
-        are none.
+        """Return the variables that the group binds, in order.
+
+        Variables that only MINUS or a filter mentions are not bound.
         """
-        found: dict[Var, None] = {}
+        bound: dict[Var, None] = {}
         for part in self.parts:
             if isinstance(part, Basic):
-                terms = [term for one in part.triples for term in (one.subject, one.object)]
-                found.update((term, None) for term in terms if isinstance(term, Var))
+                terms = [term for triple in part.triples for term in (triple.subject, triple.object)]
+                bound.update((term, None) for term in terms if isinstance(term, Var))
             elif isinstance(part, PathPattern):
-                found.update((term, None) for term in (part.subject, part.object) if isinstance(term, Var))
+                bound.update((term, None) for term in (part.subject, part.object) if isinstance(term, Var))
             elif isinstance(part, Nested):
-                found.update((one, None) for one, _ in part.query.columns)
+                bound.update((variable, None) for variable, _ in part.query.columns)
             elif isinstance(part, OptionalGroup):
-                found.update(dict.fromkeys(part.group.variables()))
+                bound.update(dict.fromkeys(part.group.variables()))
             elif isinstance(part, UnionGroup):
-                found.update((one, None) for branch in part.branches for one in branch.variables())
+                bound.update((variable, None) for branch in part.branches for variable in branch.variables())
             elif isinstance(part, Bind):
-                found[part.variable] = None
+                bound[part.variable] = None
             elif isinstance(part, Values):
-                found.update(dict.fromkeys(part.variables))
-        return list(found)
+                bound.update(dict.fromkeys(part.variables))
+        return list(bound)
 
 
 @dataclass(slots=True)
 class Query:
-    """A SELECT or an ASK. `columns` are the projected variables, each with the expression that it
-    is made from (None: it is bound by the group); `order` has an expression and whether it goes
-    down. `grouped` has the keys of groups, as columns are.
+    """A SELECT or ASK query.
+
+    `columns` are the projected variables, each with its expression (None if the group binds it).
+    `grouped` has the grouping keys in the same form. `order` has pairs of an expression and whether it
+    is descending.
     """
 
     form: Literal["select", "ask"]
@@ -201,10 +206,10 @@ class Query:
 
 
 def parts_of(expression: Expression) -> list[Expression]:
-    """An expression and all that it is made of, aggregates included, groups not."""
-    found: list[Expression] = [expression]
+    """Return an expression and all its subexpressions, including those of aggregates but not of groups."""
+    parts: list[Expression] = [expression]
     if isinstance(expression, Call):
-        found += [inner for one in expression.arguments for inner in parts_of(one)]
+        parts += [part for argument in expression.arguments for part in parts_of(argument)]
     elif isinstance(expression, Aggregate) and expression.of is not None:
-        found += parts_of(expression.of)
-    return found
+        parts += parts_of(expression.of)
+    return parts
