@@ -312,7 +312,7 @@ class Not(Condition):
 
 @dataclass(frozen=True, slots=True)
 class AllEntities(Entities):
-    """All entities of these kinds. With `source`: the rows of that source and the subjects of its statements, or with
+    """All entities of these kinds; with `source`, the rows of that source and the subjects of its statements, or with
     `own` the rows alone.
     """
 
@@ -494,7 +494,7 @@ class WhereQualifier(Facts):
 
 @dataclass(frozen=True, slots=True)
 class During(Facts):
-    """Facts whose validity has a relation to an interval.
+    """Facts whose validity has the given `relation` to an interval.
 
     "overlaps" (=) and "disjoint" (!=), "before" (ends before it begins) and "after", "within" and "contains", and
     "until" (<=, ends no later than its end) and "from" (>=, starts no earlier than its start). An unknown bound

@@ -1,12 +1,11 @@
 """Execution of a plan in process, on a snapshot.
 
-In order of control flow: `run` walks the plan and keeps every operator's result; `facts` has the
-operators that give entities, statements and values, `aggregates` those that look at a whole; `sets`
-is what results are kept in; `conditions` decides tests on columns; `evidence` walks back from an
-answer to the statements it rests on.
+In order of control flow: `run` executes the operators of a plan and stores their results; `facts` implements the
+operators that return entities, statements and values, `aggregates` those that need a whole bag; `sets` defines the
+types of results; `conditions` tests columns; `evidence` traces an answer back to the statements it rests on.
 """
 
-# For its table of operators, without which nothing runs.
+# Imported for its table of operators, which `run` needs.
 from condgraph.engine.execute import operators as _operators  # noqa: F401
 from condgraph.engine.execute.run import Run, run
 

@@ -1,4 +1,4 @@
-"""Operators that look at a whole set or bag: counts, sums, extremes, existence."""
+"""Operators that need a whole set or bag: counts, sums, extremes, existence."""
 
 from __future__ import annotations
 
@@ -30,51 +30,50 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 
-#: What keeps the numbers of units, -1 for none and less for those that the graph does not have,
-#: from being negative.
+#: Added to the numbers of units to make them positive: -1 is no unit, less a unit unknown to the graph.
 _UNITS: Final = 1 << 31
 _ORDERED: Final = (int(Kind.QUANTITY), int(Kind.TIME))
 
 
 def competing(run: Run, cells: Cells, what: str) -> Mask:
-    """The cells of the most frequent comparable type and unit (ties: time first, then unit by
-    name); the rest gives a warning.
+    """Return a mask of the cells of the most frequent comparable type and unit (ties: time first, then unit by name),
+    and warn of the others.
     """
     kind, unit = cells["kind"], cells["unit"]
     if kind[0] in _ORDERED and (kind == kind[0]).all() and (unit == unit[0]).all():
         return np.ones(len(kind), bool)
     ordered: Mask = (kind == Kind.QUANTITY) | (kind == Kind.TIME)
-    # Types and units as one number: most columns have one of each.
-    both = kind[ordered].astype(np.int64) << 32 | (unit[ordered].astype(np.int64) + _UNITS)
-    if not len(both):
+    # Type and unit as one number.
+    keys = kind[ordered].astype(np.int64) << 32 | (unit[ordered].astype(np.int64) + _UNITS)
+    if not len(keys):
         return ordered
-    found, sizes = (both[:1], np.array([len(both)])) if (both == both[0]).all() else np.unique(both, return_counts=True)
+    distinct_keys, sizes = (keys[:1], np.array([len(keys)])) if (keys == keys[0]).all() else np.unique(keys, return_counts=True)
     groups: dict[tuple[Kind, str], int] = {}
     units: dict[str, int] = {}
-    for one, size in zip(found.tolist(), sizes.tolist(), strict=True):
-        number = (one & 0xFFFFFFFF) - _UNITS
+    for key, size in zip(distinct_keys.tolist(), sizes.tolist(), strict=True):
+        number = (key & 0xFFFFFFFF) - _UNITS
         name = run.scope.text(number) if number != -1 else ""
-        groups[Kind(one >> 32), name], units[name] = size, number
+        groups[Kind(key >> 32), name], units[name] = size, number
     best, name = most_frequent(groups)
     mask: Mask = ordered & (kind == best) & (unit == units[name])
-    rest = len(cells) - int(mask.sum())
-    if rest:
-        run.warn(outnumbered(what, rest, best, name))
+    ignored = len(cells) - int(mask.sum())
+    if ignored:
+        run.warn(outnumbered(what, ignored, best, name))
     return mask
 
 
 def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], largest: bool) -> NDArray[np.int64]:
-    """Positions of the best among cells of one type and unit: times by start for the smallest, by
-    end for the largest.
+    """Return the positions of the best cells among cells of one type and unit. For times, the smallest is by start,
+    the largest by end.
     """
     if not len(positions):
         return positions
-    every = len(positions) == len(cells)
+    all_cells = len(positions) == len(cells)
     if cells["kind"][positions[0]] == Kind.TIME:
         keys: NDArray[Any] = cells["b" if largest else "a"]
     else:
         keys = cells.numbers()
-    keys = keys if every else keys[positions]
+    keys = keys if all_cells else keys[positions]
     top = positions.compress(keys == (keys.max() if largest else keys.min()))
     if run.scope.inexact and cells["kind"][top[0]] == Kind.QUANTITY:
         top = top.compress(_exactly_best(run, cells["ref"][top], cells.numbers()[top], largest))
@@ -82,7 +81,7 @@ def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], larges
 
 
 def _exactly_best(run: Run, refs: NDArray[np.int32], numbers: NDArray[np.float64], largest: bool) -> Mask:
-    """Numbers a float cannot tell apart, compared as they were written: which of them are the best."""
+    """Return a mask of the best among numbers that are equal as floats, compared as they were written."""
     exact = [
         Fraction(Decimal(str(parse_number(run.scope.text(r))))) if r != -1 else Fraction(format_number(x))
         for r, x in watched(zip(refs.tolist(), numbers.tolist(), strict=True))
@@ -92,13 +91,13 @@ def _exactly_best(run: Run, refs: NDArray[np.int32], numbers: NDArray[np.float64
 
 
 def best(run: Run, node: ArgExtreme) -> Numbers:
-    """The entities with the best value of the key, all ties."""
+    """Return the entities with the best value of the key, with all ties."""
     winners = best_facts(run, node)
     return distinct(run.snapshot.subjects(winners), run.snapshot.entities)
 
 
 def best_facts(run: Run, node: ArgExtreme) -> Numbers:
-    """The statements that hold the best value."""
+    """Return the statements that have the best value."""
     snapshot, largest = run.snapshot, node.direction == "largest"
     facts = scan(run, Scan(node.of, (node.key,), family="attribute"))
     statements = facts.all()
@@ -116,10 +115,10 @@ def best_facts(run: Run, node: ArgExtreme) -> Numbers:
     if len(statements) == 1:
         return statements
     if kind is Kind.TIME and largest:
-        # By the end; the order is by the start.
+        # Sorted by start, but the largest time is the one with the latest end.
         ends = snapshot.arrays.get("att.b").take(statements - np.int32(base))
         return statements.compress(ends == ends.max())
-    # The statements stand in the order of their values, and equal ones side by side.
+    # The statements are sorted by value.
     part = ordered.a if kind is Kind.TIME else ordered.x
     if len(statements) <= FEW:
         values = [part[number] for number in (statements - np.int32(base)).tolist()]
@@ -139,8 +138,8 @@ def best_facts(run: Run, node: ArgExtreme) -> Numbers:
 
 
 def competitors(run: Run, node: ArgExtreme) -> Numbers:
-    """The statements that prove which value is the best: those that hold it, or all, where several
-    types or units compete.
+    """Return the statements that prove which value is the best: those that have it, or all of them if several types
+    or units compete.
     """
     statements = scan(run, Scan(node.of, (node.key,), family="attribute")).all()
     if not len(statements) or uniform(object_cells(run, statements)):
@@ -149,7 +148,7 @@ def competitors(run: Run, node: ArgExtreme) -> Numbers:
 
 
 def uniform(cells: Cells) -> bool:
-    """Whether all values are numbers of one unit, or times: fewer of them would compete in the same
+    """Return whether all values are numbers of one unit, or all are times: then any part of them competes in the same
     way.
     """
     kind, unit = cells["kind"], cells["unit"]
@@ -161,25 +160,25 @@ def uniform(cells: Cells) -> bool:
 def _largest_group(
     run: Run, groups: list[tuple[Kind, str, int, int]], statements: Numbers, key: str
 ) -> tuple[list[tuple[Kind, str, int, int]], Numbers]:
-    """The comparable type and unit that most of the statements have (ties: time first, then unit by
-    name), and these statements.
+    """Return the comparable type and unit that most of the statements have (ties: time first, then unit by name), and
+    these statements.
     """
     base = run.snapshot.relations
     begins = statements.searchsorted(np.array([group[2] for group in groups], np.int32) + np.int32(base)).tolist()
     sizes = [high - low for low, high in pairwise([*begins, len(statements)])]
-    there = {groups[i][:2]: i for i, size in enumerate(sizes) if size and groups[i][0] in (Kind.QUANTITY, Kind.TIME)}
-    if not there:
+    candidates = {groups[i][:2]: i for i, size in enumerate(sizes) if size and groups[i][0] in (Kind.QUANTITY, Kind.TIME)}
+    if not candidates:
         return [], EMPTY
-    kind, unit = most_frequent({group: sizes[i] for group, i in there.items()})
-    best = there[kind, unit]
+    kind, unit = most_frequent({group: sizes[i] for group, i in candidates.items()})
+    best = candidates[kind, unit]
     if sizes[best] < len(statements):
         run.warn(outnumbered(key, len(statements) - sizes[best], kind, unit))
     return [groups[best]], statements[begins[best] : begins[best] + sizes[best]]
 
 
 def extreme(run: Run, node: Extreme) -> Bag:
-    """The best values with their carriers. Where nothing is a number or a time, texts compete, with
-    a warning.
+    """Return the best values with their carriers. If there are neither numbers nor times, compare texts, with a
+    warning.
     """
     bag = run.values(node.values)
     cells = bag.cells()
@@ -190,10 +189,10 @@ def extreme(run: Run, node: Extreme) -> Bag:
     mask = competing(run, cells, node.direction)
     if mask.any():
         return bag.take(_best_positions(run, cells, np.flatnonzero(mask), largest))
-    # By what they are, as numbers and times are, and not by how they stood.
+    # By the text of the value, not the raw text.
     texts = [shown(value) for value in bag.values()]
     if leading_numbers(texts) is not None:
-        # 5-10 is more than 5-7: one number after the other.
+        # By the list of numbers in each text: 5-10 is more than 5-7.
         run.warn(f"{node.direction}: the values are texts and are compared by the numbers in them")
         ranks = [inner_numbers(text) or [] for text in watched(texts)]
         top = max(watched(ranks)) if largest else min(watched(ranks))
@@ -204,7 +203,7 @@ def extreme(run: Run, node: Extreme) -> Bag:
 
 
 def mode(run: Run, node: Mode) -> Bag:
-    """The values that occur most or least often, with their carriers."""
+    """Return the values that occur most or least often, with their carriers."""
     bag = run.values(node.values)
     texts = bag.texts()
     counts = Counter(watched(texts))
@@ -216,68 +215,68 @@ def mode(run: Run, node: Mode) -> Bag:
 
 
 def count(run: Run, node: Count) -> int:
-    """How many entities, or distinct texts."""
-    found: Any = run.results[id(node.of)]
-    return len(set(watched(found.texts()))) if isinstance(found, Bag) else len(found)
+    """Return the number of entities, or of distinct texts."""
+    result: Any = run.results[id(node.of)]
+    return len(set(watched(result.texts()))) if isinstance(result, Bag) else len(result)
 
 
 def numbers_of(run: Run, bag: Bag, what: str) -> tuple[list[Any], str]:
-    """The numbers of a bag as loaded, and their unit; what is no number, or of a less frequent
-    unit, is warned of.
+    """Return the numbers of a bag as loaded, and their unit. Warn of values that are not numbers or have a less
+    frequent unit.
     """
-    found = [value for value in watched(bag.values()) if isinstance(value, Quantity)]
-    if not found and len(bag) and (numbers := summed_numbers(bag.texts())) is not None:
+    quantities = [value for value in watched(bag.values()) if isinstance(value, Quantity)]
+    if not quantities and len(bag) and (numbers := summed_numbers(bag.texts())) is not None:
         run.warn(f"{what}: {read_as_numbers(bag.values())}")
         return numbers, NO_UNIT
-    other = len(bag) - len(found)
-    units = Counter((Kind.QUANTITY, value.unit) for value in watched(found))
+    ignored = len(bag) - len(quantities)
+    units = Counter((Kind.QUANTITY, value.unit) for value in watched(quantities))
     _, unit = most_frequent(units) if units else (Kind.QUANTITY, NO_UNIT)
-    chosen = [value.number for value in watched(found) if value.unit == unit]
-    other += len(found) - len(chosen)
-    if other:
-        run.warn(no_such(what, other, len(bag), "number", unit))
+    chosen = [value.number for value in watched(quantities) if value.unit == unit]
+    ignored += len(quantities) - len(chosen)
+    if ignored:
+        run.warn(no_such(what, ignored, len(bag), "number", unit))
     return chosen, unit
 
 
 def exact_sum(numbers: list[Any]) -> Fraction:
-    """The exact sum of numbers as they were written (a float stands for its shortest text)."""
+    """Return the exact sum of numbers as they were written (a float stands for its shortest text)."""
     return sum(map(exact, watched(numbers)), Fraction(0))
 
 
 def middle(numbers: list[Any]) -> Fraction:
-    """The exact median of numbers as they were written, of which there is at least one."""
+    """Return the exact median of at least one number, as they were written."""
     floats = np.fromiter((as_float(Quantity(n))[0] for n in watched(numbers)), np.float64, len(numbers))
     ordered = np.sort(floats)
-    found = []
+    middles = []
     for place in ((len(numbers) - 1) // 2, len(numbers) // 2):
-        # Numbers are in the order of their floats, but for those that a float cannot tell apart.
-        alike = np.flatnonzero(floats == ordered[place]).tolist()
-        told_apart = sorted(exact(numbers[i]) for i in watched(alike))
-        found.append(told_apart[place - int(ordered.searchsorted(ordered[place]))])
-    return sum(found, Fraction(0)) / 2
+        # Floats give the order, except among numbers that are equal as floats.
+        equal_floats = np.flatnonzero(floats == ordered[place]).tolist()
+        exact_values = sorted(exact(numbers[i]) for i in watched(equal_floats))
+        middles.append(exact_values[place - int(ordered.searchsorted(ordered[place]))])
+    return sum(middles, Fraction(0)) / 2
 
 
 def sample_deviation(numbers: list[Any]) -> Fraction:
-    """The sample standard deviation of numbers as they were written, of which there are at least two.
+    """Return the sample standard deviation of at least two numbers, as they were written.
 
-    It is exact where it is rational, otherwise accurate enough to be rounded once.
+    The result is exact if it is rational, otherwise accurate enough to be rounded once.
     """
     ratios = [exact(number).as_integer_ratio() for number in watched(numbers)]
     unit = lcm(*{bottom for _, bottom in ratios})
-    whole = [ratio[0] * (unit // ratio[1]) for ratio in watched(ratios)]
-    size, total = len(whole), sum(whole)
-    squares = sum(number * number for number in watched(whole))
+    integers = [ratio[0] * (unit // ratio[1]) for ratio in watched(ratios)]
+    size, total = len(integers), sum(integers)
+    squares = sum(number * number for number in watched(integers))
     variance = Fraction(size * squares - total * total, size * (size - 1) * unit * unit)
     top, bottom = variance.as_integer_ratio()
     if (root := Fraction(isqrt(top), isqrt(bottom))) ** 2 == variance:
         return root
     bits = 64 + max(0, bottom.bit_length() - top.bit_length() + 1) // 2
-    # The last bit is set for the digits left out, so that no result is halfway between two floats.
+    # The last bit stands for the digits cut off, so that no result is halfway between two floats.
     return Fraction(isqrt((top << 2 * bits) // bottom) | 1, 1 << bits)
 
 
 def _bounded(number: Fraction, of: Callable[[Fraction], Number] = plain) -> Number:
-    """A result that can be printed; of an operator, one that cannot is an error."""
+    """Convert a result to a number that can be printed; raise `PlanError` if it is too large."""
     try:
         return of(number)
     except Inapplicable as error:
@@ -285,24 +284,24 @@ def _bounded(number: Fraction, of: Callable[[Fraction], Number] = plain) -> Numb
 
 
 def total(run: Run, node: Sum) -> Bag:
-    """The sum of all numbers; 0 of none."""
+    """Return the sum of all numbers; 0 if there are none."""
     bag = run.values(node.values)
     numbers, unit = numbers_of(run, bag, "sum")
     return _given(run, [Quantity(_bounded(exact_sum(numbers)), unit)])
 
 
 def mean(run: Run, node: Mean) -> Bag:
-    """The mean of all numbers; nothing, with a warning, of none."""
+    """Return the mean of all numbers; an empty bag, with a warning, if there are none."""
     return _of_numbers(run, node, "mean", lambda numbers: _bounded(exact_sum(numbers) / len(numbers), quotient))
 
 
 def median(run: Run, node: Median) -> Bag:
-    """The median of all numbers; nothing, with a warning, of none."""
+    """Return the median of all numbers; an empty bag, with a warning, if there are none."""
     return _of_numbers(run, node, "median", lambda numbers: _bounded(middle(numbers)))
 
 
 def deviation(run: Run, node: Deviation) -> Bag:
-    """The sample standard deviation of all numbers; nothing, with a warning, of fewer than two."""
+    """Return the sample standard deviation of all numbers; an empty bag, with a warning, for fewer than two."""
     numbers, unit = numbers_of(run, run.values(node.values), "stdev")
     if len(numbers) < 2:
         run.warn("the standard deviation of fewer than two numbers is nothing")
@@ -319,7 +318,7 @@ def _of_numbers(run: Run, node: Mean | Median, what: str, of: Callable[[list[Any
 
 
 def median_of(numbers: list[Any], unit: str) -> Quantity:
-    """The median of numbers of one unit; at least one."""
+    """Return the median of at least one number of one unit."""
     return Quantity(_bounded(middle(numbers)), unit)
 
 
@@ -328,7 +327,7 @@ def _given(run: Run, values: list[Any]) -> Bag:
 
 
 def some(run: Run, node: AnySatisfies) -> bool:
-    """Whether any value satisfies the test; the trace says how many do."""
+    """Return whether any value satisfies the condition; the trace records how many do."""
     bag = run.values(node.values)
     few = bag.few() if literal(node.condition) else None
     if few is not None:
@@ -345,5 +344,4 @@ def some(run: Run, node: AnySatisfies) -> bool:
 
 
 def exists(run: Run, node: Exists) -> bool:
-    """Whether there is any fact."""
     return len(run.facts(node.facts)) > 0

@@ -1,4 +1,4 @@
-"""Operators that call functions on values: native ones, and external ones with the rows that they are shown."""
+"""Operators that call functions on values: native ones, and external ones, which are also shown rows."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 
 # -- rows shown to an external function ------------------------------------------------------------
-# What a function from outside is shown: the values of its arguments, and the rows that carry them
-# with their columns.
+# An external function receives the values of its arguments, and the rows that carry them with their
+# columns.
 
 
 def function_call(run: Run, node: External, asked: CallContext, operands: list[Operand]) -> FunctionCall:
-    """The call with everything that is known of it."""
+    """Return the call with its context: arguments, their rows, the question and the step."""
     cells = _cells(run, node)
     names = dict(node.options)
     known: dict[int, FunctionRow] = {}
     arguments = []
-    for at, (argument, operand) in enumerate(zip(node.arguments, operands, strict=True), 1):
+    for position, (argument, operand) in enumerate(zip(node.arguments, operands, strict=True), 1):
         carriers = _carriers(run, run.results[id(argument)], len(operand.values))
-        rows = tuple(None if one is None else _row(run, one, cells, known) for one in carriers)
-        name = names.get(f"argument {at}", "")
+        rows = tuple(None if carrier is None else _row(run, carrier, cells, known) for carrier in carriers)
+        name = names.get(f"argument {position}", "")
         arguments.append(FunctionArgument(name, tuple(operand.values), tuple(operand.texts), rows))
     context = (asked.question, asked.step, asked.words, asked.target_type)
     return FunctionCall(node.name, tuple(arguments), *context, dict(node.options))
 
 
 def _carriers(run: Run, found: Any, count: int) -> list[int | None]:
-    """The entity that carries each value of an argument."""
+    """Return the entity that carries each value of an argument, or None."""
     if not isinstance(found, Bag):
         return [None] * count
     carriers: list[int | None] = []
@@ -55,9 +55,9 @@ def _carriers(run: Run, found: Any, count: int) -> list[int | None]:
 
 
 def _cells(run: Run, node: External) -> dict[int, dict[str, list[str]]]:
-    """The texts of the columns of each row, by entity."""
+    """Return the texts of each column, by entity and column name."""
     snapshot = run.snapshot
-    found: dict[int, dict[str, list[str]]] = {}
+    cells: dict[int, dict[str, list[str]]] = {}
     for facts in node.about:
         numbers = run.facts(facts).all()
         split = snapshot.split(numbers)
@@ -65,10 +65,10 @@ def _cells(run: Run, node: External) -> dict[int, dict[str, list[str]]]:
         parts.append(Part("att", numbers[split:] - snapshot.relations, numbers[split:]))
         texts = [text for part in parts if len(part.ids) for text in Bag(run, [part]).texts()]
         for number, subject, text in zip(numbers.tolist(), snapshot.subjects(numbers).tolist(), texts, strict=True):
-            several = found.setdefault(subject, {}).setdefault(snapshot.predicate_name(snapshot.predicate_of(number)), [])
-            if text not in several:
-                several.append(text)
-    return found
+            column = cells.setdefault(subject, {}).setdefault(snapshot.predicate_name(snapshot.predicate_of(number)), [])
+            if text not in column:
+                column.append(text)
+    return cells
 
 
 def _row(run: Run, number: int, cells: dict[int, dict[str, list[str]]], known: dict[int, FunctionRow]) -> FunctionRow:
@@ -87,53 +87,55 @@ def _row(run: Run, number: int, cells: dict[int, dict[str, list[str]]], known: d
 # -- calls -----------------------------------------------------------------------------------------
 
 
-#: Texts of an argument that a remark shows.
+#: The number of texts of an argument that a warning shows.
 _SHOWN = 5
-#: Functions from outside may wait for a model somewhere else.
+#: External functions run in threads, because they may wait for a remote model.
 _WORKERS = Workers("condgraph-functions")
 
 
 def apply(run: Run, node: Apply) -> Bag:
-    """Run a native function; where it has no result, the answer says why."""
+    """Run a native function; if it has no result, the answer warns why."""
     function = FUNCTIONS.get(node.function)
     if function is None:
         raise UnknownNameError("native function", node.function, candidates=nearest(node.function, FUNCTIONS))
     arguments = [_operand(run, argument) for argument in node.arguments]
     try:
-        found = function(arguments, dict(node.options))
+        values = function(arguments, dict(node.options))
     except Inapplicable as error:
         run.warn(str(error))
-        found = []
+        values = []
     for argument in arguments:
         for remark in watched(argument.remarks):
             run.warn(remark)
-    return given(run, found)
+    return given(run, values)
 
 
 def choose(run: Run, node: Choose) -> Bag:
-    """One of two bags by a test."""
+    """Return one of two bags, depending on a condition."""
     return run.values(node.then if truth(_operand(run, node.condition)) else node.otherwise)
 
 
 def external(run: Run, node: External) -> Bag:
-    """Call a function from outside; the answer says which, and what it was shown."""
+    """Call an external function; the answer warns which one, and what it was shown."""
     arguments = [_operand(run, argument) for argument in node.arguments]
-    shown = "; ".join(", ".join(one.texts[:_SHOWN]) + (", ..." if len(one.texts) > _SHOWN else "") for one in arguments)
+    shown = "; ".join(
+        ", ".join(argument.texts[:_SHOWN]) + (", ..." if len(argument.texts) > _SHOWN else "") for argument in arguments
+    )
     warning = f"{node.name} is no native function: the configured function answered it and was shown {shown or 'nothing'}"
-    given_to: tuple[Any, ...] = (node.name, [list(one.texts) for one in arguments], dict(node.options))
+    call_arguments: tuple[Any, ...] = (node.name, [list(argument.texts) for argument in arguments], dict(node.options))
     if node.asked is not None:
         call = function_call(run, node, node.asked, arguments)
         warning += f", and {len(call.rows)} row{'' if len(call.rows) == 1 else 's'} with all columns" if call.rows else ""
-        given_to = (call,)
+        call_arguments = (call,)
     run.warn(warning)
     try:
-        found = _WORKERS.run(lambda: list(waited(node.call(*given_to))))
+        values = _WORKERS.run(lambda: list(waited(node.call(*call_arguments))))
     except InterruptedQueryError:
         raise
     except Exception as error:
         hint = "llm_function= takes a name, the texts of each argument and options, or one FunctionCall, and gives texts"
         raise PlanError(f"the function {node.name!r} from outside failed: {error}", hint=hint) from error
-    return given(run, [_typed(value) for value in found])
+    return given(run, [_typed(value) for value in values])
 
 
 def _typed(value: Any) -> Any:
@@ -142,13 +144,13 @@ def _typed(value: Any) -> Any:
 
 
 def given(run: Run, values: list[Any]) -> Bag:
-    """Values that nothing carries."""
+    """Return values without carriers as a bag."""
     return Bag(run, [Part("given", np.arange(len(values)), EMPTY, tuple(values))])
 
 
 def _operand(run: Run, node: Values | Scalar) -> Operand:
-    found: Any = run.results[id(node)]
-    if isinstance(found, Bag):
-        values, texts = found.values_and_texts()
+    result: Any = run.results[id(node)]
+    if isinstance(result, Bag):
+        values, texts = result.values_and_texts()
         return Operand(values, texts, [])
-    return Operand([], [], []) if found is None else Operand([found], [text_of(found)], [])
+    return Operand([], [], []) if result is None else Operand([result], [text_of(result)], [])

@@ -1,4 +1,4 @@
-"""Columns of rows: the values at the end of a path from each row, and expressions over them."""
+"""Columns of a table: the values at the end of a path from each row, and expressions over them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 # -- paths -----------------------------------------------------------------------------------------
 
 
-#: Ways from rows to keys beside one for each row.
+#: The largest number of paths from rows to keys, in addition to one for each row.
 MOST_BINDINGS = 10_000_000
 
 
 class PathEnds(NamedTuple):
-    """Where a way has come to: which row (or item) each of its ends belongs to, the entity there (-1
-    for a value), the statement that led there (-1 at the start).
+    """The ends of a path: the row (or item) that each end belongs to, the entity there (-1: a value), and the
+    statement that led there (-1: at the start).
     """
 
     of: Places
@@ -60,49 +60,48 @@ class PathEnds(NamedTuple):
 
 
 class Bindings(NamedTuple):
-    """The row of each binding, and where it stands after each step."""
+    """The row of each binding, and its end after each step."""
 
     row: Places
     ends: dict[int, PathEnds]
 
 
 class PlacedValues(NamedTuple):
-    """Values as places in a series, and the row (or item) that each belongs to, ascending."""
+    """Values as positions in a series, with the row (or item) that each belongs to, ascending."""
 
     of: Places
     at: Places
     series: Series
 
     def cells(self) -> list[Cell]:
-        """All values, decoded."""
         return self.series.cells(self.at)
 
 
 def decoded(of: Places | list[int], cells: list[Cell]) -> PlacedValues:
-    """Values that are decoded already."""
+    """Return values that are already decoded."""
     return PlacedValues(np.asarray(of, np.int64), np.arange(len(cells)), ListSeries(cells))
 
 
 class GroupRows:
-    """The rows of a group, and what they have. `odd` counts what could not be calculated, by reason."""
+    """The rows of a group and their values. `odd` counts values that could not be calculated, by reason."""
 
     def __init__(self, run: Run, node: Group, places: Places | None = None) -> None:
         self.run, self.node = run, node
         self.odd: Counter[str] = Counter()
         self._found: dict[grouped.Expression, PlacedValues] = {}
         self._bags: dict[int, tuple[NDArray[np.int32], Places | None, Series]] = {}
-        given = run.results[id(node.of)]
+        result = run.results[id(node.of)]
         #: The statement of each row, where rows are facts.
         self.statements: NDArray[np.int32] = EMPTY
-        if isinstance(given, FactSet):
-            self.statements = given.all()
-            ends = _ends(run, self.statements, given.reach)
+        if isinstance(result, FactSet):
+            self.statements = result.all()
+            ends = _ends(run, self.statements, result.reach)
             #: The entity of each row; of a fact whose end is a value its subject.
             self.rows = np.where(ends < 0, run.snapshot.subjects(self.statements), ends)
             self._start = PathEnds(np.arange(len(ends)), ends, self.statements)
         else:
-            self.rows = given
-            self._start = PathEnds(np.arange(len(given)), given, np.full(len(given), -1, np.int32))
+            self.rows = result
+            self._start = PathEnds(np.arange(len(result)), result, np.full(len(result), -1, np.int32))
         if places is not None:
             of, at, by = self._start
             self._start = PathEnds(of.take(places), at.take(places), by.take(places))
@@ -111,15 +110,15 @@ class GroupRows:
         return len(self.rows)
 
     def cells(self, expression: grouped.Expression) -> PlacedValues:
-        """What all rows have."""
-        found = self._found.get(expression)
-        if found is None:
-            found = self._found[expression] = self.found(expression, self._start, 0)
-        return found
+        """Return the values of an expression for all rows."""
+        values = self._found.get(expression)
+        if values is None:
+            values = self._found[expression] = self.found(expression, self._start, 0)
+        return values
 
     def bound(self, keys: Sequence[grouped.Expression]) -> Bindings:
-        """The ways that keys go, joined: one binding for each way to go them all, so that two keys
-        that begin alike are those of one thing. What leads nowhere is bound to nothing.
+        """Return the joined paths of keys: one binding for each way to follow them all, so that two keys that share
+        their first steps refer to the same thing. A path that leads nowhere is bound to nothing.
         """
         row, ends = self._start.of, dict[int, PathEnds]()
         for key in keys:
@@ -132,22 +131,22 @@ class GroupRows:
                     if len(places) > MOST_BINDINGS + len(self):
                         raise PlanError(f"{len(places):,} ways from rows to keys are too many", hint="group by fewer keys")
                     row = row.take(places)
-                    for known, one in ends.items():
-                        ends[known] = PathEnds(one.of.take(places), one.at.take(places), one.by.take(places))
+                    for earlier, end in ends.items():
+                        ends[earlier] = PathEnds(end.of.take(places), end.at.take(places), end.by.take(places))
                     ends[step] = reached
                 before = step
         return Bindings(row, ends)
 
     def at(self, bindings: Bindings, steps: Sequence[int]) -> PathEnds:
-        """Where each binding stands after these steps."""
+        """Return the end of each binding after these steps."""
         if not steps:
             start = self._start
             return PathEnds(np.arange(len(bindings.row)), start.at.take(bindings.row), start.by.take(bindings.row))
-        one = bindings.ends[steps[-1]]
-        return PathEnds(np.arange(len(bindings.row)), one.at, one.by)
+        end = bindings.ends[steps[-1]]
+        return PathEnds(np.arange(len(bindings.row)), end.at, end.by)
 
     def warn(self) -> None:
-        """Say what could not be calculated."""
+        """Warn of the values that could not be calculated."""
         for reason, count in self.odd.items():
             self.run.warn(f"{reason}: {numbered(count, 'value is', 'values are')} left out")
 
@@ -157,84 +156,85 @@ class GroupRows:
         return self._start.by if isinstance(self.node.of, Facts) else self._start.at
 
     def gone_over(self) -> dict[int, NDArray[np.int32]]:
-        """The statements of each of the facts that the ways of these rows go over, sorted."""
-        found: dict[int, list[NDArray[np.int32]]] = {}
+        """Return the statements that the paths of these rows traverse, sorted, by index in `Group.facts`."""
+        statements: dict[int, list[NDArray[np.int32]]] = {}
         expressions = [key.of for key in self.node.keys] + [measure.of for measure in self.node.measures if measure.of is not None]
         expressions += tested(self.node.where)
-        for way in dict.fromkeys(way for expression in expressions for way in ways_of(expression)):
-            for length in range(1, len(way.steps) + 1):
-                found.setdefault(way.steps[length - 1], []).append(self._follow(self._start, way.steps[:length]).by)
-        return {number: different(np.concatenate(parts)) for number, parts in found.items()}
+        for path in dict.fromkeys(path for expression in expressions for path in ways_of(expression)):
+            for length in range(1, len(path.steps) + 1):
+                statements.setdefault(path.steps[length - 1], []).append(self._follow(self._start, path.steps[:length]).by)
+        return {number: different(np.concatenate(parts)) for number, parts in statements.items()}
 
     # -- joining -----------------------------------------------------------------------------------
 
     def found(self, expression: grouped.Expression, base: PathEnds, skip: int) -> PlacedValues:
-        """What there is from where ways have come to, `skip` steps from the rows."""
+        """Return the values of an expression, where `base` are the ends of paths `skip` steps from the rows."""
         if isinstance(expression, grouped.ValuePath):
             return self._values(expression, self._follow(base, expression.steps[skip:]))
         if isinstance(expression, grouped.RowTotal):
             return self._summed(expression, base)
         if isinstance(expression, grouped.FirstOf):
             return self._either(expression, base, skip)
-        ways = list(dict.fromkeys(parts_of(expression)))
-        if not ways:
+        paths = list(dict.fromkeys(parts_of(expression)))
+        if not paths:
             return self._calculated(expression, base.of.tolist(), [{}] * len(base.of))
-        if len(ways) == 1:
-            return self._of_one(expression, ways[0], self.found(ways[0], base, skip))
+        if len(paths) == 1:
+            return self._of_one(expression, paths[0], self.found(paths[0], base, skip))
         prefix = lead(expression)
         base = self._follow(base, prefix[skip:])
         here = PathEnds(np.arange(len(base.of)), base.at, base.by)
-        parts = {way: self.found(way, here, len(prefix)) for way in ways}
-        sizes = np.array([np.bincount(found.of, minlength=len(base.of)) for found in parts.values()])
-        many = int((sizes > 1).any(axis=0).sum())
-        if many:
+        parts = {path: self.found(path, here, len(prefix)) for path in paths}
+        sizes = np.array([np.bincount(values.of, minlength=len(base.of)) for values in parts.values()])
+        ambiguous = int((sizes > 1).any(axis=0).sum())
+        if ambiguous:
             self.run.warn(
-                f"{expression.name}: {numbered(many, 'row has', 'rows have')} several values to calculate with, "
-                f"and {'is' if many == 1 else 'are'} left out"
+                f"{expression.name}: {numbered(ambiguous, 'row has', 'rows have')} several values to calculate with, "
+                f"and {'is' if ambiguous == 1 else 'are'} left out"
             )
-        whole = (sizes == 1).all(axis=0)
+        single = (sizes == 1).all(axis=0)
         parts = {
-            way: PlacedValues(found.of[whole[found.of]], found.at[whole[found.of]], found.series) for way, found in parts.items()
+            path: PlacedValues(values.of[single[values.of]], values.at[single[values.of]], values.series)
+            for path, values in parts.items()
         }
-        of = base.of[whole]
-        numbers = decimals(expression, {way: found.series.decimals(found.at) for way, found in parts.items()})
+        of = base.of[single]
+        numbers = decimals(expression, {path: values.series.decimals(values.at) for path, values in parts.items()})
         if numbers is not None:
             return PlacedValues(of, np.arange(len(of)), DecimalSeries(numbers))
-        items = zip(*[found.cells() for found in parts.values()], strict=True)
-        return self._calculated(expression, of.tolist(), (dict(zip(ways, item, strict=True)) for item in items))
+        items = zip(*[values.cells() for values in parts.values()], strict=True)
+        return self._calculated(expression, of.tolist(), (dict(zip(paths, item, strict=True)) for item in items))
 
     def _of_one(self, expression: grouped.Expression, way: Part, found: PlacedValues) -> PlacedValues:
-        """What is calculated of one value each: of equal ones once."""
+        """Return values computed from one value each; equal values are computed once."""
         numbers = decimals(expression, {way: found.series.decimals(found.at)})
         if numbers is not None:
             return PlacedValues(found.of, np.arange(len(found.of)), DecimalSeries(numbers))
-        first, which = first_of_each(found.series.codes(found.at))
-        often = np.bincount(which, minlength=len(first)).tolist()
+        first, inverse = first_of_each(found.series.codes(found.at))
+        counts = np.bincount(inverse, minlength=len(first)).tolist()
         cells: list[Cell | None] = []
         results = calculated(expression, [{way: cell} for cell in found.series.cells(found.at.take(first))])
-        for cell, count in watched(zip(results, often, strict=True)):
+        for cell, count in watched(zip(results, counts, strict=True)):
             if isinstance(cell, Inapplicable):
                 self.odd[str(cell)] += count
                 cells.append(None)
             else:
                 cells.append(cell)
-        known = np.array([cell is not None for cell in cells], bool).take(which) if cells else np.zeros(0, bool)
-        return PlacedValues(found.of[known], which[known], ListSeries(cells))
+        known = np.array([cell is not None for cell in cells], bool).take(inverse) if cells else np.zeros(0, bool)
+        return PlacedValues(found.of[known], inverse[known], ListSeries(cells))
 
     def _outer(self, at: NDArray[np.int32], step: int) -> tuple[Places, PathEnds]:
-        """One step from where bindings stand: the binding that each result goes on from, and where it
-        has come to; one that leads nowhere stays, at nothing.
+        """Follow one step from the ends of bindings: return the binding that each result continues, and the new ends.
+        A binding that leads nowhere stays, with the end -1.
         """
-        here = self._follow(PathEnds(np.arange(len(at)), at, at), (step,))
-        if len(here.of) == len(at) and (here.of == np.arange(len(at))).all():
-            return here.of, here
-        nowhere = np.ones(len(at), bool)
-        nowhere[here.of] = False
-        lost = np.flatnonzero(nowhere)
-        nothing = np.full(len(lost), -1, np.int32)
-        places = np.concatenate([here.of, lost])
+        reached = self._follow(PathEnds(np.arange(len(at)), at, at), (step,))
+        if len(reached.of) == len(at) and (reached.of == np.arange(len(at))).all():
+            return reached.of, reached
+        is_lost = np.ones(len(at), bool)
+        is_lost[reached.of] = False
+        lost = np.flatnonzero(is_lost)
+        no_end = np.full(len(lost), -1, np.int32)
+        places = np.concatenate([reached.of, lost])
         order = places.argsort(kind="stable")
-        ends = (np.concatenate([one, nothing]).take(order) for one in (here.at, here.by))
+        ends = (np.concatenate([column, no_end]).take(order) for column in (reached.at, reached.by))
         return places.take(order), PathEnds(places.take(order), *ends)
 
     def _follow(self, start: PathEnds, steps: Iterable[int]) -> PathEnds:
@@ -258,69 +258,71 @@ class GroupRows:
 
     def _values(self, way: grouped.ValuePath, arrived: PathEnds) -> PlacedValues:
         if way.values is None:
-            there = arrived.at >= 0
+            known = arrived.at >= 0
             series = EntitySeries(self.run.snapshot, arrived.at)
-            return PlacedValues(arrived.of[there], np.flatnonzero(there), series)
+            return PlacedValues(arrived.of[known], np.flatnonzero(known), series)
         carriers, order, values = self._bag(way.values)
         places, chosen = _joined(arrived.by, carriers, sort=False)
         return PlacedValues(arrived.of.take(places), chosen if order is None else order.take(chosen), values)
 
     def _bag(self, number: int) -> tuple[NDArray[np.int32], Places | None, Series]:
-        """The carriers of a bag, sorted, with the place of the value of each (None: as they come), and the values."""
-        known = self._bags.get(number)
-        if known is None:
+        """Return the sorted carriers of a bag, the position of each one's value (None: in sequence), and the values."""
+        entry = self._bags.get(number)
+        if entry is None:
             bag: Bag = self.run.values(self.node.values[number])
             parts = [part.carriers for part in bag.parts if part.kind != "given"]
             carriers = np.concatenate(parts) if parts else EMPTY
             order = None if (carriers[1:] >= carriers[:-1]).all() else carriers.argsort(kind="stable")
-            known = self._bags[number] = carriers if order is None else carriers.take(order), order, BagSeries(bag)
-        return known
+            entry = self._bags[number] = carriers if order is None else carriers.take(order), order, BagSeries(bag)
+        return entry
 
     # -- calculating -------------------------------------------------------------------------------
 
     def _summed(self, expression: grouped.RowTotal, base: PathEnds) -> PlacedValues:
-        """One value for each row, where there is one."""
+        """Return at most one value for each row."""
         size = len(base.of)
         values = self.found(expression.of, PathEnds(np.arange(size), base.at, base.by), 0)
         measure = grouped.Measure(expression.name, expression.function, expression.of)
         column = Aggregate(self.run, measure, "row").of_groups(size, values.of, values.at, values.series)
-        there = column.there
+        known = column.there
         if expression.function in ("count", "distinct"):
             # Counts are numbers to calculate with.
             cells = [Cell(Quantity(cell.value), cell.text) for cell in watched(column.cells()) if cell is not None]
-            return decoded(base.of[there], cells)
-        return PlacedValues(base.of[there], column.at[there], column.series)
+            return decoded(base.of[known], cells)
+        return PlacedValues(base.of[known], column.at[known], column.series)
 
     def _either(self, expression: grouped.FirstOf, base: PathEnds, skip: int) -> PlacedValues:
-        """The values of the first, and of the second where what both begin with leads to what has none."""
+        """Return the values of the first expression, and of the second for each end of the shared steps where the
+        first has none.
+        """
         base = self._follow(base, expression.steps[skip:])
-        here, done = PathEnds(np.arange(len(base.of)), base.at, base.by), len(expression.steps)
-        first, second = (self.found(one, here, done) for one in (expression.first, expression.second))
-        rest = np.ones(len(base.of), bool)
-        rest[first.of] = False
-        also = rest[second.of]
-        of = base.of.take(np.concatenate([first.of, second.of[also]]))
-        if not also.any():
+        ends, done = PathEnds(np.arange(len(base.of)), base.at, base.by), len(expression.steps)
+        first, second = (self.found(part, ends, done) for part in (expression.first, expression.second))
+        is_missing = np.ones(len(base.of), bool)
+        is_missing[first.of] = False
+        is_used = is_missing[second.of]
+        of = base.of.take(np.concatenate([first.of, second.of[is_used]]))
+        if not is_used.any():
             return PlacedValues(of, first.at, first.series)
-        cells = [*first.cells(), *second.series.cells(second.at[also])]
+        cells = [*first.cells(), *second.series.cells(second.at[is_used])]
         order = of.argsort(kind="stable")
         return PlacedValues(of.take(order), order, ListSeries(cells))
 
     def _calculated(self, expression: grouped.Expression, of: list[int], items: Iterable[Mapping[Part, Cell]]) -> PlacedValues:
-        """What is calculated of each item."""
+        """Return the value of the expression for each item."""
         places: list[int] = []
         cells: list[Cell] = []
-        for at, cell in watched(zip(of, calculated(expression, list(items)), strict=True)):
+        for place, cell in watched(zip(of, calculated(expression, list(items)), strict=True)):
             if isinstance(cell, Inapplicable):
                 self.odd[str(cell)] += 1
             else:
-                places.append(at)
+                places.append(place)
                 cells.append(cell)
         return decoded(places, cells)
 
 
 def _ends(run: Run, statements: NDArray[np.int32], reach: str) -> NDArray[np.int32]:
-    """The entity that each statement reaches, -1 for a value."""
+    """Return the entity that each statement reaches, -1 for a value."""
     if reach == "subject":
         return run.snapshot.subjects(statements)
     ends = np.full(len(statements), -1, np.int32)
@@ -336,8 +338,8 @@ def _anchor(node: Facts) -> str:
 
 
 def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = True) -> tuple[Places, Places]:
-    """For each of `left` all places in `right` that are equal, as pairs of places; `right` is sorted
-    where not to be sorted.
+    """Return all pairs of positions of equal numbers in `left` and `right`; `right` must be sorted unless `sort` is
+    set.
     """
     pairs = _joined_once(left, right, sort=sort)
     if pairs is not None:
@@ -354,8 +356,8 @@ def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = T
 
 
 def _joined_once(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool) -> tuple[Places, Places] | None:
-    """The same where no number is in `right` twice, and they are dense; else None. Most columns are so, and every pass
-    over a million rows out of order that is saved here counts.
+    """Return the same if the numbers of `right` are distinct and dense, else None. Most columns are like this, and
+    every pass over a million unordered rows counts.
     """
     if not len(right):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -364,10 +366,10 @@ def _joined_once(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: boo
         chosen = left.astype(np.int64) - int(right[0])
         inside = (chosen >= 0) & (chosen < len(right))
     else:
-        most = int(right.max())
-        if not sort or most >= DENSE * (len(left) + len(right)):
+        maximum = int(right.max())
+        if not sort or maximum >= DENSE * (len(left) + len(right)):
             return None
-        place = np.full(most + 1, -1, np.int32)
+        place = np.full(maximum + 1, -1, np.int32)
         place[right] = np.arange(len(right), dtype=np.int32)
         if np.count_nonzero(place >= 0) < len(right):
             return None
@@ -376,7 +378,7 @@ def _joined_once(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: boo
             if len(chosen) < len(left):
                 chosen = np.concatenate([chosen, np.full(len(left) - len(chosen), -1, np.int32)])
         else:
-            chosen = np.where((left >= 0) & (left <= most), place.take(left, mode="clip"), -1)
+            chosen = np.where((left >= 0) & (left <= maximum), place.take(left, mode="clip"), -1)
         inside = chosen >= 0
     chosen = chosen.astype(np.int64, copy=False)
     if inside.all():
@@ -386,21 +388,21 @@ def _joined_once(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: boo
 
 
 def _consecutive(numbers: NDArray[np.int32]) -> bool:
-    """Whether each number is the one before and 1."""
+    """Return whether each number is its predecessor plus 1."""
     return bool(len(numbers)) and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1 and bool((np.diff(numbers) == 1).all())
 
 
 # -- expressions -----------------------------------------------------------------------------------
-# What expressions over rows are made of (ways, and what is summed up within a row), and what they
-# give of the values at the ends of these: arithmetic with units, and parts of times.
+# The parts of expressions over rows (paths, and aggregates within a row), and computing with the
+# values at the ends of these: arithmetic with units, and parts of times.
 
 
-#: What has values of its own, of which others are calculated.
+#: The parts of an expression that have values of their own.
 Part: TypeAlias = grouped.ValuePath | grouped.RowTotal | grouped.FirstOf
 
 
 def parts_of(expression: grouped.Expression) -> Iterable[Part]:
-    """What gives values of its own to an expression."""
+    """Yield the parts of an expression that have values of their own."""
     if isinstance(expression, grouped.ValuePath | grouped.RowTotal | grouped.FirstOf):
         yield expression
     elif isinstance(expression, grouped.Computed):
@@ -409,7 +411,7 @@ def parts_of(expression: grouped.Expression) -> Iterable[Part]:
 
 
 def ways_of(expression: grouped.Expression) -> Iterable[grouped.ValuePath]:
-    """All ways, also those that are summed up within a row."""
+    """Yield all paths of an expression, also those aggregated within a row."""
     for part in parts_of(expression):
         if isinstance(part, grouped.RowTotal):
             yield from ways_of(part.of)
@@ -421,33 +423,32 @@ def ways_of(expression: grouped.Expression) -> Iterable[grouped.ValuePath]:
 
 
 def tested(test: grouped.Test | None) -> list[grouped.Expression]:
-    """What a test of rows looks at."""
+    """Return the expressions in a test of rows."""
     if isinstance(test, grouped.CellTest):
         return [] if isinstance(test.of, int) else [test.of]
     if isinstance(test, grouped.NotTest):
         return tested(test.test)
-    return [] if test is None else [one for part in test.tests for one in tested(part)]
+    return [] if test is None else [expression for part in test.tests for expression in tested(part)]
 
 
 def lead(expression: grouped.Expression) -> tuple[int, ...]:
-    """The steps that all ways of an expression begin with."""
+    """Return the steps that all paths of an expression begin with."""
     return _common(list(dict.fromkeys(parts_of(expression))))
 
 
 def _common(ways: list[Part]) -> tuple[int, ...]:
-    """The steps that all ways begin with."""
     if not ways:
         return ()
-    least, most = min(way.steps for way in ways), max(way.steps for way in ways)
+    first, last = min(path.steps for path in ways), max(path.steps for path in ways)
     shared = 0
-    while shared < min(len(least), len(most)) and least[shared] == most[shared]:
+    while shared < min(len(first), len(last)) and first[shared] == last[shared]:
         shared += 1
-    return least[:shared]
+    return first[:shared]
 
 
 def calculate(expression: grouped.Expression, item: Mapping[Part, Cell], *, seconds: bool = True) -> Any:
-    """The value of an expression, from the value and text of each of its parts; `seconds` says that differences of times
-    are in seconds, not in days. Raises `Inapplicable` where they are not what it calculates with.
+    """Return the value of an expression, given the value and text of each of its parts. With `seconds`, differences
+    of times are in seconds, not in days. Raise `Inapplicable` if the values have the wrong types.
     """
     if isinstance(expression, grouped.GivenValue):
         return expression.value
@@ -480,7 +481,7 @@ def calculate(expression: grouped.Expression, item: Mapping[Part, Cell], *, seco
 
 
 def _place(expression: grouped.Computed, values: Sequence[Any]) -> Any:
-    """A part of a point, the distance of two, or the point at two numbers of degrees."""
+    """Return a coordinate of a point, the distance of two points, or the point at two numbers of degrees."""
     function, name = expression.function, expression.name
     if function == "point":
         numbers = [value.number for value in values if isinstance(value, Quantity) and fold_unit(value.unit) in _DEGREES]
@@ -501,17 +502,17 @@ def _place(expression: grouped.Computed, values: Sequence[Any]) -> Any:
 
 #: Units of numbers that may be degrees.
 _DEGREES: Final = frozenset((NO_UNIT, "°", "deg", "degree"))
-#: So many seconds, and multiples of them, are decimals that end of a day.
+#: Multiples of 27 seconds are finite decimal fractions of a day.
 _EXACT_DAYS: Final = 27
 
 
 class _InSeconds(Exception):
-    """A difference of times that no number of days is exactly: all differences of the column are in seconds."""
+    """Raised if a difference of times is not an exact number of days: the whole column is then in seconds."""
 
 
 def calculated(expression: grouped.Expression, items: Sequence[Mapping[Part, Cell]]) -> list[Cell | Inapplicable]:
-    """The cells of an expression, one for each item, or why there is none. Differences of times are in days if all are exact
-    in days, otherwise in seconds.
+    """Return the cell of an expression for each item, or the reason why there is none. Differences of times are in
+    days if all are exact in days, otherwise in seconds.
     """
     try:
         return [_cell(expression, item, seconds=False) for item in watched(items)]
@@ -529,8 +530,8 @@ def _cell(expression: grouped.Expression, item: Mapping[Part, Cell], *, seconds:
 
 
 def decimals(expression: grouped.Expression, of: Mapping[Part, Decimals | None]) -> Decimals | None:
-    """Sums, differences and products of exact numbers, each of one unit, as arrays; None where `calculate` has to
-    look at each of them.
+    """Return sums, differences and products of exact numbers, each of one unit, as arrays; None if `calculate` must
+    handle them one by one.
     """
     if isinstance(expression, grouped.GivenValue):
         return ListSeries([Cell(expression.value, "")]).decimals(np.zeros(1, np.int64))
@@ -551,12 +552,12 @@ def decimals(expression: grouped.Expression, of: Mapping[Part, Decimals | None])
     digits = max(left.digits, right.digits)
     if (largest(left) + largest(right)) * 10 ** (digits - min(left.digits, right.digits)) >= CERTAIN:
         return None
-    a, b = (one.integers * 10 ** (digits - one.digits) for one in (left, right))
+    a, b = (number.integers * 10 ** (digits - number.digits) for number in (left, right))
     return Decimals(a + b if expression.function == "+" else a - b, digits, right.unit if left.unit == NO_UNIT else left.unit)
 
 
 def largest(numbers: Decimals) -> int:
-    """The largest of the integers, without its sign."""
+    """Return the largest absolute value of the integers."""
     return int(np.abs(numbers.integers).max(initial=0))
 
 
@@ -564,7 +565,7 @@ def _arithmetic(expression: grouped.Computed, left: Any, right: Any) -> Quantity
     if not isinstance(left, Quantity) or not isinstance(right, Quantity):
         raise Inapplicable(f"{expression.name}: no number")
     function = expression.function
-    # Texts without the numbers, so that rows of the same units are told together.
+    # A text without the numbers, so that rows with the same units share a warning.
     by = f"{expression.name}: numbers in {left.unit} by numbers in {right.unit}"
     if function == "*":
         product = unit_of_product(left.unit, right.unit)
@@ -587,7 +588,9 @@ def _arithmetic(expression: grouped.Computed, left: Any, right: Any) -> Quantity
 
 
 def _in_one_unit(left: Quantity, right: Quantity, otherwise: str) -> tuple[Quantity, Quantity]:
-    """Two numbers in the unit of the first, as far as the second can be said in it."""
+    """Convert two numbers to the unit of the first; raise `Inapplicable` with `otherwise` as its text if that is
+    impossible.
+    """
     try:
         return alike(left, right, "")[:2]
     except Inapplicable:

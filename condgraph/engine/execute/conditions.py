@@ -1,9 +1,8 @@
-"""Tests decided on columns: which cells satisfy a comparison, and which could not be compared.
+"""Conditions on columns: which cells satisfy a comparison.
 
-`holds` takes cells (`snapshot.ordered`) in any order, as columns or one at a time: the comparisons
-are written once, and work on arrays and on Python numbers. `matches` finds the cells of one sorted
-group (one predicate or key, type and unit) by binary search; it is what the index of a snapshot
-answers.
+`holds` takes cells (`snapshot.ordered`) in any order, as columns or one at a time: the comparisons are written once,
+and work on arrays and on Python numbers. `matches` finds the matching cells of one sorted group (one predicate or
+key, type and unit) by binary search, for the index of a snapshot.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ if TYPE_CHECKING:
 
 
 class State(Protocol):
-    """The results so far, by operator, and what they refer to (`run.Run`)."""
+    """The results so far, by operator, and the graph that they refer to (`run.Run`)."""
 
     snapshot: Snapshot
     scope: Scope
 
     def entities(self, node: algebra.Entities) -> Numbers:
-        """The outcome of an operator of that sort."""
+        """Return the result of an operator that returns entities."""
 
     def values(self, node: algebra.Values) -> Bag:
-        """The outcome of an operator of that sort."""
+        """Return the result of an operator that returns values."""
 
     def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
-        """For each entity (in any order), whether it is in the sorted set `of`."""
+        """Return for each entity (in any order) whether it is in the sorted set `of`."""
 
     def warn(self, message: str) -> None:
         """Add a warning, once."""
@@ -59,16 +58,15 @@ class State(Protocol):
 # Comparison with the values of a bag: the result of an earlier step in the place of a literal.
 
 
-#: More values than this are compared with only where that is what a program says, which no question
-#: needs.
+#: The largest number of values that a cell is compared with.
 _MANY = 10_000
 
 
 def versus(run: State, operator: Operator, cells: Cells, bag: Bag, holds: Callable[..., Any]) -> Mask:
-    """For each cell, whether it compares so with at least one value; numbers without a unit compare
-    with every unit. `holds` decides a single comparison.
+    """Return a mask of the cells for which the comparison holds with at least one value; numbers without a unit
+    compare with every unit. `holds` decides a single comparison.
     """
-    found = np.zeros(len(cells), bool)
+    mask = np.zeros(len(cells), bool)
     values: list[Any] = list(dict.fromkeys(watched(bag.values())))
     if len(values) > _MANY:
         run.warn(f"a comparison with {len(values)} values looks at the first {_MANY}")
@@ -77,12 +75,12 @@ def versus(run: State, operator: Operator, cells: Cells, bag: Bag, holds: Callab
     for value in values:
         check()
         for reading in readings_of(value):
-            found |= _holds(run, operator, reading, cells, holds)
-    return found
+            mask |= _holds(run, operator, reading, cells, holds)
+    return mask
 
 
 def readings_of(value: Any) -> list[str | Quantity | Time]:
-    """What a value is compared as: a year is a number as well, and a number that can be a year a
+    """Return the forms in which a value is compared: a year is also a number, and a number that can be a year also a
     year.
     """
     if isinstance(value, Entity):
@@ -105,12 +103,12 @@ def _holds(run: State, operator: Operator, value: str | Quantity | Time, cells: 
     if isinstance(value, Quantity) and value.unit == NO_UNIT:
         units = np.unique(cells["unit"][cells["kind"] == Kind.QUANTITY])
         masks = [
-            holds(run, Compare(operator, Quantity(value.number, run.scope.text(u) if u != -1 else NO_UNIT)), cells)
-            for u in units.tolist()
+            holds(run, Compare(operator, Quantity(value.number, run.scope.text(unit) if unit != -1 else NO_UNIT)), cells)
+            for unit in units.tolist()
         ]
         return np.logical_or.reduce(masks) if masks else np.zeros(len(cells), bool)
-    found: Mask = holds(run, Compare(operator, value), cells)
-    return found
+    mask: Mask = holds(run, Compare(operator, value), cells)
+    return mask
 
 
 # -- conditions --------------------------------------------------------------------------------------
@@ -121,7 +119,7 @@ _EXACT = 2**53
 
 
 def holds(run: State, condition: Condition, cells: Cells) -> Any:
-    """For each cell, whether it satisfies the test: a mask, of one `Cell` a truth value. Cells of
+    """Return for each cell whether it satisfies the condition: a mask, or for one `Cell` a truth value. Cells of
     other types and units do not.
     """
     if isinstance(condition, Compare):
@@ -134,9 +132,9 @@ def holds(run: State, condition: Condition, cells: Cells) -> Any:
             return _text(run, condition.operator, value, cells)
         raise PlanError("nothing compares with a value that is not known")
     if isinstance(condition, Among):
-        found = run.entities(condition.entities)
+        entities = run.entities(condition.entities)
         entity = cells["kind"] == Kind.ENTITY
-        return entity & run.among(np.where(entity, cells["ref"], 0), found)
+        return entity & run.among(np.where(entity, cells["ref"], 0), entities)
     if isinstance(condition, (AnyOf, AllOf)):
         masks = [holds(run, part, cells) for part in condition.conditions]
         return np.logical_or.reduce(masks) if isinstance(condition, AnyOf) else np.logical_and.reduce(masks)
@@ -150,20 +148,20 @@ def holds(run: State, condition: Condition, cells: Cells) -> Any:
 
 
 def decide(run: State, condition: Condition) -> Callable[[Ordered, int], Any]:
-    """`holds` for attributes or qualifiers one at a time, by number: what is the same for all of
-    them is looked up once.
+    """Return `holds` for one attribute or qualifier at a time, by number, with all lookups of the condition done
+    once.
     """
     if not isinstance(condition, Compare):
         return lambda cells, at: holds(run, condition, Cell(cells, at))
     value, operator = condition.value, condition.operator
     if isinstance(value, str) and operator == "=":
-        found, names = run.snapshot.texts.find(value), run.snapshot.entity_name
+        text_number, names = run.snapshot.texts.find(value), run.snapshot.entity_name
 
         def same(cells: Ordered, at: int) -> bool:
             kind, ref = cells.kind[at], cells.ref[at]
-            return bool(ref == found if kind == 0 else kind == 3 and names[ref] == found)
+            return bool(ref == text_number if kind == 0 else kind == 3 and names[ref] == text_number)
 
-        return same if found >= 0 else lambda cells, at: False
+        return same if text_number >= 0 else lambda cells, at: False
     if isinstance(value, Quantity) and not run.snapshot.inexact:
         unit, compare = run.scope.unit_number(value.unit), OPERATORS[operator]
         number, exact = as_float(value)
@@ -175,8 +173,8 @@ def decide(run: State, condition: Condition) -> Callable[[Ordered, int], Any]:
 
 
 def compared_kinds(condition: Condition) -> set[tuple[Kind, str]]:
-    """The types and units a test can hold of (a text test holds of entities, too); empty for tests
-    that are no comparison.
+    """Return the types and units for which a condition can hold (a text condition also holds of entities); empty for
+    conditions that are not comparisons.
     """
     if isinstance(condition, Compare):
         value = condition.value
@@ -199,7 +197,7 @@ def _quantity(run: State, operator: Operator, literal: Quantity, cells: Cells) -
     comparable = (cells["kind"] == Kind.QUANTITY) & (cells["unit"] == run.scope.unit_number(literal.unit))
     value, exact = as_float(literal)
     mask = comparable & OPERATORS[operator](numbers, value)
-    # Numbers a float cannot tell apart are compared as they were written.
+    # Numbers that are equal as floats are compared as they were written.
     if exact and not run.scope.inexact:
         return mask
     close = comparable & (numbers == value) & ((cells["ref"] != -1) | (not exact))
@@ -211,12 +209,12 @@ def _quantity(run: State, operator: Operator, literal: Quantity, cells: Cells) -
 
 
 def _written(run: State, ref: int, number: float) -> Number:
-    """A number as it was loaded."""
+    """Return a number as it was loaded."""
     return parse_number(run.scope.text(ref)) if ref != -1 else number
 
 
 def _exactly(operator: Operator, left: Any, right: Any) -> bool:
-    # A float stands for what it prints as, here as everywhere.
+    # A float stands for its shortest text, as everywhere.
     a, b = (Decimal(format_number(n)) if isinstance(n, float) and not math.isinf(n) else n for n in (left, right))
     return bool(OPERATORS[operator](a, b))
 
@@ -232,31 +230,31 @@ def _text(run: State, operator: Operator, literal: str, cells: Cells) -> Any:
         refs[entity] = snapshot.entity_name.take(refs[entity])
     mask = text_mask(snapshot, operator, literal, refs)
     if not isinstance(cells, Cell):
-        # Texts that the graph does not have are numbered as they come.
+        # Texts that the graph does not have are numbered in order of appearance.
         for i in watched(np.flatnonzero(refs < -1).tolist()):
             mask[i] = OPERATORS[operator](run.scope.given_text(int(refs[i])), literal)
     return (entity | (kind == Kind.TEXT)) & mask
 
 
 def text_mask(snapshot: Snapshot, operator: Operator, literal: str, refs: NDArray[Any]) -> Mask:
-    """Text comparison on the numbers of texts: equality, and order by code point."""
-    found = snapshot.texts.find(literal)
+    """Compare texts by their numbers: equality, and order by code point."""
+    text_number = snapshot.texts.find(literal)
     mask: Mask
     if operator in ("=", "!="):
-        mask = OPERATORS[operator](refs, found)
+        mask = OPERATORS[operator](refs, text_number)
         return mask
-    # The texts before a number are less; those before the next one are less or equal.
-    limit = snapshot.texts.rank(literal) + (operator in ("<=", ">") and found >= 0)
+    # Texts are numbered in order: smaller numbers are lesser texts.
+    limit = snapshot.texts.rank(literal) + (operator in ("<=", ">") and text_number >= 0)
     mask = refs < limit if operator[0] == "<" else refs >= limit
     return mask
 
 
 def matches(run: State, condition: Compare, cells: Ordered, low: int, high: int, *, entities: bool = False) -> Runs | Numbers:
-    """The cells of the group `[low, high)`, which has the literal's type and unit, that satisfy the
-    test: runs, or single places.
+    """Return the cells of the group `[low, high)` that satisfy the condition, as runs or single positions. The group
+    has the literal's type and unit.
 
-    A group is sorted by value, so this is a binary search, and for times a look at the ends. A text
-    is looked for among the names of a group of `entities`: they are numbered by name.
+    A group is sorted by value, so this is a binary search, for times followed by a look at their ends. In a group of
+    `entities`, which are numbered by name, a text is looked up among the names.
     """
     value, operator = condition.value, condition.operator
     if isinstance(value, Time):
@@ -272,12 +270,12 @@ def matches(run: State, condition: Compare, cells: Ordered, low: int, high: int,
         if not isinstance(value, str):
             raise PlanError("nothing compares with a value that is not known")
         texts = run.snapshot.texts
-        found = texts.find(value)
-        if found < 0 and operator in ("=", "!="):
+        text_number = texts.find(value)
+        if text_number < 0 and operator in ("=", "!="):
             first = last = high
         else:
-            after = found + 1 if found >= 0 else texts.rank(value)
-            begin = found if found >= 0 else after
+            after = text_number + 1 if text_number >= 0 else texts.rank(value)
+            begin = text_number if text_number >= 0 else after
             if entities:
                 begin, after = run.snapshot.name_rank(begin), run.snapshot.name_rank(after)
             first = cells.left(cells.ref, begin, low, high)
@@ -301,17 +299,17 @@ def _time_matches(operator: Operator, literal: Time, cells: Ordered, low: int, h
         return [(end, high)] if end < high else []
     if operator == ">=":
         return [(begin, high)] if begin < high else []
-    # What begins in time has to end in time, too.
+    # Times that begin within the range must end within it, too.
     first = begin if operator == "=" else low
     last, limit = (end, literal.end) if operator in ("=", "<=") else (begin, literal.start)
     if first >= last:
-        found: Runs | Numbers = []
+        places: Runs | Numbers = []
     else:
         ended = cells.column("b", first, last) <= limit
-        found = [(first, last)] if np.count_nonzero(ended) == last - first else _places(first, ended)
+        places = [(first, last)] if np.count_nonzero(ended) == last - first else _places(first, ended)
     if operator == "!=" and end < high:
-        found = [*found, (end, high)] if isinstance(found, list) else np.append(found, np.arange(end, high, dtype=np.int32))
-    return found
+        places = [*places, (end, high)] if isinstance(places, list) else np.append(places, np.arange(end, high, dtype=np.int32))
+    return places
 
 
 def _places(low: int, mask: Mask) -> Numbers:
@@ -319,7 +317,7 @@ def _places(low: int, mask: Mask) -> Numbers:
 
 
 def as_places(found: Runs | Numbers) -> Numbers:
-    """Runs as single places."""
+    """Expand runs to single positions."""
     if not isinstance(found, list):
         return found
     return np.concatenate([np.arange(low, high, dtype=np.int32) for low, high in found]) if found else EMPTY

@@ -1,4 +1,4 @@
-"""The parts of a pattern of statements in process: what matches each by itself, and indexes of that by both ends."""
+"""The parts of a graph pattern in process: the matches of each part alone, indexed by either end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 Numbers = NDArray[np.int32]
-#: Bytes of the indexes of whole predicates that are kept with a snapshot.
+#: The largest size in bytes of the indexes of whole predicates that are cached with a snapshot.
 _MOST_INDEXED: Final = 256_000_000
 
 
@@ -38,7 +38,9 @@ _MOST_INDEXED: Final = 256_000_000
 
 
 class Index:
-    """The entries of an edge by one end: near ends sorted, the far end (-1: a value) and the statement next to each."""
+    """The entries of an edge, indexed by one end: sorted near ends, and for each the far end (-1: a value) and the
+    statement.
+    """
 
     __slots__ = ("_pairs", "entries", "far", "near", "offsets", "size")
 
@@ -51,7 +53,7 @@ class Index:
             np.cumsum(np.bincount(near, minlength=entities), out=self.offsets[1:])
 
     def bounds(self, ends: Numbers) -> tuple[Places, Places]:
-        """Where the entries of each of these ends begin and stop; of -1 there are none."""
+        """Return the begin and end of the entries of each near end; an empty range for -1."""
         if self.offsets is not None:
             safe = np.maximum(ends, 0)
             low, high = self.offsets.take(safe), self.offsets.take(safe + 1)
@@ -59,24 +61,24 @@ class Index:
         return np.searchsorted(self.near, ends), np.searchsorted(self.near, ends, side="right")
 
     def between(self, near: Numbers, far: Numbers) -> tuple[Places, Places, Places]:
-        """The places of the pairs of ends that entries connect, and where these entries begin and stop."""
+        """Return the positions of the pairs of ends that are connected, and the begin and end of their entries."""
         if self._pairs is None:
             self._pairs = _Pairs(self.near, self.far)
         return self._pairs.find(near, far)
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes, with what may still be made."""
+        """The memory in bytes that it takes, including the index of pairs, which is made on demand."""
         return 12 * self.near.nbytes + 8 * self.size
 
 
-#: An odd number by which keys are spread over buckets (the golden ratio of 64 bits).
+#: The multiplier that spreads keys over buckets (64 bits of the golden ratio, odd).
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class _Pairs:
-    """The distinct pairs of ends of an index by a hash, and the entries of each: a binary search would miss the cache at
-    every step.
+    """A hash index from the distinct pairs of ends to their entries: a binary search would miss the cache at every
+    step.
     """
 
     def __init__(self, near: Numbers, far: Numbers) -> None:
@@ -99,7 +101,7 @@ class _Pairs:
         return ((keys.view(np.uint64) * _ODD) >> self._shift).astype(np.int64)
 
     def find(self, near: Numbers, far: Numbers) -> tuple[Places, Places, Places]:
-        """As `Index.between`; an end of -1 is connected to nothing."""
+        """As `Index.between`; an end of -1 is not connected."""
         keys = self._keys(near, far)
         buckets = self._bucket(keys)
         place, last = self._bounds.take(buckets), self._bounds.take(buckets + 1)
@@ -109,45 +111,44 @@ class _Pairs:
         while len(waiting):
             hit = self._known.take(place) == keys
             found[waiting[hit]] = place[hit]
-            rest = np.flatnonzero(~hit & (place + 1 < last))
-            waiting, place, last, keys = waiting.take(rest), place.take(rest) + 1, last.take(rest), keys.take(rest)
+            pending = np.flatnonzero(~hit & (place + 1 < last))
+            waiting, place, last, keys = waiting.take(pending), place.take(pending) + 1, last.take(pending), keys.take(pending)
         pairs = np.flatnonzero(found >= 0)
         places = found.take(pairs)
         return pairs, self._first.take(places), self._stop.take(places)
 
 
 class Indexes:
-    """The indexes of whole predicates that a snapshot keeps, by what they are of."""
+    """A cache of the indexes of whole predicates, by predicates, family and direction."""
 
     def __init__(self) -> None:
         self._kept: dict[Any, Index] = {}
 
     def get(self, key: Any) -> Index | None:
-        """An index, if it is kept."""
         return self._kept.get(key)
 
     def keep(self, key: Any, index: Index) -> None:
-        """Keep an index; the oldest ones go where there is no room."""
-        while self._kept and sum(one.nbytes for one in list(self._kept.values())) + index.nbytes > _MOST_INDEXED:
+        """Add an index; the oldest are dropped to make room."""
+        while self._kept and sum(cached.nbytes for cached in list(self._kept.values())) + index.nbytes > _MOST_INDEXED:
             self._kept.pop(next(iter(self._kept)), None)
         self._kept[key] = index
 
 
 def indexes(snapshot: Snapshot) -> Indexes:
-    """Those of a snapshot."""
-    kept = snapshot.schema.kept
-    found = kept.get("row indexes")
-    if found is None:
-        found = kept.setdefault("row indexes", Indexes())
-    assert isinstance(found, Indexes)
-    return found
+    """Return the indexes of a snapshot."""
+    cache = snapshot.schema.kept
+    result = cache.get("row indexes")
+    if result is None:
+        result = cache.setdefault("row indexes", Indexes())
+    assert isinstance(result, Indexes)
+    return result
 
 
 # -- edges -------------------------------------------------------------------------------------------
 
 
 class Entries(NamedTuple):
-    """What matches an edge by itself: its two ends, and the statement (-1: a membership)."""
+    """The matches of an edge alone: its two ends, and the statement (-1: a membership)."""
 
     subject: Numbers
     object: Terms
@@ -155,7 +156,7 @@ class Entries(NamedTuple):
 
 
 class Edge:
-    """A part of a pattern. `subject` and `object` are the variables at its ends, None where nothing is bound there."""
+    """A part of a pattern. `subject` and `object` are the variables at its ends, or None."""
 
     def __init__(self, run: Run, part: StatementPattern | MembershipPattern, number: int) -> None:
         self.run, self.part, self.number = run, part, number
@@ -180,17 +181,16 @@ class Edge:
             elif part.family == "any" and isinstance(part.predicate, tuple):
                 # Most predicates have objects of one family.
                 snapshot = run.snapshot
-                relations, attributes = (bool(snapshot.runs(part.predicate, one, not one)) for one in (True, False))
+                relations, attributes = (bool(snapshot.runs(part.predicate, relation, not relation)) for relation in (True, False))
                 self.family = "relation" if not attributes else "attribute" if not relations else "any"
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What it binds."""
         return self.part.variables
 
     @property
     def inner(self) -> tuple[str, ...]:
-        """What its statements bind beside their ends."""
+        """The variables that it binds other than its ends."""
         part = self.part
         if isinstance(part, MembershipPattern):
             return ()
@@ -198,25 +198,24 @@ class Edge:
 
     @property
     def predicates(self) -> tuple[str, ...] | None:
-        """The predicates that its statements may have; None for any."""
+        """The predicates of its statements; None for any."""
         part = self.part
         return part.predicate if isinstance(part, StatementPattern) and isinstance(part.predicate, tuple) else None
 
     def runs(self) -> list[tuple[int, int]]:
-        """The runs of its statements."""
+        """Return its statements as runs."""
         if self.sets[1] is not None and isinstance(self.part, StatementPattern) and self.part.family == "attribute":
             # No value is an entity.
             return []
         return self.run.snapshot.runs(self.predicates, self.family != "attribute", self.family != "relation")
 
     def size(self) -> int:
-        """How many entries there are, before qualifiers are looked at."""
+        """Return the number of entries, before qualifiers are tested."""
         return sum(high - low for low, high in self.runs()) if self.whole else len(self.entries().subject)
 
     # -- entries -----------------------------------------------------------------------------------
 
     def entries(self) -> Entries:
-        """All entries."""
         if self._entries is None:
             self._entries = self._memberships() if isinstance(self.part, MembershipPattern) else self._statements(self.part)
         return self._entries
@@ -224,23 +223,23 @@ class Edge:
     def _statements(self, part: StatementPattern) -> Entries:
         scope = self.run.scope
         numbers = self._chosen(part, *self.sets)
-        found = Entries(subjects(scope, numbers), object_terms(scope, numbers), numbers)
+        entries = Entries(subjects(scope, numbers), object_terms(scope, numbers), numbers)
         if part.undirected:
             numbers = self._chosen(part, *reversed(self.sets))
             snapshot = self.run.snapshot
             numbers = numbers[snapshot.relation_subject.take(numbers) != snapshot.relation_object.take(numbers)]
-            turned = Entries(
+            reversed_entries = Entries(
                 snapshot.relation_object.take(numbers), Terms(ENTITY, snapshot.relation_subject.take(numbers)), numbers
             )
-            found = Entries(
-                np.concatenate([found.subject, turned.subject]),
-                Terms.joined([found.object, turned.object]),
-                np.concatenate([found.statement, turned.statement]),
+            entries = Entries(
+                np.concatenate([entries.subject, reversed_entries.subject]),
+                Terms.joined([entries.object, reversed_entries.object]),
+                np.concatenate([entries.statement, reversed_entries.statement]),
             )
         if self.subject is not None and self.subject == self.object:
-            loops = np.flatnonzero(found.subject == found.object.entities())
-            found = Entries(found.subject.take(loops), found.object.take(loops), found.statement.take(loops))
-        return found
+            loops = np.flatnonzero(entries.subject == entries.object.entities())
+            entries = Entries(entries.subject.take(loops), entries.object.take(loops), entries.statement.take(loops))
+        return entries
 
     def _chosen(self, part: StatementPattern, subject: Numbers | None, target: Numbers | None) -> Numbers:
         run = self.run
@@ -266,39 +265,39 @@ class Edge:
         else:
             offsets = np.asarray(get("con.offsets"))
             members, concepts = get("con.items"), np.asarray(get("con.entity")).repeat(np.diff(offsets)).astype(np.int32)
-        for at, of in enumerate(self.sets):
+        for end, of in enumerate(self.sets):
             if of is not None:
-                there = np.flatnonzero(among((members, concepts)[at], of, snapshot.entities))
-                members, concepts = members.take(there), concepts.take(there)
+                chosen = np.flatnonzero(among((members, concepts)[end], of, snapshot.entities))
+                members, concepts = members.take(chosen), concepts.take(chosen)
         if self.subject is None or self.object is None or self.subject == self.object:
             # Each combination of what is bound once.
             if self.subject is not None and self.subject == self.object:
                 loops = members == concepts
                 members, concepts = members[loops], concepts[loops]
-            kept = members if self.object is None or self.subject == self.object else concepts
-            kept = distinct(kept, snapshot.entities) if self.subject is not None or self.object is not None else kept[:1]
-            members = concepts = kept
+            bound = members if self.object is None or self.subject == self.object else concepts
+            bound = distinct(bound, snapshot.entities) if self.subject is not None or self.object is not None else bound[:1]
+            members = concepts = bound
         return Entries(members, Terms(ENTITY, concepts), np.full(len(members), -1, np.int32))
 
     def index(self, backward: bool) -> Index:
-        """The entries by their subject, or backward by their object, if that is an entity."""
-        known = self._indexes.get(backward)
-        if known is None:
+        """Return the entries indexed by subject, or with `backward` by object, if that is an entity."""
+        index = self._indexes.get(backward)
+        if index is None:
             snapshot = self.run.snapshot
             key = (self.predicates, self.family, backward)
-            known = indexes(snapshot).get(key) if self.whole else None
-            if known is None:
-                known = self._indexed(backward)
+            index = indexes(snapshot).get(key) if self.whole else None
+            if index is None:
+                index = self._indexed(backward)
                 if self.whole:
-                    indexes(snapshot).keep(key, known)
-            self._indexes[backward] = known
-        return known
+                    indexes(snapshot).keep(key, index)
+            self._indexes[backward] = index
+        return index
 
     def _indexed(self, backward: bool) -> Index:
         check()
         snapshot, runs = self.run.snapshot, self.runs() if isinstance(self.part, StatementPattern) else []
-        one = self.predicates is not None and len(runs) == 1
-        if self.whole and one and runs[0][1] <= snapshot.relations and not backward:
+        one_run = self.predicates is not None and len(runs) == 1
+        if self.whole and one_run and runs[0][1] <= snapshot.relations and not backward:
             # Relations of one predicate are numbered by subject and object.
             low, high = runs[0]
             return Index(
@@ -317,26 +316,26 @@ class Edge:
                 places = np.flatnonzero(near >= 0)
                 near, far = near.take(places), far.take(places)
         order = in_order([near, far])
-        at = order if places is None else places.take(order)
-        # Of whole predicates statements are entries, whose places nobody knows later.
-        of = entries.statement.take(at) if self.whole else at
-        return Index(near.take(order), far.take(order), of, snapshot.entities)
+        rows = order if places is None else places.take(order)
+        # For whole predicates the entry is the statement itself, because the index outlives the entries.
+        entry_numbers = entries.statement.take(rows) if self.whole else rows
+        return Index(near.take(order), far.take(order), entry_numbers, snapshot.entities)
 
     def statements(self, entries: NDArray[Any]) -> Numbers:
-        """The statements of entries of an index."""
+        """Return the statements of entries of an index."""
         return entries if self.whole else self.entries().statement.take(entries)
 
     def far_terms(self, entries: NDArray[Any], backward: bool) -> Terms:
-        """The far ends of entries of an index."""
+        """Return the far ends of entries of an index."""
         if not self.whole:
-            found = self.entries()
-            return Terms(ENTITY, found.subject.take(entries)) if backward else found.object.take(entries)
+            all_entries = self.entries()
+            return Terms(ENTITY, all_entries.subject.take(entries)) if backward else all_entries.object.take(entries)
         scope = self.run.scope
         return Terms(ENTITY, subjects(scope, entries)) if backward else object_terms(scope, entries)
 
 
 def may_meet(one: Edge, other: Edge) -> bool:
-    """Whether two parts may match the same statement."""
+    """Return whether two parts may match the same statement."""
     if {one.family, other.family} == {"relation", "attribute"}:
         return False
     return one.predicates is None or other.predicates is None or not set(one.predicates).isdisjoint(other.predicates)

@@ -1,4 +1,4 @@
-"""From an answer back to the statements, memberships and entities it rests on."""
+"""Trace an answer back to the statements, memberships and entities it rests on."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 
 # -- memberships -----------------------------------------------------------------------------------
-# What puts entities under a concept: the memberships that were stated, and the subclass steps
-# between.
+# The derivation of membership in a concept: stated memberships, and the subclass steps up to it.
 
 
 #: Pairs of entity numbers: a member and its concept, or a concept and its parent.
@@ -38,11 +37,11 @@ Links: TypeAlias = list[tuple[int, int]]
 
 
 def put_under(snapshot: Snapshot, concepts: Numbers, wanted: Numbers) -> tuple[Numbers, Links, Links]:
-    """The concepts that hold any of the wanted entities, and the memberships and subclass steps
-    that put these there.
+    """Return the concepts that contain any of the wanted entities, with the memberships and subclass steps that prove
+    it.
 
-    Every membership below a concept is given, with the shortest way up from there: of two the one
-    through the parents that come first by name. So every store gives the same.
+    Every membership below a concept is returned, with the shortest path up from there: among equals the one through
+    the parents that come first by name. So every store returns the same.
     """
     get = snapshot.arrays.get
     children: dict[int, list[int]] = {}
@@ -51,57 +50,56 @@ def put_under(snapshot: Snapshot, concepts: Numbers, wanted: Numbers) -> tuple[N
     memberships: dict[tuple[int, int], None] = {}
     steps: dict[tuple[int, int], None] = {}
     holding: list[int] = []
-    members, of = get("mem.e"), get("mem.c")
+    members, member_concepts = get("mem.e"), get("mem.c")
     for concept in concepts[snapshot.entity_kind[concepts] == EntityKind.CONCEPT].tolist():
-        up = {concept: concept}
+        parent_of = {concept: concept}
         waiting = deque([concept])
         while waiting:
-            below = waiting.popleft()
-            low, high = np.searchsorted(of, [below, below + 1])
+            current = waiting.popleft()
+            low, high = np.searchsorted(member_concepts, [current, current + 1])
             direct = members[low:high]
-            found = direct[among(direct, wanted, snapshot.entities)].tolist()
-            holding.extend([concept] if found else [])
-            memberships.update(((entity, below), None) for entity in found)
-            at = below
-            while found and at != concept:
-                steps[at, up[at]] = None
-                at = up[at]
-            for child in sorted(children.get(below, ())):
-                if child not in up:
-                    up[child] = below
+            found_members = direct[among(direct, wanted, snapshot.entities)].tolist()
+            holding.extend([concept] if found_members else [])
+            memberships.update(((entity, current), None) for entity in found_members)
+            step = current
+            while found_members and step != concept:
+                steps[step, parent_of[step]] = None
+                step = parent_of[step]
+            for child in sorted(children.get(current, ())):
+                if child not in parent_of:
+                    parent_of[child] = current
                     waiting.append(child)
     return np.unique(np.array(holding, np.int32)), list(memberships), list(steps)
 
 
 # -- inputs of one group ---------------------------------------------------------------------------
-# What one row of a table asks of the inputs of its group: the rows of the graph behind it, and what
-# its ways went over.
+# The evidence of one row of a table: the rows of the graph behind it, and the statements on their paths.
 
 
 def row_asked(run: Run, plan: Table, row: int) -> dict[int, Asked]:
-    """For the `Group` below a table, by identity, what a row of the table wants of its inputs."""
+    """Return what a row of the table needs from the inputs of its `Group`, by the identity of that operator."""
     grid: Grid = run.results[id(plan)]
     places = grid.members[row]
     node: Node = plan
     while not isinstance(node, Group):
         (node,) = node.inputs()
-    ways = GroupRows(run, node, places)
-    steps = ways.gone_over()
-    rows = np.unique(ways.chosen)
+    group_rows = GroupRows(run, node, places)
+    steps = group_rows.gone_over()
+    rows = np.unique(group_rows.chosen)
     own = Demand(entities=rows) if isinstance(node.of, Entities) else Demand(statements=rows)
-    asked: Asked = [(node.of, own)]
+    demands: Asked = [(node.of, own)]
     for number, facts in enumerate(node.facts):
-        asked.append((facts, Demand(statements=steps.get(number, rows[:0]))))
-    return {id(node): asked}
+        demands.append((facts, Demand(statements=steps.get(number, rows[:0]))))
+    return {id(node): demands}
 
 
 # -- demand on each input --------------------------------------------------------------------------
-# Demand of each operator on its inputs: which part of them led to the part of its result that is wanted.
+# The demand of each operator on its inputs: the part of them that led to the wanted part of its result.
 
 
 class Demand:
-    """What is wanted of one operator's result: entities, statements (that are its facts, or carry its
-    values), and rows that bind variables.
+    """The wanted part of an operator's result: entities, statements (its facts, or the carriers of its values), and
+    rows that bind variables.
     """
 
     __slots__ = ("entities", "rows", "statements")
@@ -110,7 +108,7 @@ class Demand:
         self.entities, self.statements, self.rows = entities, statements, rows
 
     def joined(self, other: Demand, snapshot: Snapshot) -> Demand:
-        """What either wants."""
+        """Return the union of two demands."""
         return Demand(
             union([self.entities, other.entities], snapshot.entities),
             union([self.statements, other.statements], snapshot.statements),
@@ -122,19 +120,19 @@ Asked: TypeAlias = list[tuple[Node, Demand]]
 
 
 def whole(run: Run, node: Node) -> Demand:
-    """Everything an operator gave."""
+    """Return everything that an operator returned as a demand."""
     if isinstance(node, alg.Entities):
         return Demand(entities=run.entities(node))
     if isinstance(node, alg.Facts):
         return Demand(statements=run.facts(node).all())
-    found: Any = run.results[id(node)]
+    result: Any = run.results[id(node)]
     if isinstance(node, alg.Solutions):
-        return Demand(rows=found)
-    return carriers(run, found) if isinstance(found, Bag) else Demand()
+        return Demand(rows=result)
+    return carriers(run, result) if isinstance(result, Bag) else Demand()
 
 
 def carriers(run: Run, bag: Bag) -> Demand:
-    """The carriers of all values of a bag."""
+    """Return the carriers of all values of a bag."""
     snapshot = run.snapshot
     entities, statements = [], []
     for part in bag.parts:
@@ -146,19 +144,17 @@ def carriers(run: Run, bag: Bag) -> Demand:
 
 
 def inputs_asked(run: Run, node: Node, demand: Demand, named: Numbers) -> Asked:
-    """What each input is asked for."""
+    """Return the demand on each input."""
     if isinstance(node, alg.Minus):
-        # What was taken away, where it is named by the evidence.
-        away = intersect(run.entities(node.right), run.entities(node.left), run.snapshot.entities)
-        return [(node.left, demand), (node.right, Demand(intersect(away, named, run.snapshot.entities)))]
-    asked = _ASKED.get(type(node))
-    return _handed_on(run, node, demand) if asked is None else asked(run, node, demand)
+        # The entities that were taken away, as far as the evidence names them.
+        removed = intersect(run.entities(node.right), run.entities(node.left), run.snapshot.entities)
+        return [(node.left, demand), (node.right, Demand(intersect(removed, named, run.snapshot.entities)))]
+    function = _ASKED.get(type(node))
+    return _handed_on(run, node, demand) if function is None else function(run, node, demand)
 
 
 def _handed_on(run: Run, node: Node, demand: Demand) -> Asked:
-    """Of what is carried on what it has of what is wanted; of other inputs, and of those that count
-    as a whole, everything.
-    """
+    """Return the demand on inputs that are carried on (the wanted part), and on other and whole inputs (everything)."""
     inputs = node.inputs()
     parts = {id(child) for child in carried(node)} - {id(child) for child in whole_inputs(node)}
     if len(inputs) == 1 and parts:
@@ -167,12 +163,12 @@ def _handed_on(run: Run, node: Node, demand: Demand) -> Asked:
 
 
 def _part(run: Run, child: Node, demand: Demand) -> Demand:
-    has = whole(run, child)
-    if has.entities is demand.entities and has.statements is demand.statements:
-        return has
+    available = whole(run, child)
+    if available.entities is demand.entities and available.statements is demand.statements:
+        return available
     return Demand(
-        intersect(has.entities, demand.entities, run.snapshot.entities),
-        intersect(has.statements, demand.statements, run.snapshot.statements),
+        intersect(available.entities, demand.entities, run.snapshot.entities),
+        intersect(available.statements, demand.statements, run.snapshot.statements),
     )
 
 
@@ -196,25 +192,25 @@ def _reached(run: Run, node: alg.Reached, demand: Demand) -> Asked:
 
 
 def _holders(run: Run, node: alg.SubjectsOf, demand: Demand) -> Asked:
-    snapshot, held = run.snapshot, carriers(run, run.values(node.values))
-    subjects = snapshot.subjects(held.statements)
-    chosen = held.statements[among(subjects, demand.entities, snapshot.entities)]
-    return [(node.values, Demand(intersect(held.entities, demand.entities, snapshot.entities), chosen))]
+    snapshot, all_carriers = run.snapshot, carriers(run, run.values(node.values))
+    subjects = snapshot.subjects(all_carriers.statements)
+    chosen = all_carriers.statements[among(subjects, demand.entities, snapshot.entities)]
+    return [(node.values, Demand(intersect(all_carriers.entities, demand.entities, snapshot.entities), chosen))]
 
 
 def _referents(run: Run, node: alg.Referents, demand: Demand) -> Asked:
-    """The values that are, or name, what is wanted."""
+    """Return the values that are, or name, the wanted entities."""
     snapshot, bag = run.snapshot, run.values(node.values)
     cells = bag.cells()
     kinds, refs = cells["kind"], cells["ref"]
-    led = (kinds == Kind.ENTITY) & np.isin(refs, demand.entities)
-    led |= (kinds == Kind.TEXT) & np.isin(refs, snapshot.entity_name.take(demand.entities))
-    return [(node.values, carriers(run, bag.take(led)))]
+    is_wanted = (kinds == Kind.ENTITY) & np.isin(refs, demand.entities)
+    is_wanted |= (kinds == Kind.TEXT) & np.isin(refs, snapshot.entity_name.take(demand.entities))
+    return [(node.values, carriers(run, bag.take(is_wanted)))]
 
 
 def _namesakes(run: Run, node: alg.SameName, demand: Demand) -> Asked:
-    found, called = run.entities(node.of), run.snapshot.entity_name
-    return [(node.of, Demand(found[np.isin(called.take(found), called.take(demand.entities))]))]
+    entities, names = run.entities(node.of), run.snapshot.entity_name
+    return [(node.of, Demand(entities[np.isin(names.take(entities), names.take(demand.entities))]))]
 
 
 def _scan(run: Run, node: alg.Scan, demand: Demand) -> Asked:
@@ -234,28 +230,26 @@ def _where(run: Run, node: alg.Where, demand: Demand) -> Asked:
 
 
 def _tested(run: Run, node: alg.Where | alg.WhereQualifier | alg.WhereValidity | alg.DuringAny, demand: Demand) -> Asked:
-    """Facts that were tested: those that are wanted, and all that they were compared with."""
+    """Return the wanted facts, and everything that they were compared with."""
     return [(node.facts, demand), *((child, whole(run, child)) for child in node.inputs() if child is not node.facts)]
 
 
 def _keep(run: Run, node: alg.FilterValues, demand: Demand) -> Asked:
-    """The values that are wanted, and what they were compared with: of equal values those that they
-    equal.
-    """
-    asked: Asked = [(node.values, demand)]
+    """Return the wanted values, and what they were compared with: for `Equals`, only the values that they equal."""
+    demands: Asked = [(node.values, demand)]
     if isinstance(node.condition, alg.Equals):
-        other = run.values(node.condition.values)
-        equal = equal_cells(run, other.cells(), run.values(node))
-        return [*asked, (node.condition.values, carriers(run, other.take(equal)))]
-    return asked + [(child, whole(run, child)) for child in node.condition.inputs()]
+        others = run.values(node.condition.values)
+        equal = equal_cells(run, others.cells(), run.values(node))
+        return [*demands, (node.condition.values, carriers(run, others.take(equal)))]
+    return demands + [(child, whole(run, child)) for child in node.condition.inputs()]
 
 
 def _some(run: Run, node: alg.AnySatisfies, demand: Demand) -> Asked:
     bag = run.values(node.values)
     satisfied = bag.take(holds(run, node.condition, bag.cells()))
-    # With nothing that satisfies, all that was looked at is why the answer is no.
-    asked: Asked = [(node.values, carriers(run, satisfied if len(satisfied) else bag))]
-    return asked + [(child, whole(run, child)) for child in node.condition.inputs()]
+    # If nothing satisfies the condition, all values prove the answer no.
+    demands: Asked = [(node.values, carriers(run, satisfied if len(satisfied) else bag))]
+    return demands + [(child, whole(run, child)) for child in node.condition.inputs()]
 
 
 def _choose(run: Run, node: alg.Choose, demand: Demand) -> Asked:
@@ -268,16 +262,16 @@ def _shown(run: Run, node: alg.Shown, demand: Demand) -> Asked:
 
 
 def _extreme(run: Run, node: alg.Extreme, demand: Demand) -> Asked:
-    """All of the best, whoever wants one, so that nothing else is the best without them. They prove
-    themselves, unless it is for the others that their type and unit compete, or that texts do.
+    """Return all of the best values, however few are wanted, so that nothing else is the best without them. They
+    suffice, unless the other values decide which type and unit competes, or that texts do.
     """
     of = node.values
     return [(of, whole(run, node if uniform(run.values(of).cells()) else of))]
 
 
 def _mode(run: Run, node: alg.Mode, demand: Demand) -> Asked:
-    """The same of what is frequent; what is rare would be so among fewer others, too, and so would
-    they.
+    """Return all of the most frequent values; for the least frequent return all values, because fewer of them would
+    change what is rare.
     """
     return [(node.values, whole(run, node if node.direction == "largest" else node.values))]
 
@@ -304,21 +298,19 @@ _ASKED: Final[dict[type[Node], Callable[[Run, Any, Demand], Asked]]] = {
 
 
 # -- evidence --------------------------------------------------------------------------------------
-# Every operator is asked, outputs first, which part of its inputs led to the part of its result that
-# is wanted. What comes together is a proof: a graph of it alone gives each operator what is wanted of
-# it, and nothing that it had not given before. So what was looked at and led to nothing is no
-# evidence; what was taken away (`Minus`) is, as far as the rest of the evidence names it, since it
-# would come back otherwise. What operators carry on, read, and want everything of they say themselves.
+# From the output to the inputs, each operator determines which part of its inputs led to the wanted
+# part of its result. Together this is a proof: on a graph of the evidence alone, each operator returns
+# its wanted part, and nothing that it did not return before. So facts that were read and led to nothing
+# are not evidence; entities that `Minus` took away are, as far as the other evidence names them, since
+# they would reappear otherwise. The facets of operators define what they carry, read and need in full.
 
 
 @dataclass(slots=True)
 class EvidenceTrail:
-    """What an answer rests on, by number; `demands` is what is wanted of each operator, by
-    identity.
+    """The evidence of an answer, by number; `demands` is the wanted part of each operator's result, by identity.
 
-    `statements` are sorted. `entities` are those that count by themselves, sorted: found by name,
-    as a row, as one of all. `read` is what each operator read of the statements, memberships and subclass
-    steps, by its identity.
+    `statements` are sorted. `entities`, sorted, are evidence by themselves: found by name, as a row, or as one of all
+    entities. `read` lists the statements, memberships and subclass steps that each operator read, by its identity.
     """
 
     run: Run
@@ -330,7 +322,7 @@ class EvidenceTrail:
     entities: Numbers = field(default_factory=lambda: EMPTY)
 
     def mentioned(self) -> Numbers:
-        """The entities that the statements, memberships and subclass steps name, sorted."""
+        """Return the entities that the statements, memberships and subclass steps name, sorted."""
         snapshot = self.run.snapshot
         relations = self.statements[: snapshot.split(self.statements)]
         _, qualifiers = snapshot.qualifiers(self.statements)
@@ -340,22 +332,22 @@ class EvidenceTrail:
         return distinct(np.concatenate(parts).astype(np.int32), snapshot.entities)
 
     def named(self) -> Numbers:
-        """Every entity of a graph made of this, sorted."""
+        """Return all entities of a graph made of the evidence, sorted."""
         return union([self.mentioned(), self.entities], self.run.snapshot.entities)
 
 
 def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None, demand: Demand | None = None) -> EvidenceTrail:
-    """What an execution's answer rests on; `asked` is what some operators, by identity, ask of their
-    inputs for a part of it, `demand` a part that is wanted of the answer.
+    """Return the evidence of an answer; `asked` replaces the demand of some operators (by identity) on their inputs,
+    `demand` is the wanted part of the answer.
     """
     named = EMPTY
     while True:
         trail = _walk(run, plan, named, asked or {}, whole(run, plan) if demand is None else demand)
-        found = trail.named()
-        if len(found) == len(named) or not any(isinstance(node, alg.Minus) for node in run.order):
+        entities = trail.named()
+        if len(entities) == len(named) or not any(isinstance(node, alg.Minus) for node in run.order):
             return trail
-        # What was taken away counts where it is named, and its evidence names more.
-        named = union([named, found], run.snapshot.entities)
+        # Entities that were taken away count if they are named, and their evidence may name more.
+        named = union([named, entities], run.snapshot.entities)
 
 
 def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wanted_of: Demand) -> EvidenceTrail:
@@ -363,64 +355,60 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wa
     demands = trail.demands
     demands[id(plan)] = wanted_of
     entities: list[Numbers] = []
-    within: list[tuple[alg.AllEntities, Numbers]] = []
+    of_sources: list[tuple[alg.AllEntities, Numbers]] = []
     for node in reversed(run.order):
         check()
         demand = demands.get(id(node))
         if demand is None:
             continue
-        asked = of_part.get(id(node))
+        input_demands = of_part.get(id(node))
         if type(node).__module__ == "condgraph.engine.algebra.solutions":
             # Imported late: most plans have no rows.
             row_evidence = import_module("condgraph.engine.execute.row_evidence")
-            led = row_evidence.row_evidence(run, node, demand)
-            asked = led.asked
-            entities.extend(led.entities)
-            trail.read[id(node)] = led.statements, led.memberships, led.subclasses
+            row_result = row_evidence.row_evidence(run, node, demand)
+            input_demands = row_result.asked
+            entities.extend(row_result.entities)
+            trail.read[id(node)] = row_result.statements, row_result.memberships, row_result.subclasses
         elif node.facets.reads == "statements":
-            # The best value of a key needs those that it is better than, whoever wants it.
+            # The proof of the best value needs its competitors, whatever part is wanted.
             trail.read[id(node)] = [competitors(run, node) if isinstance(node, alg.ArgExtreme) else demand.statements], (), ()
         elif node.facets.reads == "members":
             (concepts,) = node.inputs()
-            held, members, steps = put_under(snapshot, run.results[id(concepts)], demand.entities)
+            concept_numbers, members, steps = put_under(snapshot, run.results[id(concepts)], demand.entities)
             trail.read[id(node)] = [], members, steps
-            asked = [(concepts, Demand(held))]
+            input_demands = [(concepts, Demand(concept_numbers))]
         elif node.facets.reads == "entities":
-            # They have to be there as such: no statement leads to them.
+            # The entities are evidence themselves: no statement leads to them.
             entities.append(demand.entities)
             if isinstance(node, alg.Neighbour):
                 entities.append(_between(run, node))
             elif isinstance(node, alg.AllEntities) and node.source is not None and not node.own:
-                within.append((node, demand.entities))
-        for child, wanted in inputs_asked(run, node, demand, named) if asked is None else asked:
-            known = demands.get(id(child))
-            demands[id(child)] = wanted if known is None else known.joined(wanted, snapshot)
+                of_sources.append((node, demand.entities))
+        for child, wanted in inputs_asked(run, node, demand, named) if input_demands is None else input_demands:
+            previous = demands.get(id(child))
+            demands[id(child)] = wanted if previous is None else previous.joined(wanted, snapshot)
     trail.statements = union([part for found, _, _ in trail.read.values() for part in found], snapshot.statements)
-    for each in within:
-        more = _of_source(run, trail.statements, *each)
-        trail.read[id(each[0])] = [more], (), ()
-        trail.statements = union([trail.statements, more], snapshot.statements)
-    trail.memberships = sorted({link for _, found, _ in trail.read.values() for link in found})
-    trail.subclasses = sorted({link for _, _, found in trail.read.values() for link in found})
+    for pair in of_sources:
+        scoped = _of_source(run, trail.statements, *pair)
+        trail.read[id(pair[0])] = [scoped], (), ()
+        trail.statements = union([trail.statements, scoped], snapshot.statements)
+    trail.memberships = sorted({link for _, links, _ in trail.read.values() for link in links})
+    trail.subclasses = sorted({link for _, _, links in trail.read.values() for link in links})
     trail.entities = union(entities, snapshot.entities)
     return trail
 
 
 def _between(run: Run, node: alg.Neighbour) -> Numbers:
-    """The rows that were gone past, and those that were found; which is the next row depends on
-    them.
-    """
+    """Return the rows that were skipped and those that were found, which together determine the next row."""
     if abs(node.distance) <= 1:
         return run.entities(node)
-    ways = range(1, abs(node.distance) + 1)
-    found = [neighbour(run, replace(node, distance=way if node.distance > 0 else -way)) for way in ways]
-    return union(found, run.snapshot.entities)
+    distances = range(1, abs(node.distance) + 1)
+    rows = [neighbour(run, replace(node, distance=distance if node.distance > 0 else -distance)) for distance in distances]
+    return union(rows, run.snapshot.entities)
 
 
 def _of_source(run: Run, statements: Numbers, node: alg.AllEntities, wanted: Numbers) -> Numbers:
-    """For entities wanted as those of a source: a statement each that makes them so, where they are
-    no rows of it.
-    """
+    """Return, for wanted entities of a source that are not rows of it, one statement each that makes them part of it."""
     snapshot, source = run.snapshot, run.source(node.source)
     places = snapshot.arrays.get("ent.source")
     wanted = wanted[places[wanted] != source] if len(places) else wanted
@@ -434,7 +422,7 @@ def _of_source(run: Run, statements: Numbers, node: alg.AllEntities, wanted: Num
 
 
 def _ends(run: Run, numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """The subjects and objects of sorted statements, and beside each its statement."""
+    """Return the subjects and objects of sorted statements, and the statement of each."""
     relations = numbers[: run.snapshot.split(numbers)]
     ends = [run.snapshot.subjects(numbers), run.snapshot.relation_object[relations]]
     return np.concatenate(ends), np.concatenate([numbers, relations])

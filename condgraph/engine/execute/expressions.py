@@ -1,5 +1,5 @@
-"""Evaluation of expressions over rows (`algebra.expressions`) in process: each is compiled once to a
-closure, which is called with the terms of a row.
+"""Evaluation of expressions over rows (`algebra.expressions`) in process: each is compiled once to a closure that
+takes the terms of a row.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from condgraph.engine.execute.functions import (
 from condgraph.engine.execute.terms import GraphTerms
 from condgraph.engine.values import Quantity
 
-#: What an expression becomes: from the terms of a row, by the places of their variables, to its value.
+#: A compiled expression: a function from the terms of a row to a value.
 Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
 
-#: Steps of `range`, comprehensions and the like between two looks at the clock.
+#: The number of steps of loops over lists between two checks of the deadline.
 _SOME: Final = 4096
-#: Items of a list that are compared one by one.
+#: The largest length of a list whose items are compared one by one.
 _FEW: Final = 8
 
 
@@ -38,7 +38,7 @@ _FEW: Final = 8
 
 
 class Compiler:
-    """Compiles the expressions of one operator: `places` are those of the variables in a row."""
+    """Compiles the expressions of one operator; `places` maps variables to positions in a row."""
 
     def __init__(self, places: Mapping[str, int], graph: GraphTerms) -> None:
         self._places = dict(places)
@@ -46,7 +46,7 @@ class Compiler:
         self._graph = graph
 
     def __call__(self, expression: ex.Expression) -> Evaluator:
-        """The closure of an expression; raises `PlanError` for what is no expression of a row."""
+        """Return the closure of an expression; raise `PlanError` if it is not an expression over a row."""
         build: Any = _BUILD.get(type(expression))
         if build is None:
             raise PlanError(f"{type(expression).__name__} is no expression over one row")
@@ -106,7 +106,7 @@ class Compiler:
         return self._decided(e.operands, "OR", by=True)
 
     def _decided(self, parts: Sequence[ex.Expression], name: str, *, by: bool) -> Evaluator:
-        """AND, which false decides, or OR, which true decides; the later operands are then not evaluated."""
+        """AND, decided by false, or OR, decided by true; later operands are then not evaluated."""
         operands = [self(part) for part in parts]
 
         def decided(row: Sequence[Any]) -> bool | None:
@@ -194,30 +194,30 @@ class Compiler:
         item, items = self(e.item), self(e.items)
         known = e.items.value if isinstance(e.items, ex.Constant) and type(e.items.value) is list else []
         # Texts and numbers are looked up in a long list.
-        texts, numbers = ({one for one in known if type(one) in kinds} for kinds in ({str}, NUMBERS))
+        texts, numbers = ({item_ for item_ in known if type(item_) in kinds} for kinds in ({str}, NUMBERS))
         quick: dict[type, set[Any]] = {str: texts, **dict.fromkeys(NUMBERS, numbers)} if len(known) > _FEW else {}
-        rest = [one for one in known if type(one) not in quick]
+        unindexed = [item_ for item_ in known if type(item_) not in quick]
 
-        def within(row: Sequence[Any]) -> bool | None:
-            value, found = item(row), items(row)
-            if found is None:
+        def contains(row: Sequence[Any]) -> bool | None:
+            value, items_ = item(row), items(row)
+            if items_ is None:
                 return None
             if (keys := quick.get(type(value))) is not None and value == value:
                 if value in keys:
                     return True
-                found = rest
-            if type(found) is not list:
-                raise no_operator("IN", found)
+                items_ = unindexed
+            if type(items_) is not list:
+                raise no_operator("IN", items_)
             result: bool | None = False
-            for other in found:
-                same = equal(value, other)
-                if same:
+            for candidate in items_:
+                result_of_equal = equal(value, candidate)
+                if result_of_equal:
                     return True
-                if same is None:
+                if result_of_equal is None:
                     result = None
             return result
 
-        return within
+        return contains
 
     def _list(self, e: ex.ListOf) -> Evaluator:
         items = [self(item) for item in e.items]
@@ -287,7 +287,7 @@ class Compiler:
         return searched
 
     def _inside(self, *names: str) -> Compiler:
-        """A compiler for what is evaluated with further variables, behind those of the row."""
+        """Return a compiler for expressions with further variables, after those of the row."""
         places = {name: self._width + at for at, name in enumerate(names)}
         return Compiler(self._places | places, self._graph)
 
@@ -300,17 +300,17 @@ class Compiler:
         result = None if e.result is None else inside(e.result)
 
         def values(row: Sequence[Any]) -> Any:
-            found = _list_of(items(row))
-            if found is None:
+            sequence = _list_of(items(row))
+            if sequence is None:
                 return None
-            out = []
-            for at, item in enumerate(found):
+            results = []
+            for at, item in enumerate(sequence):
                 if not at % _SOME:
                     check()
                 inner = self._padded(row, item)
                 if where is None or where(inner) is True:
-                    out.append(item if result is None else result(inner))
-            return out
+                    results.append(item if result is None else result(inner))
+            return results
 
         return values
 
@@ -318,11 +318,11 @@ class Compiler:
         items, where, kind = self(e.items), self._inside(e.variable)(e.where), e.quantifier
 
         def holds(row: Sequence[Any]) -> bool | None:
-            found = _list_of(items(row))
-            if found is None:
+            sequence = _list_of(items(row))
+            if sequence is None:
                 return None
             true = unknown = 0
-            for at, item in enumerate(found):
+            for at, item in enumerate(sequence):
                 if not at % _SOME:
                     check()
                 value = where(self._padded(row, item))
@@ -350,10 +350,10 @@ class Compiler:
         result = self._inside(e.accumulator, e.variable)(e.result)
 
         def last(row: Sequence[Any]) -> Any:
-            found, value = _list_of(items(row)), initial(row)
-            if found is None:
+            sequence, value = _list_of(items(row)), initial(row)
+            if sequence is None:
                 return None
-            for at, item in enumerate(found):
+            for at, item in enumerate(sequence):
                 if not at % _SOME:
                     check()
                 value = result(self._padded(row, value, item))
