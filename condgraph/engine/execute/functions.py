@@ -1,6 +1,4 @@
-"""The functions of expressions (`algebra.expressions.FUNCTIONS`) in process, over terms of rows that are
-not null.
-"""
+"""The functions of expressions (`algebra.expressions.FUNCTIONS`) in process, over non-null terms of rows."""
 
 from __future__ import annotations
 
@@ -37,27 +35,27 @@ _DURATIONS: Final = frozenset((Quantity, temporal.Duration))
 
 
 def equal(a: Any, b: Any) -> bool | None:
-    """Whether two values are equal, None where that is not known."""
+    """Return whether two values are equal, None if that is unknown."""
     if a is None or b is None:
         return None
-    one, two = type(a), type(b)
-    if one is two:
-        if one is list:
+    type_a, type_b = type(a), type(b)
+    if type_a is type_b:
+        if type_a is list:
             return _equal_lists(a, b)
-        if one is dict:
+        if type_a is dict:
             return _equal_maps(a, b)
-        if one is Time:
+        if type_a is Time:
             return bool(b.start <= a.start and a.end <= b.end)
-        if one is Quantity:
+        if type_a is Quantity:
             pair = alike(a, b)
             return pair is not None and pair[0] == pair[1]
         return bool(a == b)
-    if one in NUMBERS and two in NUMBERS:
+    if type_a in NUMBERS and type_b in NUMBERS:
         return bool(a == b)
-    if {one, two} == _DURATIONS:
+    if {type_a, type_b} == _DURATIONS:
         pair = alike(a, b)
         return pair is not None and pair[0] == pair[1]
-    if one is Time or two is Time:
+    if type_a is Time or type_b is Time:
         pair = _times(a, b)
         return pair is not None and pair[1].start <= pair[0].start and pair[0].end <= pair[1].end
     return False
@@ -68,10 +66,10 @@ def _equal_lists(a: list[Any], b: list[Any]) -> bool | None:
         return False
     result: bool | None = True
     for x, y in zip(a, b, strict=True):
-        same = equal(x, y)
-        if same is False:
+        is_equal = equal(x, y)
+        if is_equal is False:
             return False
-        if same is None:
+        if is_equal is None:
             result = None
     return result
 
@@ -83,7 +81,9 @@ def _equal_maps(a: dict[str, Any], b: dict[str, Any]) -> bool | None:
 
 
 def as_quantity(value: Any) -> Quantity | None:
-    """A quantity, or a duration as one: in months, or in seconds of its days and its clock; None for one of both."""
+    """Return a quantity, or a duration as one: in months, or in seconds (its days and clock time); None for a
+    mixture.
+    """
     if type(value) is not temporal.Duration:
         return value if type(value) is Quantity else None
     clock = Fraction(value.total_nanos, temporal.NANOS) + value.days * 86_400
@@ -93,7 +93,9 @@ def as_quantity(value: Any) -> Quantity | None:
 
 
 def alike(a: Any, b: Any) -> tuple[Any, Any] | None:
-    """The numbers of two quantities, or of a quantity and a duration, in one unit; None where they have none."""
+    """Return the numbers of two quantities, or of a quantity and a duration, in one unit; None if they have none in
+    common.
+    """
     exact = temporal.Duration in (type(a), type(b))
     a, b = as_quantity(a), as_quantity(b)
     if a is None or b is None or (exact and (clock_text(a) is None) is not (clock_text(b) is None)):
@@ -101,75 +103,75 @@ def alike(a: Any, b: Any) -> tuple[Any, Any] | None:
         return None
     if a.unit == b.unit:
         return a.number, b.number
-    other = conversions(b, [a.unit])
-    return (a.number, other[0].number) if other else None
+    converted = conversions(b, [a.unit])
+    return (a.number, converted[0].number) if converted else None
 
 
 def _times(a: Any, b: Any) -> tuple[Time, Time] | None:
-    """Two values as intervals: a year may be an integer; None where one is no time."""
-    one, two = temporal.interval(a), temporal.interval(b)
-    return None if one is None or two is None else (one, two)
+    """Return two values as intervals (a year may be an integer); None if one is not a time."""
+    first, second = temporal.interval(a), temporal.interval(b)
+    return None if first is None or second is None else (first, second)
 
 
 def less(a: Any, b: Any) -> bool | None:
-    """Whether a value is before another; None where they have no order."""
-    one, two = type(a), type(b)
-    if (one is two and one in (int, str, float)) or (one in NUMBERS and two in NUMBERS):
+    """Return whether a value is less than another; None if they have no order."""
+    type_a, type_b = type(a), type(b)
+    if (type_a is type_b and type_a in (int, str, float)) or (type_a in NUMBERS and type_b in NUMBERS):
         return bool(a < b)
-    if one is two:
-        if one is bool:
+    if type_a is type_b:
+        if type_a is bool:
             return bool(a < b)
-        if one is list:
+        if type_a is list:
             return _less_lists(a, b)
-        if one is Quantity:
+        if type_a is Quantity:
             pair = alike(a, b)
             return None if pair is None else bool(pair[0] < pair[1])
-        if one in temporal.ORDERED:
+        if type_a in temporal.ORDERED:
             return bool(a < b)
-    if {one, two} == _DURATIONS:
+    if {type_a, type_b} == _DURATIONS:
         pair = alike(a, b)
         return None if pair is None else bool(pair[0] < pair[1])
-    pair_of_times = _times(a, b) if Time in (one, two) else None
+    pair_of_times = _times(a, b) if Time in (type_a, type_b) else None
     return None if pair_of_times is None else pair_of_times[0].end <= pair_of_times[1].start
 
 
 def _less_lists(a: list[Any], b: list[Any]) -> bool | None:
     for x, y in zip(a, b, strict=False):
-        same = equal(x, y)
-        if same is None:
+        is_equal = equal(x, y)
+        if is_equal is None:
             return None
-        if not same:
+        if not is_equal:
             return less(x, y)
     return len(a) < len(b)
 
 
 def compare(operator: str, a: Any, b: Any) -> bool | None:
-    """Two values compared with three-valued logic (`Comparison`)."""
+    """Compare two values in three-valued logic (`Comparison`)."""
     if a is None or b is None:
         return None
     if operator == "=":
         return equal(a, b)
     if operator == "<>":
-        same = equal(a, b)
-        if same is None or Time not in (type(a), type(b)):
-            return None if same is None else not same
+        is_equal = equal(a, b)
+        if is_equal is None or Time not in (type(a), type(b)):
+            return None if is_equal is None else not is_equal
         pair = _times(a, b)
         return pair is None or pair[0].end <= pair[1].start or pair[1].end <= pair[0].start
     if operator in ("<=", ">=") and Time in (type(a), type(b)) and (pair := _times(a, b)) is not None:
-        # As in other languages: ends no later than the other ends, begins no earlier than it begins.
+        # As in the other languages: ends no later, or begins no earlier, than the other.
         return pair[0].end <= pair[1].end if operator == "<=" else pair[0].start >= pair[1].start
     if operator in (">", ">="):
         operator, a, b = "<" if operator == ">" else "<=", b, a
-    before = less(a, b)
-    if before or operator == "<":
-        return before
-    if before is None or type(a) is float or type(b) is float:
-        # NaN is not above or below anything, and equal to nothing.
-        return None if before is None else bool(a <= b)
+    is_less = less(a, b)
+    if is_less or operator == "<":
+        return is_less
+    if is_less is None or type(a) is float or type(b) is float:
+        # NaN is neither less than, greater than nor equal to anything.
+        return None if is_less is None else bool(a <= b)
     return equal(a, b)
 
 
-#: The place of types in the order of all values.
+#: The rank of types in the order of all values.
 _RANK: Final[dict[type, int]] = {
     dict: 0, EntityAt: 1, StatementAt: 2, list: 3, PathAt: 4, Point: 5,
     temporal.ZonedDateTime: 6, temporal.LocalDateTime: 7, Time: 8, temporal.ZonedTime: 9, temporal.LocalTime: 10,
@@ -178,7 +180,7 @@ _RANK: Final[dict[type, int]] = {
 
 
 def rank_of(value: Any) -> int:
-    """The place of the type of a value in the order of all values."""
+    """Return the rank of the type of a value in the order of all values."""
     if value is None:
         return 99
     rank = _RANK.get(type(value), 98)
@@ -186,24 +188,24 @@ def rank_of(value: Any) -> int:
 
 
 def total_compare(a: Any, b: Any) -> int:
-    """-1, 0 or 1 by the order of all values: maps, entities, statements, lists, paths, points, times, texts,
+    """Return -1, 0 or 1 by the order of all values: maps, entities, statements, lists, paths, points, times, texts,
     truth values, numbers, NaN, null; lists and maps item by item.
     """
-    one, two = rank_of(a), rank_of(b)
-    if one != two:
-        return -1 if one < two else 1
-    if one in (99, 98, 16):
+    rank_a, rank_b = rank_of(a), rank_of(b)
+    if rank_a != rank_b:
+        return -1 if rank_a < rank_b else 1
+    if rank_a in (99, 98, 16):
         return 0
-    if one == 0:
+    if rank_a == 0:
         left, right = sorted(a.items()), sorted(b.items())
         keys = [key for key, _ in left], [key for key, _ in right]
-        return (keys[0] > keys[1]) - (keys[0] < keys[1]) or _compare_items([v for _, v in left], [v for _, v in right])
-    if one == 3:
+        return (keys[0] > keys[1]) - (keys[0] < keys[1]) or _compare_items([item for _, item in left], [item for _, item in right])
+    if rank_a == 3:
         return _compare_items(a, b)
-    if one == 15:
+    if rank_a == 15:
         pair = alike(a, b)
         left_key, right_key = (a.unit, b.unit) if pair is None else pair
-    elif one in (1, 2, 4, 5, 11):
+    elif rank_a in (1, 2, 4, 5, 11):
         left_key, right_key = a.order, b.order
     else:
         left_key, right_key = a, b
@@ -217,13 +219,13 @@ def _compare_items(a: Sequence[Any], b: Sequence[Any]) -> int:
     return (len(a) > len(b)) - (len(a) < len(b))
 
 
-#: A key by which Python sorts terms in the order of all values.
+#: A sort key for the order of all values.
 order_key: Final = cmp_to_key(total_compare)
 
 
 def same_key(value: Any) -> Any:
-    """A hashable key, equal for values that are one in `DISTINCT` and groups: null is null, and NaN is
-    NaN.
+    """Return a hashable key, equal for values that `DISTINCT` and groups treat as equal: null equals null, and NaN
+    equals NaN.
     """
     kind = type(value)
     if kind in NUMBERS:
@@ -238,9 +240,9 @@ def same_key(value: Any) -> Any:
 # -- functions ---------------------------------------------------------------------------------------
 
 
-#: The longest list that a function makes; texts may have ten times as many characters.
+#: The longest list that a function returns; texts may have ten times as many characters.
 LONGEST_LIST: Final = 10_000_000
-#: The bits of the largest integer that an expression makes; Python writes 4,300 digits and no more.
+#: The bits of the largest integer of an expression; Python prints at most 4,300 digits.
 _MOST_BITS: Final = 14_000
 
 
@@ -249,7 +251,7 @@ def _undefined(name: str, *values: Any) -> PlanError:
 
 
 def integer_of(value: Any, name: str) -> int:
-    """An integer argument; raises `PlanError` for others."""
+    """Return an integer argument; raise `PlanError` for other types."""
     if type(value) is not int:
         raise PlanError(f"{name} needs an integer, not {type_name(value)}")
     return value
@@ -395,7 +397,7 @@ def _round(value: Any, places: Any = 0, mode: Any = None) -> float:
         return number
     if not -300 <= digits <= 300:
         raise PlanError("round() needs a number of places from -300 to 300")
-    # Halves are rounded up, towards positive infinity, where no mode is given.
+    # Without a mode, halves are rounded towards positive infinity.
     scaled = exact(number) * Fraction(10) ** digits
     below = math.floor(scaled)
     half = scaled - below
@@ -417,7 +419,7 @@ def _whole(name: str, function: Callable[[Any], int], value: Any) -> float:
 
 
 def float_text(number: float) -> str:
-    """A float as Cypher writes it: `1.0`, `1.5E10`."""
+    """Return a float as Cypher writes it: `1.0`, `1.5E10`."""
     if not math.isfinite(number):
         return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -434,7 +436,7 @@ def _scientific(number: float) -> tuple[str, str, str]:
 
 
 def text_of_value(value: Any) -> str | None:
-    """The text of a value (`toString`); None of those that have none."""
+    """Return the text of a value (`toString`); None for types that have none."""
     kind = type(value)
     if kind is str:
         return str(value)
@@ -519,10 +521,10 @@ def _each(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _quantity(value: Any) -> Any:
     if type(value) is str:
         try:
-            made = parse_quantity(value)
+            quantity = parse_quantity(value)
         except ValueError as error:
             raise PlanError(f"quantity() needs a number and a unit, such as '4000 m': {error}") from None
-        return made
+        return quantity
     if type(value) in (Quantity, *NUMBERS):
         return value
     raise _undefined("quantity", value)
@@ -563,7 +565,7 @@ def _null_if(first: Any, second: Any) -> Any:
 
 
 def _order_text(value: Any) -> str:
-    """A text that sorts as a value does in the order of all values (`comparing.total_compare`)."""
+    """Return a text that sorts as the value does in the order of all values (`total_compare`)."""
     rank = rank_of(value)
     head = chr(0x30 + min(rank, 60))
     if isinstance(value, dict):
@@ -591,7 +593,7 @@ def _order_text(value: Any) -> str:
     return head + "".join(map(_number_text, order if isinstance(order, tuple) else (order,)))
 
 
-#: What makes the integral part of a number, as digits of fixed length, not negative.
+#: Added to the integral part of a number so that its digits, of fixed length, are not negative.
 _SHIFT: Final = 10**40
 
 
@@ -599,34 +601,34 @@ def _number_text(number: Any) -> str:
     if isinstance(number, float) and not math.isfinite(number):
         return "9" if number > 0 else "/"
     fraction = exact(number)
-    whole = math.floor(fraction)
-    if abs(whole) >= _SHIFT:
-        # Beyond forty digits the number of digits comes first.
-        digits = str(abs(whole))
-        if whole > 0:
+    integral = math.floor(fraction)
+    if abs(integral) >= _SHIFT:
+        # Beyond forty digits, the number of digits is compared first.
+        digits = str(abs(integral))
+        if integral > 0:
             return f"8{len(digits):05d}{digits}"
         return f"0{99_999 - len(digits):05d}" + "".join(str(9 - int(digit)) for digit in digits)
-    rest = fraction - whole
-    return f"1{whole + _SHIFT:041d}" + (f".{int(rest * 10**40):040d}" if rest else "")
+    decimals = fraction - integral
+    return f"1{integral + _SHIFT:041d}" + (f".{int(decimals * 10**40):040d}" if decimals else "")
 
 
 # -- Operators ---------------------------------------------------------------------------------------
 
 
 def no_operator(what: str, *values: Any) -> PlanError:
-    """The error of an operator that is not defined for the types of some values."""
+    """Return the error of an operator that is not defined for the types of the values."""
     return PlanError(f"{what} is not defined for {' and '.join(type_name(value) for value in values)}")
 
 
 def _plain(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two numbers that Python computes with: a number next to a float is one."""
+    """Return two numbers of types that Python can combine: a number next to a float becomes a float."""
     if type(a) is float and type(b) is not float:
         return a, _float(b)
     return (_float(a), b) if type(b) is float and type(a) is not float else (a, b)
 
 
 def _float(number: Any) -> float:
-    """A number as a float, infinite where there is none."""
+    """Return a number as a float, infinite if it is too large."""
     try:
         return float(number)
     except OverflowError:
@@ -634,33 +636,35 @@ def _float(number: Any) -> float:
 
 
 def _bounded(value: Any) -> Any:
-    """What an operator makes, if it is no larger than a value may be: a sum of itself, sixty times, would fill the memory."""
+    """Return the result of an operator; raise `PlanError` if it is too large: doubling a value sixty times would fill
+    the memory.
+    """
     kind = type(value)
     if kind is int:
         if value.bit_length() > _MOST_BITS:
             raise PlanError(f"an integer of {value.bit_length():,} bits is too large; at most {_MOST_BITS:,} are computed")
     elif kind is str or kind is list:
-        most = LONGEST_LIST if kind is list else 10 * LONGEST_LIST
-        if len(value) > most:
-            raise PlanError(f"{type_name(value)} of length {len(value):,} is too long; at most {most:,} is made")
+        limit = LONGEST_LIST if kind is list else 10 * LONGEST_LIST
+        if len(value) > limit:
+            raise PlanError(f"{type_name(value)} of length {len(value):,} is too long; at most {limit:,} is made")
     return value
 
 
 def add_values(a: Any, b: Any) -> Any:
-    """The sum of two values (`Arithmetic`)."""
-    one, two = type(a), type(b)
-    if one in NUMBERS and two in NUMBERS:
+    """Return the sum of two values (`Arithmetic`)."""
+    type_a, type_b = type(a), type(b)
+    if type_a in NUMBERS and type_b in NUMBERS:
         a, b = _plain(a, b)
         return a + b
-    if one is list:
-        return _bounded(a + b if two is list else [*a, b])
-    if two is list:
+    if type_a is list:
+        return _bounded(a + b if type_b is list else [*a, b])
+    if type_b is list:
         return _bounded([a, *b])
-    if one is str and two is str:
+    if type_a is str and type_b is str:
         return _bounded(a + b)
-    if (one is str and two in NUMBERS) or (two is str and one in NUMBERS):
+    if (type_a is str and type_b in NUMBERS) or (type_b is str and type_a in NUMBERS):
         return f"{text_of_value(a)}{text_of_value(b)}"
-    if Quantity in (one, two) and (pair := alike(a, b)) is not None:
+    if Quantity in (type_a, type_b) and (pair := alike(a, b)) is not None:
         return Quantity(sum(_plain(*pair)), _unit_of(a))
     result = temporal.add(a, b)
     if result is None:
@@ -675,22 +679,22 @@ def _unit_of(value: Any) -> str:
 
 
 def _subtract(a: Any, b: Any) -> Any:
-    one, two = type(a), type(b)
-    if one in NUMBERS and two in NUMBERS:
+    type_a, type_b = type(a), type(b)
+    if type_a in NUMBERS and type_b in NUMBERS:
         a, b = _plain(a, b)
         return a - b
-    if Quantity in (one, two) and (pair := alike(a, b)) is not None:
+    if Quantity in (type_a, type_b) and (pair := alike(a, b)) is not None:
         x, y = _plain(*pair)
         return Quantity(x - y, _unit_of(a))
-    result = temporal.add(a, -b) if two is temporal.Duration else None
+    result = temporal.add(a, -b) if type_b is temporal.Duration else None
     if result is None:
         raise no_operator("-", a, b)
     return result
 
 
 def _multiply(a: Any, b: Any) -> Any:
-    one, two = type(a), type(b)
-    if one in NUMBERS and two in NUMBERS:
+    type_a, type_b = type(a), type(b)
+    if type_a in NUMBERS and type_b in NUMBERS:
         a, b = _plain(a, b)
         return _bounded(a * b)
     for x, y in ((a, b), (b, a)):
@@ -703,36 +707,36 @@ def _multiply(a: Any, b: Any) -> Any:
 
 
 def _divide(a: Any, b: Any) -> Any:
-    one, two = type(a), type(b)
-    if one is int and two is int:
+    type_a, type_b = type(a), type(b)
+    if type_a is int and type_b is int:
         if b == 0:
             raise PlanError("an integer is divided by 0")
         quotient = abs(a) // abs(b)
         return quotient if (a < 0) is (b < 0) else -quotient
-    if one in NUMBERS and two in NUMBERS:
+    if type_a in NUMBERS and type_b in NUMBERS:
         x, y = _float(a), _float(b)
         if y == 0:
             return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1, y)
         return x / y
-    if one is Quantity and two in NUMBERS:
+    if type_a is Quantity and type_b in NUMBERS:
         return Quantity(_divide(_float(a.number), b), a.unit)
-    if one is Quantity and two is Quantity:
+    if type_a is Quantity and type_b is Quantity:
         pair = alike(a, b)
         if pair is not None:
             return _divide(_float(pair[0]), _float(pair[1]))
-    if one is temporal.Duration and two in NUMBERS and b:
+    if type_a is temporal.Duration and type_b in NUMBERS and b:
         return a.times(b, divided=True)
     raise no_operator("/", a, b)
 
 
 def _remainder(a: Any, b: Any) -> Any:
-    one, two = type(a), type(b)
-    if one is int and two is int:
+    type_a, type_b = type(a), type(b)
+    if type_a is int and type_b is int:
         if b == 0:
             raise PlanError("the remainder of a division by 0")
-        rest = abs(a) % abs(b)
-        return -rest if a < 0 else rest
-    if one in NUMBERS and two in NUMBERS:
+        remainder = abs(a) % abs(b)
+        return -remainder if a < 0 else remainder
+    if type_a in NUMBERS and type_b in NUMBERS:
         return math.nan if not b or math.isinf(a) else math.fmod(a, b)
     raise no_operator("%", a, b)
 
@@ -749,13 +753,13 @@ def _power(a: Any, b: Any) -> float:
     raise no_operator("^", a, b)
 
 
-#: What `Arithmetic` computes.
+#: The functions of `Arithmetic`.
 ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": add_values, "-": _subtract, "*": _multiply, "/": _divide, "%": _remainder, "^": _power,
 }  # fmt: skip
-#: Characters of a regular expression.
+#: The largest number of characters in a regular expression.
 _LONGEST_PATTERN: Final = 1_000
-#: Steps that matching by trying may take.
+#: The largest number of steps that backtracking may take.
 _MOST_STEPS: Final = 1_000_000
 _REPEAT: Final = re.compile(r"[*+{]")
 #: A group with a repeat or a choice in it that is repeated, or a back reference.
@@ -763,8 +767,8 @@ _NESTED: Final = re.compile(r"[*+}|][^()]*\)[*+{]|\)\)+[*+{]|\\[1-9]|\(\?P=")
 
 
 def _matches(text: str, pattern: str) -> bool:
-    """Whether a text matches a regular expression as a whole, in time linear in the text: by the engine of
-    Oxigraph, which has no back references and looks at nothing around, where trying could take long.
+    """Return whether a regular expression matches a whole text. If backtracking could take long, the engine of
+    Oxigraph is used, which is linear in the text and has neither back references nor look-arounds.
     """
     if len(pattern) > _LONGEST_PATTERN:
         raise PlanError(f"a regular expression has at most {_LONGEST_PATTERN:,} characters, not {len(pattern):,}")
@@ -778,16 +782,16 @@ def _matches(text: str, pattern: str) -> bool:
 
     texts = pyoxigraph.Literal(text), pyoxigraph.Literal(f"^(?:{pattern})$")
     rows: Any = pyoxigraph.Store().query("SELECT (REGEX({}, {}) AS ?matches) {{}}".format(*texts))
-    found = next(rows)[0]
-    if found is None:
+    result = next(rows)[0]
+    if result is None:
         raise PlanError(
             f"the regular expression {shortened(pattern, 60)!r} may take exponential time",
             hint="write it without back references and look-arounds",
         )
-    return found.value == "true"  # type: ignore[no-any-return]
+    return result.value == "true"  # type: ignore[no-any-return]
 
 
-#: What `TextTest` tests.
+#: The functions of `TextTest`.
 TEXT_TESTS: Final[dict[str, Callable[[str, str], bool]]] = {
     "starts with": str.startswith,
     "ends with": str.endswith,
@@ -835,7 +839,7 @@ def _extreme(values: Any, *, largest: bool) -> Any:
     if not values:
         return None
     kinds = set(map(type, values))
-    # Numbers that are none are after all others.
+    # NaN sorts after all other numbers.
     plain = kinds <= {int, float} and not any(value != value for value in values)
     key = None if plain or kinds in ({str}, {Time}) else order_key
     return max(values, key=key) if largest else min(values, key=key)
@@ -865,8 +869,7 @@ def _percentile(values: Any, part: Any, *, discrete: bool) -> Any:
     return _float(numbers[low]) + (_float(numbers[high]) - _float(numbers[low])) * (place - low)
 
 
-#: The aggregates other than `count` and `collect`, as functions of the list of values of a group that
-#: are not null.
+#: The aggregates other than `count` and `collect`, as functions of the non-null values of a group.
 GROUP_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "sum": _sum,
     "avg": _average,
@@ -971,7 +974,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     **{f"rdf.{name}": partial(rdf_terms.bound, which=name) for name in ("start", "end", "precision")},
 }
 
-#: The functions that look at the graph: the methods of `GraphTerms`.
+#: The functions that read the graph: the methods of `GraphTerms`.
 GRAPH_FUNCTIONS: Final = {
     "id": "id", "elementid": "element_id", "type": "type", "labels": "labels", "keys": "keys", "properties": "properties",
     "startnode": "start_node", "endnode": "end_node", "nodes": "nodes", "relationships": "relationships", "name": "name",

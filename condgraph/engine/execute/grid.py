@@ -1,7 +1,6 @@
-"""Tables as operators give them: cells under columns, with the rows of the graph behind each.
+"""Tables as operators return them: cells under columns, with the rows of the graph behind each row.
 
-A cell is a value with its text; None where there is no value. What a cell lists (`values`, `top`)
-is a tuple of values.
+A cell is a value with its text, or None. A cell that lists values (`values`, `top`) has a tuple as its value.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from condgraph.engine.facts import shown
 from condgraph.engine.operands import exact
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
 
-#: What stands between the cells of a row, and between the values of a cell, in a text.
+#: Separators of the cells of a row, and of the values of a cell, in a text.
 BETWEEN: Final = " | "
 LISTED: Final = "; "
 
 
 class Column:
-    """The cells of a column of a table: places in a series, -1 where there is no value."""
+    """The cells of a column: positions in a series, -1 where there is no value."""
 
     __slots__ = ("at", "series")
 
@@ -37,47 +36,46 @@ class Column:
 
     @classmethod
     def of(cls, cells: Sequence[Cell | None]) -> Column:
-        """A column of cells that are decoded already."""
-        at = np.fromiter((-1 if cell is None else place for place, cell in enumerate(cells)), np.int64, len(cells))
-        return cls(ListSeries(cells), at)
+        """Return a column of decoded cells."""
+        positions = np.fromiter((-1 if cell is None else position for position, cell in enumerate(cells)), np.int64, len(cells))
+        return cls(ListSeries(cells), positions)
 
     def __len__(self) -> int:
         return len(self.at)
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Which cells have a value."""
+        """A mask of the cells that have a value."""
         return self.at >= 0
 
     def take(self, places: Places) -> Column:
-        """Some of the cells, in this order."""
+        """Return some of the cells, in this order."""
         return Column(self.series, self.at.take(places))
 
     def numbers(self) -> tuple[NDArray[np.float64], str] | None:
-        """Floats, 0 where there is no value, and their unit; None where the values are not numbers of one unit, or
-        are decoded already.
+        """Return the values as floats (0 where there is none) and their unit; None if they are not numbers of one
+        unit, or already decoded.
         """
-        there = self.there
-        found = None if isinstance(self.series, ListSeries) else self.series.decimals(self.at[there])
-        if found is None:
+        has_value = self.there
+        decimals = None if isinstance(self.series, ListSeries) else self.series.decimals(self.at[has_value])
+        if decimals is None:
             return None
-        numbers = np.zeros(len(there))
-        numbers[there] = found.integers / 10.0**found.digits
-        return numbers, found.unit
+        numbers = np.zeros(len(has_value))
+        numbers[has_value] = decimals.integers / 10.0**decimals.digits
+        return numbers, decimals.unit
 
     def cells(self) -> list[Cell | None]:
-        """All cells."""
-        there = self.there
-        if there.all():
+        has_value = self.there
+        if has_value.all():
             return list(self.series.cells(self.at))
-        found = iter(self.series.cells(self.at[there]))
-        return [next(found) if one else None for one in watched(there.tolist())]
+        known = iter(self.series.cells(self.at[has_value]))
+        return [next(known) if known_ else None for known_ in watched(has_value.tolist())]
 
 
 class Grid:
-    """A table while a plan is run. `shown` is how many of its columns an answer has; `members` are the
-    places of the rows behind each of its own, `tied` says which rows are equal to the one before in
-    the order asked for.
+    """A table during execution. `shown` is the number of its columns that an answer has; `members` are the positions
+    of the rows of the graph behind each row, `tied` marks rows that are equal to the previous one in the requested
+    order.
     """
 
     __slots__ = ("_rows", "columns", "members", "names", "shown", "tied")
@@ -98,12 +96,12 @@ class Grid:
         return len(self.members)
 
     def take(self, places: Places, tied: NDArray[np.bool_] | None = None) -> Grid:
-        """Some of the rows, in this order."""
+        """Return some of the rows, in this order."""
         columns = [column.take(places) for column in self.columns]
         return Grid(self.names, self.shown, columns, self.members.take(places), tied)
 
     def _decoded(self) -> tuple[list[tuple[Any, ...]], list[tuple[str, ...]]]:
-        """The values and the texts of each row that are shown."""
+        """Return the shown values and texts of each row."""
         if self._rows is None:
             columns = [column.cells() for column in self.columns[: self.shown]]
             values = [[None if cell is None else cell.value for cell in watched(cells)] for cells in columns]
@@ -115,34 +113,34 @@ class Grid:
         return self._rows
 
     def values(self) -> list[tuple[Any, ...]]:
-        """The values of each row that are shown."""
+        """Return the shown values of each row."""
         return self._decoded()[0]
 
     def values_and_texts(self) -> tuple[list[Any], list[str]]:
-        """Every row, and its cells as one text."""
+        """Return the rows, and each row's cells as one text."""
         return self.values(), list(map(BETWEEN.join, watched(self.cell_texts())))
 
     def cell_texts(self) -> list[tuple[str, ...]]:
-        """The texts of each row that are shown; "" where there is no value."""
+        """Return the shown texts of each row; "" where there is no value."""
         return self._decoded()[1]
 
 
 class Members:
-    """The rows of the graph behind each row of a table. They are put together when the first is looked at, since most
-    answers are read without their evidence.
+    """The rows of the graph behind each row of a table, computed on first access, because most answers are read
+    without their evidence.
     """
 
     __slots__ = ("_of", "_places", "_runs")
 
     def __init__(self, group: Places, rows: Places, size: int) -> None:
-        """`rows`, some of them repeatedly, each with its group below `size`."""
+        """`rows` may repeat; `group` is the group (below `size`) of each."""
         self._places = np.arange(size)
         self._of: tuple[Places, Places] = group, rows
         self._runs: tuple[Places, Places, Places] | None = None
 
     @classmethod
     def unknown(cls, count: int) -> Members:
-        """Of so many rows nothing is known."""
+        """Return the members of `count` rows of which nothing is known."""
         none = np.zeros(0, np.int64)
         return cls(none, none, count)
 
@@ -160,27 +158,27 @@ class Members:
         return different(rows[low[place] : high[place]])
 
     def take(self, places: Places) -> Members:
-        """Those of some rows."""
+        """Return the members of some rows."""
         taken = Members.unknown(0)
         taken._places, taken._of, taken._runs = self._places.take(places), self._of, self._runs
         return taken
 
 
 def grid_size(grid: Grid) -> tuple[int, tuple[str, ...]]:
-    """How many rows a table has, and the first of them as texts."""
+    """Return the number of rows, and the first three as texts."""
     return len(grid), tuple(map(BETWEEN.join, grid.take(np.arange(min(3, len(grid)))).cell_texts()))
 
 
 def listed(cells: Sequence[Cell]) -> Cell | None:
-    """Several values in one cell: one is itself, none is no value."""
+    """Join several values in one cell; one value is itself, none is None."""
     if len(cells) < 2:
         return cells[0] if cells else None
     return Cell(tuple(cell.value for cell in cells), LISTED.join(cell.text for cell in cells))
 
 
 def order_of(cell: Cell | None) -> tuple[Any, ...]:
-    """The order of cells by their values, what is missing last; equal values are equal, however they
-    are written.
+    """Return the sort key of a cell by its value, missing values last; equal values have equal keys, however they are
+    written.
     """
     if cell is None:
         return (9,)
@@ -190,25 +188,25 @@ def order_of(cell: Cell | None) -> tuple[Any, ...]:
 
 
 def fixed_order(cell: Cell | None) -> tuple[Any, ...]:
-    """The same, equal values by their texts."""
+    """Return the same key, with ties broken by the text."""
     return order_of(cell) if cell is None or isinstance(cell.value, tuple) else (*order_of(cell), cell.text)
 
 
 def _key(value: Any) -> tuple[Any, ...]:
-    found = order_key(value)
-    return (1, value.unit, _all_digits(value.number)) if isinstance(value, Quantity) else found
+    key = order_key(value)
+    return (1, value.unit, _all_digits(value.number)) if isinstance(value, Quantity) else key
 
 
 def _all_digits(number: Any) -> Any:
-    """A number as numbers are compared: without loss, infinities as they are, and what is no number as the largest."""
+    """Return a number that compares without loss; infinities stay, NaN counts as the largest."""
     if isinstance(number, float) and not isfinite(number):
         return inf if isnan(number) else number
     return exact(number)
 
 
 class Competing(NamedTuple):
-    """Which type and unit compete in a column of values: the most frequent one; `others` do not.
-    `kind` is None where nothing is a number or a time.
+    """The most frequent type and unit of a column, whose values compete; `others` is the number of other values.
+    `kind` is None if no value is a number or a time.
     """
 
     kind: Kind | None
@@ -217,9 +215,9 @@ class Competing(NamedTuple):
 
 
 def competing(values: Sequence[Any]) -> Competing:
-    """What competes among values; counts are numbers without a unit."""
-    some = values if len(values) <= PIECE else watched(values)
-    groups = Counter(group for value in some if (group := group_of(value)) is not None)
+    """Return the type and unit that compete among values; counts are numbers without a unit."""
+    checked = values if len(values) <= PIECE else watched(values)
+    groups = Counter(group for value in checked if (group := group_of(value)) is not None)
     if not groups:
         return Competing(None, NO_UNIT, 0)
     kind, unit = most_frequent(groups)
@@ -227,7 +225,7 @@ def competing(values: Sequence[Any]) -> Competing:
 
 
 def group_of(value: Any) -> tuple[Kind, str] | None:
-    """The type and unit by which a value competes with others; None for what is only a text."""
+    """Return the type and unit in which a value competes; None for texts."""
     if isinstance(value, Quantity):
         return Kind.QUANTITY, value.unit
     if isinstance(value, Time):
@@ -238,16 +236,16 @@ def group_of(value: Any) -> tuple[Kind, str] | None:
 
 
 def size_of(value: Any, *, largest: bool) -> Any:
-    """What numbers and times are compared by: all their digits, the end of times for the largest and
-    the start for the smallest.
+    """Return the exact sort key of a number or time: for times, the end for the largest and the start for the
+    smallest.
     """
     if isinstance(value, Time):
         return value.end if largest else value.start
     number = value.number if isinstance(value, Quantity) else value
-    # A float is as quickly compared as it is.
+    # Integers compare exactly with each other and with fractions.
     return number if isinstance(number, int) else _all_digits(number)
 
 
 def text_cell(value: Any) -> Cell:
-    """A value with its own text."""
+    """Return a value with its own text."""
     return Cell(value, shown(value))

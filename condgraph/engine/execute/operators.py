@@ -1,4 +1,4 @@
-"""Operators in process, in a table of their sorts."""
+"""The table of operators in process, and the operators on order, validity and times."""
 
 from __future__ import annotations
 
@@ -36,24 +36,20 @@ if TYPE_CHECKING:
 
 
 # -- selection -------------------------------------------------------------------------------------
-# Operators that pick: one value of a bag by its place, values that stand for rows, entities of the
+# Operators that select: one value of a bag by its index, values shown for rows, entities with the
 # same names.
 
 
 def namesakes(run: Run, node: SameName) -> Numbers:
-    """All entities that share a name with these; entities are numbered by name, so that each name
-    is a run of numbers.
-    """
+    """Return all entities that share a name with these. Entities are numbered by name, so each name is a run."""
     snapshot = run.snapshot
-    found = run.entities(node.of)
-    names = distinct(snapshot.entity_name.take(found), len(snapshot.texts))
+    entities = run.entities(node.of)
+    names = distinct(snapshot.entity_name.take(entities), len(snapshot.texts))
     return named_runs(snapshot, names)
 
 
 def nth(run: Run, node: Nth) -> Bag:
-    """The value at a place, in the order of rows or by value; equal values count once where the
-    order is by value.
-    """
+    """Return the value at an index, in the order of rows or by value; equal values count once in an order by value."""
     bag = run.values(node.values)
     if not len(bag):
         run.warn("there is no first or last value of nothing")
@@ -62,18 +58,18 @@ def nth(run: Run, node: Nth) -> Bag:
     groups: list[list[int]] = []
     if node.order == "row":
         rows = row_keys(run, bag)
-        # Of one row in the fixed order of values.
-        order = places_in_order(len(values), lambda i: (rows[i], order_key(values[i])))
+        # Values of one row are in the fixed order of values.
+        order = places_in_order(len(values), lambda position: (rows[position], order_key(values[position])))
         if -len(order) <= node.place < len(order):
             return bag.take(np.array([order[node.place]], np.int64))
         groups = [[]] * len(order)
     else:
-        order = places_in_order(len(values), lambda i: order_key(values[i]), reverse=node.order == "descending")
-        for i in watched(order):
-            if groups and order_key(values[groups[-1][0]]) == order_key(values[i]):
-                groups[-1].append(i)
+        order = places_in_order(len(values), lambda position: order_key(values[position]), reverse=node.order == "descending")
+        for position in watched(order):
+            if groups and order_key(values[groups[-1][0]]) == order_key(values[position]):
+                groups[-1].append(position)
             else:
-                groups.append([i])
+                groups.append([position])
     if not -len(groups) <= node.place < len(groups):
         run.warn(f"there is no value at place {node.place + 1}: there are {len(groups)}")
         return bag.take(np.empty(0, np.int64))
@@ -81,38 +77,38 @@ def nth(run: Run, node: Nth) -> Bag:
 
 
 def row_keys(run: Run, bag: Bag) -> list[int]:
-    """Where each value's carrier stands in its source: the row of a table's cell, the line of
-    another statement.
+    """Return the position of each value's carrier in its source: the row of a table's cell, the line of another
+    statement.
     """
     snapshot = run.snapshot
     rows: list[NDArray[np.int64]] = []
     for part in bag.parts:
         if part.kind in ("name", "row"):
-            of = snapshot.arrays.get("ent.row")
-            rows.append(of[part.carriers].astype(np.int64) if len(of) else np.zeros(len(part.ids), np.int64))
+            entity_rows = snapshot.arrays.get("ent.row")
+            rows.append(entity_rows[part.carriers].astype(np.int64) if len(entity_rows) else np.zeros(len(part.ids), np.int64))
         elif part.kind == "given":
             rows.append(part.ids.astype(np.int64))
         else:
             rows.append(snapshot.row[part.carriers].astype(np.int64))
-    found: list[int] = np.concatenate(rows).tolist() if rows else []
-    return found
+    keys: list[int] = np.concatenate(rows).tolist() if rows else []
+    return keys
 
 
 def shown(run: Run, node: Shown) -> Bag:
-    """The values; the rows stay with the answer."""
+    """Return the values; the answer keeps the rows."""
     return run.values(node.values)
 
 
 # -- times -----------------------------------------------------------------------------------------
-# Operators on validity and on bags of times: when facts hold, cutting times to limits, and their
-# ends.
+# Operators on validity and on bags of times: when facts hold, cutting times to limits, and the ends
+# of times.
 
 
 Ints = NDArray[np.int64]
 
 
 def validity(run: Run, node: Validity) -> Bag:
-    """When each fact holds: intervals, or the starts or ends as they were written."""
+    """Return when each fact holds: intervals, or the starts or ends as they were written."""
     statements = run.facts(node.facts).all()
     if node.part == "interval":
         positions, start, end = validity_of(run, statements)
@@ -121,7 +117,7 @@ def validity(run: Run, node: Validity) -> Bag:
 
 
 def _written(run: Run, statements: Numbers, part: str) -> Part:
-    """The start or end of each fact as its qualifiers have it; a point in time is both."""
+    """Return the start or end of each fact as in its qualifiers; a point in time is both."""
     snapshot = run.snapshot
     positions, numbers = snapshot.qualifiers(statements)
     if len(numbers):
@@ -130,47 +126,47 @@ def _written(run: Run, statements: Numbers, part: str) -> Part:
         chosen = np.isin(get("q.key").take(numbers), [key for key in keys if key >= 0])
         chosen &= get("q.kind").take(numbers) == Kind.TIME
         positions, numbers = positions[chosen], numbers[chosen]
-        # Bounds in the wrong order are unknown, whatever the qualifiers say.
+        # Bounds in the wrong order are unknown, so their qualifiers do not count.
         known, start, end = validity_of(run, statements)
-        bad = known[(start == UNKNOWN_START) & (end == UNKNOWN_END)]
-        if len(bad):
-            kept = ~np.isin(positions, bad)
-            positions, numbers = positions[kept], numbers[kept]
+        invalid = known[(start == UNKNOWN_START) & (end == UNKNOWN_END)]
+        if len(invalid):
+            is_valid = ~np.isin(positions, invalid)
+            positions, numbers = positions[is_valid], numbers[is_valid]
     return Part("q", numbers, statements[positions])
 
 
 def times_of(run: Run, bag: Bag, what: str) -> tuple[Ints, Ints]:
-    """The distinct times of a bag as starts and ends; other values are counted in a warning."""
+    """Return the starts and ends of the distinct times of a bag. Warn of other values."""
     cells = bag.cells()
-    time = cells["kind"] == Kind.TIME
-    other = len(cells) - int(time.sum())
-    if other:
-        are = "is not a time and decides" if other == 1 else "are not times and decide"
-        run.warn(f"{what}: {other} of {len(cells)} values {are} nothing")
-    start, end = cells["a"][time].astype(np.int64), cells["b"][time].astype(np.int64)
+    is_time = cells["kind"] == Kind.TIME
+    ignored = len(cells) - int(is_time.sum())
+    if ignored:
+        verb = "is not a time and decides" if ignored == 1 else "are not times and decide"
+        run.warn(f"{what}: {ignored} of {len(cells)} values {verb} nothing")
+    start, end = cells["a"][is_time].astype(np.int64), cells["b"][is_time].astype(np.int64)
     order = in_order([start, end])
     order = order[changed(start[order], end[order])]
     return start[order], end[order]
 
 
 def merged(start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Intervals sorted by start, as few as cover the same time."""
+    """Merge overlapping intervals, which are sorted by start."""
     if len(start) < 2:
         return start, end
     reach = np.maximum.accumulate(end)
-    fresh = np.concatenate(([True], start[1:] > reach[:-1]))
-    begins = np.flatnonzero(fresh)
+    is_new = np.concatenate(([True], start[1:] > reach[:-1]))
+    begins = np.flatnonzero(is_new)
     return start[begins], np.maximum.reduceat(end, begins)
 
 
 def during_any(run: Run, node: DuringAny) -> FactSet:
-    """The facts whose validity stands in the relation to any of the times."""
+    """Return the facts whose validity has the relation to any of the times."""
     facts = run.facts(node.facts)
     low, high = times_of(run, run.values(node.values), "time")
     statements = facts.all()
     if not len(low) or not len(statements):
         return facts.keep(statements[:0])
-    # One of many limits decides alone where the relation has a direction.
+    # For a relation with a direction, one limit decides.
     if node.relation in ("before", "until"):
         low, high = low.max(keepdims=True), high.max(keepdims=True)
     elif node.relation in ("after", "from"):
@@ -179,14 +175,14 @@ def during_any(run: Run, node: DuringAny) -> FactSet:
         low, high = merged(low, high)
     positions, start, end = validity_of(run, statements)
     mask = np.zeros(len(positions), bool)
-    for one, other in zip(low.tolist(), high.tolist(), strict=True):
+    for begin, stop in zip(low.tolist(), high.tolist(), strict=True):
         check()
-        mask |= interval_mask(node.relation, Time(one, other, Precision.SPAN), start, end)
+        mask |= interval_mask(node.relation, Time(begin, stop, Precision.SPAN), start, end)
     return facts.keep(statements[positions[mask]])
 
 
 def where_validity(run: Run, node: WhereValidity) -> FactSet:
-    """The facts whose start (or end) satisfies the test."""
+    """Return the facts whose start (or end) satisfies the condition."""
     facts = run.facts(node.facts)
     statements = facts.all()
     part = _written(run, statements, node.part)
@@ -197,20 +193,20 @@ def where_validity(run: Run, node: WhereValidity) -> FactSet:
 
 
 def clip(run: Run, node: Clip) -> Bag:
-    """Times cut to the limits; those that stay whole keep their cells, and so their text."""
+    """Return times cut to the limits. Times that are not cut keep their cells, and so their text."""
     bag = run.values(node.values)
     low, high = times_of(run, run.values(node.limits), "keep")
     if node.operator == "=":
         low, high = merged(low, high)
     parts: list[Part] = []
-    other = 0
+    ignored = 0
     for part in bag.parts:
         cells = bag.part_cells(part)
-        time = np.flatnonzero(cells["kind"] == Kind.TIME)
-        other += len(cells) - len(time)
-        parts.extend(_clipped(part.take(time), cells, time, node.operator, low, high))
-    if other:
-        run.warn(no_such("keep", other, len(bag), "time"))
+        times = np.flatnonzero(cells["kind"] == Kind.TIME)
+        ignored += len(cells) - len(times)
+        parts.extend(_clipped(part.take(times), cells, times, node.operator, low, high))
+    if ignored:
+        run.warn(no_such("keep", ignored, len(bag), "time"))
     return Bag(run, parts)
 
 
@@ -227,27 +223,25 @@ def _clipped(part: Part, cells: Cells, time: NDArray[Any], operator: str, low: I
         windows = [(int((high if operator == ">" else low).min()), OPEN_END)]
     outside: Mask = np.ones(len(start), bool)
     if operator == "!=":
-        for one, two in zip(low.tolist(), high.tolist(), strict=True):
+        for low_, high_ in zip(low.tolist(), high.tolist(), strict=True):
             check()
-            outside &= (end <= one) | (start >= two)
-    found: list[Part] = []
+            outside &= (end <= low_) | (start >= high_)
+    parts: list[Part] = []
     for begin, stop in windows:
         check()
         first, last = np.maximum(start, begin), np.minimum(end, stop)
-        there = (first < last) & outside
-        whole = there & (first == start) & (last == end)
-        cut = np.flatnonzero(there & ~whole)
-        found.append(part.take(np.flatnonzero(whole)))
+        overlaps = (first < last) & outside
+        is_whole = overlaps & (first == start) & (last == end)
+        cut = np.flatnonzero(overlaps & ~is_whole)
+        parts.append(part.take(np.flatnonzero(is_whole)))
         if len(cut):
             first, last = first[cut], last[cut]
-            found.append(_intervals(part, cut, first, last, span_precision(first, last)))
-    return [one for one in found if len(one.ids)]
+            parts.append(_intervals(part, cut, first, last, span_precision(first, last)))
+    return [part_ for part_ in parts if len(part_.ids)]
 
 
 def _intervals(part: Part, of: NDArray[np.int64], start: Ints, end: Ints, precision: NDArray[Any]) -> Part:
-    """Intervals that come of some values of a part: with the carriers of these, where they have
-    any.
-    """
+    """Return intervals made from some values of a part, with the carriers of these, if any."""
     if part.kind == "given":
         columns = zip(start.tolist(), end.tolist(), precision.tolist(), strict=True)
         times = tuple(Time(first, last, Precision(exactly)) for first, last, exactly in columns)
@@ -256,33 +250,29 @@ def _intervals(part: Part, of: NDArray[np.int64], start: Ints, end: Ints, precis
 
 
 def bound(run: Run, node: Bound) -> Bag:
-    """The first or last year, month or day of intervals; a time that is one of these already stays
-    as it is.
-    """
+    """Return the first or last year, month or day of intervals; times that are already one of these are unchanged."""
     bag = run.values(node.values)
     parts: list[Part] = []
     for part in bag.parts:
         cells = bag.part_cells(part)
-        span = (cells["kind"] == Kind.TIME) & (cells["precision"] == Precision.SPAN)
-        if not span.any():
+        is_span = (cells["kind"] == Kind.TIME) & (cells["precision"] == Precision.SPAN)
+        if not is_span.any():
             parts.append(part)
             continue
-        parts.append(part.take(np.flatnonzero(~span)))
-        start, end = cells["a"][span].astype(np.int64), cells["b"][span].astype(np.int64)
+        parts.append(part.take(np.flatnonzero(~is_span)))
+        start, end = cells["a"][is_span].astype(np.int64), cells["b"][is_span].astype(np.int64)
         edge = start if node.part == "start" else end
         known = (edge > OPEN_START) & (edge < UNKNOWN_END)
         pairs = zip(start[known].tolist(), end[known].tolist(), strict=True)
         times = [_edge(a, b, node.part) for a, b in watched(pairs, 1 << 10)]
         first, last = (np.array([getattr(time, side) for time in times], np.int64) for side in ("start", "end"))
         precision = np.array([time.precision for time in times], np.int8)
-        parts.append(_intervals(part, np.flatnonzero(span)[known], first, last, precision))
+        parts.append(_intervals(part, np.flatnonzero(is_span)[known], first, last, precision))
     return Bag(run, parts)
 
 
 def _edge(start: int, end: int, part: str) -> Time:
-    """The first or last unit of an interval, the largest unit that the known ends are whole numbers
-    of.
-    """
+    """Return the first or last unit of an interval, in the largest unit of which the known ends are multiples."""
     moment = start if part == "start" else end
     ends = [edge for edge in (start, end) if OPEN_START < edge < UNKNOWN_END]
     days = np.array([edge // DAY_SECONDS for edge in ends], np.int64).astype("M8[D]")
@@ -294,9 +284,9 @@ def _edge(start: int, end: int, part: str) -> Time:
         unit, precision = "M", Precision.MONTH
     else:
         unit, precision = "D", Precision.DAY
-    at = np.array([moment // DAY_SECONDS], np.int64).astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
-    both = np.concatenate([at, at + 1]) - (part == "end")
-    seconds = (both.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64) * DAY_SECONDS).tolist()
+    unit_number = np.array([moment // DAY_SECONDS], np.int64).astype("M8[D]").astype(f"M8[{unit}]").astype(np.int64)
+    bounds = np.concatenate([unit_number, unit_number + 1]) - (part == "end")
+    seconds = (bounds.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64) * DAY_SECONDS).tolist()
     return Time(seconds[0], seconds[1], precision)
 
 

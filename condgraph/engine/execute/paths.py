@@ -1,9 +1,8 @@
 """Fast execution of plans that follow relations from names, without the operators.
 
-A prepared program is run often, and most are such paths: names, relations followed, sets joined,
-and the names of what was reached, or their number. Small sets are Python's, which are quicker than
-any call of NumPy; larger ones are sorted arrays, as everywhere. What such a plan gives is what its
-operators give; a plan with anything else in it has no path.
+Prepared programs are run often, and most are such paths: names, relations, set operations, and the names or number of
+the entities reached. Small sets are Python's, which are faster than any call of NumPy; larger ones are sorted arrays,
+as elsewhere. The result equals that of the operators; a plan with any other operator has no path.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from condgraph.engine.snapshot.snapshot import take_ranges
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: From so many entities on, the ends of their statements are taken by NumPy.
+#: The largest set that is handled in Python instead of NumPy.
 _SMALL: Final = 24
 #: A set of entities: a list or a set of numbers, or a sorted array; without repeats.
 _Set = Collection[int] | NDArray[np.int32]
-#: A step: the sets of the steps before, and the entities of the names, to a set.
+#: A step returns a set, given the entities of the names and the sets of the earlier steps.
 _Step = Callable[[list[_Set]], _Set]
 
 
 class Path:
-    """A plan as steps over sets. `names` are the parameters whose entities come first."""
+    """A plan as steps over sets. The entities of the parameters `names` are the first sets."""
 
     __slots__ = ("_steps", "counted", "names", "snapshot")
 
@@ -39,14 +38,14 @@ class Path:
         self.snapshot, self.names, self._steps, self.counted = snapshot, names, steps, counted
 
     def run(self, values: Mapping[str, str]) -> list[int] | None:
-        """The entities, in order; None where a name is not known."""
+        """Return the entities in order; None if a name is unknown."""
         named = self.snapshot.named
         sets: list[_Set] = []
         for name in self.names:
-            found = named(values[name]).tolist()
-            if not found:
+            entities = named(values[name]).tolist()
+            if not entities:
                 return None
-            sets.append(found)
+            sets.append(entities)
         for step in self._steps:
             sets.append(step(sets))
         last = sets[-1]
@@ -54,8 +53,8 @@ class Path:
 
 
 def path_of(snapshot: Snapshot, plan: Node, order: list[Node], names: Mapping[int, str]) -> Path | None:
-    """The path of a plan; None where it has none, or the ends of its predicates take too much
-    memory. `names` are the parameters by the ids of the operators that give their entities.
+    """Return the path of a plan; None if it has none, or if the ends of its predicates need too much memory. `names`
+    maps the ids of operators to the parameters that give their entities.
     """
     root = plan.entities if isinstance(plan, Names) else plan.of if isinstance(plan, Count) else plan
     if not isinstance(root, Entities):
@@ -78,15 +77,15 @@ def path_of(snapshot: Snapshot, plan: Node, order: list[Node], names: Mapping[in
 
 def _step(snapshot: Snapshot, node: Node, places: Mapping[int, int]) -> _Step | None:
     if isinstance(node, ByName):
-        found = [number for name in node.names for number in snapshot.named(name).tolist()]
-        return lambda sets: found
+        entities = [number for name in node.names for number in snapshot.named(name).tolist()]
+        return lambda sets: entities
     if isinstance(node, Intersect | Union):
         parts = [places.get(id(part)) for part in node.parts]
         if None in parts:
             return None
-        whole = isinstance(node, Intersect)
+        intersected = isinstance(node, Intersect)
         numbers = [part for part in parts if part is not None]
-        return lambda sets: _joined([sets[number] for number in numbers], whole=whole)
+        return lambda sets: _joined([sets[number] for number in numbers], whole=intersected)
     return _hop(snapshot, node, places) if isinstance(node, Reached) else None
 
 
@@ -94,27 +93,27 @@ def _hop(snapshot: Snapshot, node: Reached, places: Mapping[int, int]) -> _Step 
     scan = node.facts
     if not isinstance(scan, Scan) or scan.of is None or scan.source is not None or scan.family != "relation":
         return None
-    at = places.get(id(scan.of))
-    if at is None or scan.anchor == scan.reach:
+    input_index = places.get(id(scan.of))
+    if input_index is None or scan.anchor == scan.reach:
         return None
     ends = snapshot.ends(scan.predicates, backward=scan.anchor == "object")
     if ends is None:
         return None
     offsets, items = ends
-    first, view, size = offsets.data, items.data, snapshot.entities
+    first, item_view, size = offsets.data, items.data, snapshot.entities
 
     def hop(sets: list[_Set]) -> _Set:
-        of = sets[at]
-        if len(of) == 1:
-            (one,) = of
-            return view[first[one] : first[one + 1]].tolist()
-        if len(of) <= _SMALL:
-            found: set[int] = set()
-            for one in of:
-                found.update(view[first[one] : first[one + 1]].tolist())
-            return found
+        entities = sets[input_index]
+        if len(entities) == 1:
+            (entity,) = entities
+            return item_view[first[entity] : first[entity + 1]].tolist()
+        if len(entities) <= _SMALL:
+            reached: set[int] = set()
+            for entity in entities:
+                reached.update(item_view[first[entity] : first[entity + 1]].tolist())
+            return reached
         check()
-        numbers = of if isinstance(of, np.ndarray) else np.fromiter(of, np.int32, len(of))
+        numbers = entities if isinstance(entities, np.ndarray) else np.fromiter(entities, np.int32, len(entities))
         return distinct(take_ranges(items, offsets.take(numbers), offsets[1:].take(numbers)), size)
 
     return hop
@@ -122,5 +121,5 @@ def _hop(snapshot: Snapshot, node: Reached, places: Mapping[int, int]) -> _Step 
 
 def _joined(sets: list[_Set], *, whole: bool) -> _Set:
     check()
-    first, *others = (set(one.tolist()) if isinstance(one, np.ndarray) else set(one) for one in sets)
-    return first.intersection(*others) if whole else first.union(*others)
+    first, *further = (set(set_.tolist()) if isinstance(set_, np.ndarray) else set(set_) for set_ in sets)
+    return first.intersection(*further) if whole else first.union(*further)

@@ -1,5 +1,5 @@
-"""Points in expressions, as Cypher has them: `point()` and the distance of two. All are places on Earth
-(WGS84); other coordinate systems are refused by their names.
+"""Points in expressions, as in Cypher: `point()` and distances. All are places on Earth (WGS84); other coordinate
+systems raise an error that names them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from condgraph.engine.errors import PlanError, nearest, on_one_line, shortened
 from condgraph.engine.execute.terms import type_name
 from condgraph.engine.forms import WGS84, Point
 
-#: The coordinate systems of Cypher by their numbers (EPSG, and those that Neo4j gave).
+#: The coordinate systems of Cypher by number (EPSG, or assigned by Neo4j).
 SYSTEMS: Final = {WGS84: "wgs-84", 4979: "wgs-84-3d", 7203: "cartesian", 9157: "cartesian-3d"}
 _NAMED: Final = {name: number for number, name in SYSTEMS.items()}
 _KEYS: Final = ("longitude", "latitude", "height", "x", "y", "z", "crs", "srid")
@@ -21,13 +21,13 @@ _HINT: Final = "point({longitude: 13.4, latitude: 52.5})"
 
 
 def point(value: Any) -> Point | None:
-    """The point of a map of `longitude` and `latitude`, or of `x` and `y` with the `crs` 'WGS-84' or the `srid` 4326; None
-    where a coordinate is null. A longitude beyond 180 degrees goes on from the other side.
+    """Return the point of a map with `longitude` and `latitude`, or with `x` and `y` and the `crs` 'WGS-84' or the
+    `srid` 4326; None if a coordinate is null. A longitude beyond 180 degrees wraps around.
 
-    Raises `PlanError` for what is no place on Earth, for other coordinate systems, and for keys that no point has.
+    Raises `PlanError` for values that are not places on Earth, for other coordinate systems, and for unknown keys.
 
-    >>> point({"longitude": 190, "latitude": 52.5}), point({"x": 13.4, "y": None, "srid": 4326})
-    ('POINT(-170 52.5)', None)
+        >>> point({"longitude": 190, "latitude": 52.5}), point({"x": 13.4, "y": None, "srid": 4326})
+        ('POINT(-170 52.5)', None)
     """
     if isinstance(value, Point):
         return value
@@ -56,7 +56,7 @@ def point(value: Any) -> Point | None:
 
 
 def _check_system(value: Mapping[str, Any], system: int) -> None:
-    """Refuse coordinates that are not of WGS84; `system` is that of their names."""
+    """Raise `PlanError` for coordinates that are not WGS84; `system` is the default for their names."""
     if "crs" in value and "srid" in value:
         raise PlanError("point() takes crs or srid, not both")
     if "crs" in value:
@@ -77,7 +77,7 @@ def _check_system(value: Mapping[str, Any], system: int) -> None:
 
 
 def refused(system: int) -> PlanError:
-    """The error for a point of another coordinate system, by its number."""
+    """Return the error for a point of another coordinate system, by its number."""
     name = SYSTEMS.get(system)
     named = f"the srid {system}" if name is None else f"{name} ({system})"
     return PlanError(
@@ -96,7 +96,7 @@ def _degrees(value: Any, name: str) -> float:
 
 
 def distance(first: Any, second: Any) -> float:
-    """Metres between two points (`Point.distance`)."""
+    """Return the distance of two points in metres (`Point.distance`)."""
     for value in (first, second):
         if type(value) is not Point:
             raise PlanError(f"point.distance() is of two points, not of {type_name(value)}", hint=_HINT)
@@ -104,8 +104,8 @@ def distance(first: Any, second: Any) -> float:
 
 
 def within_box(of: Any, lower_left: Any, upper_right: Any) -> bool:
-    """Whether a point is in a box, its edges included (`point.withinBBox`). A box whose left edge is east of its right one goes
-    over the 180th meridian; one whose lower edge is above the upper one has no point.
+    """Return whether a point is in a box, edges included (`point.withinBBox`). A box whose left edge is east of its
+    right one crosses the 180th meridian; one whose lower edge is above the upper one is empty.
     """
     for value in (of, lower_left, upper_right):
         if type(value) is not Point:
@@ -116,7 +116,7 @@ def within_box(of: Any, lower_left: Any, upper_right: Any) -> bool:
 
 
 def text(of: Point) -> str:
-    """A point as `toString()` of Cypher has it.
+    """Return a point as Cypher's `toString()` does.
 
     >>> text(Point.of(13, 52.5))
     "point({x: 13.0, y: 52.5, crs: 'wgs-84'})"

@@ -1,5 +1,5 @@
-"""Functions of expressions that say of a term what its node says as RDF (`sparql.layout`): each gives
-the literal of one predicate of the vocabulary, null where the node has none.
+"""Functions of expressions that return the RDF literals of a term (`sparql.layout`), one for each predicate of the
+vocabulary; null if the term has none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Quantity, Time, Unknow
 
 
 def _value(term: Any) -> Value | None:
-    """The value that a term of a row is; None for what is no value."""
+    """Return a term of a row as a value; None if it is not one."""
     if isinstance(term, bool):
         return "true" if term else "false"
     if isinstance(term, int | float | Decimal):
@@ -24,7 +24,7 @@ def _value(term: Any) -> Value | None:
 
 
 def iri(term: Any) -> str:
-    """The IRI of a value, from the base of its graph on."""
+    """Return the IRI of a value, relative to the base of its graph."""
     value = _value(term)
     if value is None:
         raise PlanError("only entities and values have an IRI that a query can compare or order by")
@@ -32,27 +32,27 @@ def iri(term: Any) -> str:
 
 
 def value(term: Any) -> Any:
-    """`pred:value`: of a quantity its number as a double has it, of a text itself."""
-    known = _value(term)
-    if not isinstance(known, Quantity):
-        return str(known) if isinstance(known, str) else None
-    double = nearest_double(known.number)
-    return known.number if double == known.number else double
+    """`pred:value`: the number of a quantity, as a double stores it, or a text."""
+    value_ = _value(term)
+    if not isinstance(value_, Quantity):
+        return str(value_) if isinstance(value_, str) else None
+    double = nearest_double(value_.number)
+    return value_.number if double == value_.number else double
 
 
 def unit(term: Any) -> str | None:
-    """`pred:unit`: of a quantity, and of a text with a form."""
+    """`pred:unit`: the unit of a quantity, or the form of a text."""
     value = _value(term)
     return value.unit if isinstance(value, Quantity) else value.form if isinstance(value, FormedText) else None
 
 
 def year(term: Any) -> int | None:
-    """`pred:year`: of a time within one year."""
+    """`pred:year`: the year of a time within one year."""
     return year_of(term) if isinstance(term, Time) else None
 
 
 def date(term: Any) -> Time | None:
-    """`pred:date`: of a time within one day."""
+    """`pred:date`: the day of a time within one day."""
     return day_of(term.start // DAY_SECONDS) if isinstance(term, Time) and date_of(term) is not None else None
 
 
