@@ -1,10 +1,10 @@
-"""A formula to its query computation tree (QTO, Appendix A), or an error that says why it has none.
+"""Converts a formula to its query computation tree (QTO, Appendix A), or explains why it has none.
 
-First the negation normal form: `not` is pushed inwards to atoms and to `exists`, by De Morgan's
-laws, which the product t-norm keeps. Then every `exists` is taken apart: what does not speak of its
-variables stands beside it, and what does hangs from the node above by one atom. Two such atoms are
-a cycle. Where `or` stands under `exists`, the branches that hang by the same atom are merged (Eq.
-15), and the others have variables of their own.
+First comes the negation normal form: `not` is pushed inwards to atoms and to `exists` by De Morgan's
+laws, which the product t-norm preserves. Then every `exists` is decomposed: parts without its
+variables are moved out, and the others are attached to the node above by one atom. Two such atoms are
+a cycle. For `or` under `exists`, branches attached by the same atom are merged (Eq. 15), and the
+others get variables of their own.
 """
 
 from __future__ import annotations
@@ -33,25 +33,27 @@ from condgraph.languages.logic.formula import (
 
 
 def tree_of(query: Query) -> query_tree.Tree:
-    """The query computation tree of a query; raises `CyclicQueryError`, and `PlanError` where the
-    formula is no tree for another reason.
+    """Return the query computation tree of a query.
+
+    Raises `CyclicQueryError`, and `PlanError` if the formula is no tree for another reason.
     """
     names = {query.answer.name}
     body = _normal(query.body, False, {query.answer.name: query.answer}, names)
-    stray = sorted(free(body) - {query.answer.name})
-    if stray:
-        name = shortened(stray[0], LONGEST_CANDIDATE)
+    unbound = sorted(free(body) - {query.answer.name})
+    if unbound:
+        name = shortened(unbound[0], LONGEST_CANDIDATE)
         raise PlanError(
             f"the variable ?{name} is bound by nothing",
-            span=_place(body, stray[0]),
+            span=_place(body, unbound[0]),
             hint=f"write exists ?{name}. before it",
         )
     return _tree(query.answer.name, body)
 
 
 def checked_safe(tree: query_tree.Tree, *, bound: bool = False) -> None:
-    """Raise `UnsafeQueryError` for a query that only says what its answers are not; `bound` says
-    that something else bounds them.
+    """Raise `UnsafeQueryError` if a query only says what its answers are not.
+
+    `bound` means that something else limits the answers.
     """
     if not bound and not query_tree.bounded(tree):
         raise UnsafeQueryError(
@@ -64,9 +66,7 @@ def checked_safe(tree: query_tree.Tree, *, bound: bool = False) -> None:
 
 
 def _normal(formula: Formula, negated: bool, scope: dict[str, Variable], used: set[str]) -> Formula:
-    """The formula (negated: its negation) in negation normal form, every bound variable with a name
-    of its own.
-    """
+    """Return the formula, or its negation, in negation normal form, with unique names of bound variables."""
     if isinstance(formula, Not):
         return _normal(formula.part, not negated, scope, used)
     if isinstance(formula, (And, Or)):
@@ -74,8 +74,8 @@ def _normal(formula: Formula, negated: bool, scope: dict[str, Variable], used: s
         kind = And if conjunction else Or
         parts: list[Formula] = []
         for part in formula.parts:
-            found = _normal(part, negated, scope, used)
-            parts.extend(found.parts if isinstance(found, kind) else (found,))
+            result = _normal(part, negated, scope, used)
+            parts.extend(result.parts if isinstance(result, kind) else (result,))
         return kind(tuple(parts))
     if isinstance(formula, Exists):
         inner, renamed = dict(scope), []
@@ -87,12 +87,12 @@ def _normal(formula: Formula, negated: bool, scope: dict[str, Variable], used: s
             inner[variable.name] = Variable(name, variable.span)
             renamed.append(inner[variable.name])
         body = _normal(formula.body, False, inner, used)
-        found = Exists(tuple(renamed), body)
+        result = Exists(tuple(renamed), body)
     elif isinstance(formula, Typed):
-        found = Typed(formula.concept, _renamed(formula.of, scope), formula.span)
+        result = Typed(formula.concept, _renamed(formula.of, scope), formula.span)
     else:
-        found = Atom(formula.relation, _renamed(formula.subject, scope), _renamed(formula.object, scope), formula.span)
-    return Not(found) if negated else found
+        result = Atom(formula.relation, _renamed(formula.subject, scope), _renamed(formula.object, scope), formula.span)
+    return Not(result) if negated else result
 
 
 def _renamed(term: Term, scope: dict[str, Variable]) -> Term:
@@ -105,7 +105,7 @@ def _renamed(term: Term, scope: dict[str, Variable]) -> Term:
 
 
 def _tree(root: str, formula: Formula) -> query_tree.Tree:
-    """The node of a variable of which a formula, with no other free variable, is said."""
+    """Return the node of a variable, given a formula with no other free variable."""
     if isinstance(formula, (And, Or)):
         parts = tuple(_tree(root, part) for part in formula.parts)
         return query_tree.Intersection(parts) if isinstance(formula, And) else query_tree.Union(parts)
@@ -127,7 +127,7 @@ def _speaks(root: str, formula: Atom | Typed) -> None:
 def _atom(
     root: str, atom: Atom, below: query_tree.Tree | None = None, variable: str | None = None, anti: bool = False
 ) -> query_tree.Projection:
-    """The edge of an atom to the node of `root`; from a constant, or from a node below."""
+    """Return the edge of an atom to the node of `root`, from a constant or from the node `below`."""
     _speaks(root, atom)
     at_object = isinstance(atom.object, Variable) and atom.object.name == root
     other = atom.subject if at_object else atom.object
@@ -148,17 +148,17 @@ def _exists(root: str, bound: set[str], body: Formula) -> query_tree.Tree:
         if len(branches) > 1:
             return query_tree.Union(tuple(_exists(root, set(bound), branch) for branch in branches))
         parts = _conjuncts(branches[0], bound)
-    beside = [part for part in parts if not free(part) & bound]
-    found = [_tree(root, part) for part in beside]
+    independent = [part for part in parts if not free(part) & bound]
+    nodes = [_tree(root, part) for part in independent]
     for component in _components([part for part in parts if free(part) & bound], bound):
-        found.append(_branch(root, bound, component))
-    return found[0] if len(found) == 1 else query_tree.Intersection(tuple(found))
+        nodes.append(_branch(root, bound, component))
+    return nodes[0] if len(nodes) == 1 else query_tree.Intersection(tuple(nodes))
 
 
 def _conjuncts(body: Formula, bound: set[str]) -> list[Formula]:
-    """The parts of a conjunction; an `exists` among them binds here as well."""
+    """Return the parts of a conjunction; the variables of nested `exists` are added to `bound`."""
     if isinstance(body, And):
-        return [part for one in body.parts for part in _conjuncts(one, bound)]
+        return [part for conjunct in body.parts for part in _conjuncts(conjunct, bound)]
     if isinstance(body, Exists):
         bound.update(variable.name for variable in body.variables)
         return _conjuncts(body.body, bound)
@@ -166,7 +166,7 @@ def _conjuncts(body: Formula, bound: set[str]) -> list[Formula]:
 
 
 def _components(parts: Sequence[Formula], bound: set[str]) -> list[list[Formula]]:
-    """The parts that share bound variables, together; in the order they stand."""
+    """Group the parts that share bound variables, in their order."""
     groups: list[tuple[set[str], list[Formula]]] = []
     for part in parts:
         names, members = set(free(part) & bound), [part]
@@ -182,7 +182,7 @@ def _components(parts: Sequence[Formula], bound: set[str]) -> list[list[Formula]
 
 
 def _branch(root: str, bound: set[str], parts: list[Formula]) -> query_tree.Tree:
-    """What hangs from `root` by one atom."""
+    """Return the branch that is attached to `root` by one atom."""
     links = [part for part in parts if root in free(part)]
     if not links:
         first = parts[0]
@@ -199,12 +199,12 @@ def _branch(root: str, bound: set[str], parts: list[Formula]) -> query_tree.Tree
         link, anti = link.part, True
     if not isinstance(link, Atom):
         _no_tree(root, links[0])
-    (other,) = (term.name for term in terms(link) if isinstance(term, Variable) and term.name != root)
-    rest = [part for part in parts if part is not links[0]]
+    (other_name,) = (term.name for term in terms(link) if isinstance(term, Variable) and term.name != root)
+    lower_parts = [part for part in parts if part is not links[0]]
     below: query_tree.Tree = query_tree.Anything()
-    if rest:
-        below = _exists(other, bound - {other}, And(tuple(rest)) if len(rest) > 1 else rest[0])
-    return _atom(root, link, below, other, anti)
+    if lower_parts:
+        below = _exists(other_name, bound - {other_name}, And(tuple(lower_parts)) if len(lower_parts) > 1 else lower_parts[0])
+    return _atom(root, link, below, other_name, anti)
 
 
 def _no_tree(root: str, formula: Formula) -> NoReturn:
@@ -216,22 +216,25 @@ def _no_tree(root: str, formula: Formula) -> NoReturn:
 
 
 def _merged(root: str, bound: set[str], formula: Or) -> list[Formula]:
-    """The branches of a union under `exists`; those that hang from `root` by the same atoms are one
-    (Eq. 15).
-    """
+    """Return the branches of a union under `exists`, merging those attached by the same atoms (Eq. 15)."""
     groups: dict[frozenset[Formula], list[list[Formula]]] = {}
     for branch in formula.parts:
         parts = _conjuncts(branch, bound)
         links = frozenset(part for part in parts if root in free(part) and free(part) & bound)
         groups.setdefault(links, []).append(parts)
-    found: list[Formula] = []
+    result: list[Formula] = []
     for links, branches in groups.items():
-        rests = [[part for part in parts if part not in links] for parts in branches]
-        if len(branches) > 1 and links and all(rests) and not any(root in free(part) for rest in rests for part in rest):
-            found.append(And((*sorted(links, key=shown), Or(tuple(_and(rest) for rest in rests)))))
+        remainders = [[part for part in parts if part not in links] for parts in branches]
+        if (
+            len(branches) > 1
+            and links
+            and all(remainders)
+            and not any(root in free(part) for remainder in remainders for part in remainder)
+        ):
+            result.append(And((*sorted(links, key=shown), Or(tuple(_and(remainder) for remainder in remainders)))))
         else:
-            found.extend(_and(parts) for parts in branches)
-    return found
+            result.extend(_and(parts) for parts in branches)
+    return result
 
 
 def _and(parts: Sequence[Formula]) -> Formula:

@@ -1,6 +1,4 @@
-"""What a logical query says before it is a tree: atoms over variables and constants, joined by and,
-or, not and exists.
-"""
+"""Formulas of logical queries: atoms over variables and constants, joined by and, or, not and exists."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable, by its name without the question mark."""
+    """A variable; its name has no question mark."""
 
     name: str
     span: Span | None = field(default=None, compare=False)
@@ -25,7 +23,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """An entity, by its name, or by its id."""
+    """An entity by its name or id."""
 
     name: str
     is_id: bool = False
@@ -40,7 +38,7 @@ Term: TypeAlias = Variable | Constant
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A relation holds from a subject to an object."""
+    """The atom that a relation holds from a subject to an object."""
 
     relation: str
     subject: Term
@@ -50,7 +48,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A variable is a member of a concept."""
+    """The atom that a term is a member of a concept."""
 
     concept: str
     of: Term
@@ -59,28 +57,28 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The part does not hold."""
+    """A negation."""
 
     part: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All parts hold."""
+    """A conjunction."""
 
     parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Some part holds."""
+    """A disjunction."""
 
     parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The body holds for some entities."""
+    """An existential quantifier over entities."""
 
     variables: tuple[Variable, ...]
     body: Formula
@@ -91,7 +89,7 @@ Formula: TypeAlias = Atom | Typed | Not | And | Or | Exists
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A formula, and the variable whose values are asked for."""
+    """A formula, and the variable whose values are the answer."""
 
     answer: Variable
     body: Formula
@@ -101,12 +99,12 @@ class Query:
 
 
 def terms(formula: Atom | Typed) -> tuple[Term, ...]:
-    """What an atom is about."""
+    """Return the terms of an atom."""
     return (formula.of,) if isinstance(formula, Typed) else (formula.subject, formula.object)
 
 
 def free(formula: Formula) -> frozenset[str]:
-    """The names of the variables that are not bound within."""
+    """Return the names of the free variables."""
     if isinstance(formula, (Atom, Typed)):
         return frozenset(term.name for term in terms(formula) if isinstance(term, Variable))
     if isinstance(formula, Not):
@@ -120,7 +118,7 @@ _STRENGTH: Final = {Or: 1, And: 2}
 
 
 def shown(formula: Formula, around: int = 0) -> str:
-    """A formula as text, which reads back to an equal one."""
+    """Return a formula as text, which parses to an equal one."""
     if isinstance(formula, Typed):
         return f"{name_text(formula.concept)}({formula.of})"
     if isinstance(formula, Atom):
@@ -135,13 +133,13 @@ def shown(formula: Formula, around: int = 0) -> str:
     return f"({text})" if around >= strength else text
 
 
-#: Words of the language, which a name that is one of them has in quotes.
+#: Keywords; a name that is one of them must be quoted.
 WORDS: Final = frozenset({"and", "or", "not", "exists"})
-#: A word as it is read (`languages.logic.text`): marks that stand on letters are no part of one.
+#: A word as `languages.logic.text` tokenizes it; combining marks are not part of one.
 _WORD: Final = re.compile(r"[^\W\d]\w*").fullmatch
 
 
 def name_text(name: str) -> str:
-    """A relation or concept as it is written: a word, or in double quotes as in JSON."""
+    """Return a relation or concept as it is written: a word, or a JSON string."""
     plain = _WORD(name) and name.casefold() not in WORDS
     return name if plain else json.dumps(name, ensure_ascii=False)

@@ -1,8 +1,7 @@
-"""Logical queries lowered to the algebra: what the graph itself says, on every store as one query,
-with evidence.
+"""Lowers logical queries to the algebra, so that every store answers them from the graph's own facts.
 
-A projection is a scan, an intersection with negated parts a difference. The nodes that a negation
-leaves are all entities, concepts and rows.
+A projection is a scan, an intersection with negated parts a difference. A complement is taken among
+all entities, concepts and rows.
 """
 
 from __future__ import annotations
@@ -23,43 +22,45 @@ from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.logic.text import read
 from condgraph.names.words import Forms, OnUnknown, read_as
 
-#: Every node of a graph can be the value of a variable.
+#: A variable ranges over every node of a graph.
 EVERY_KIND: Final = (EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW)
 
 
 def query_of(program: Any) -> Query:
-    """A query from its text, from BetaE's tuples (or the text of such lists), or as it is."""
+    """Return a query from its text, from BetaE's tuples (also as a text of lists), or unchanged."""
     if isinstance(program, Query):
         return program
     return nested(program) if is_nested(program) else read(program if isinstance(program, str) else str(program))
 
 
 def lower(program: Any, schema: Schema, *, on_unknown: OnUnknown = "error", bound: bool = False) -> Lowered:
-    """Read a query and lower it; `on_unknown="empty"` lets unknown names mean nothing, with a
-    warning, "nearest" reads an unknown relation as the nearest, as a substitution; `bound` says that
-    something else bounds the answers.
+    """Parse a query and return its plan.
+
+    `on_unknown="empty"` lets unknown names match nothing, with a warning; "nearest" replaces an unknown
+    relation by the nearest name, as a substitution. `bound` means that something else limits the answers.
 
     Raises `ParseError`, `CyclicQueryError`, `UnsafeQueryError`, `UnknownNameError` with the nearest
-    names, and `UnsupportedError` for `exists ?v. (a and not b(?v, ?x))`, which the algebra has no
-    operator for.
+    names, and `UnsupportedError` for `exists ?v. (a and not b(?v, ?x))`, for which the algebra has no
+    operator.
     """
     query, warnings = as_written(query_of(program), schema, on_unknown)
     tree = tree_of(query)
     checked_safe(tree, bound=bound)
-    found = lowered(tree, schema, lenient=on_unknown == "empty")
-    found.warnings[:0] = warnings
-    return found
+    result = lowered(tree, schema, lenient=on_unknown == "empty")
+    result.warnings[:0] = warnings
+    return result
 
 
 def as_written(query: Query, schema: Schema, on_unknown: OnUnknown = "error") -> tuple[Query, list[str]]:
-    """A query with its relations and concepts as the graph writes them, where nothing but case, spacing,
-    plural or tense differs (or where the nearest are asked for), and warnings. Names that are not in
-    the graph stay.
+    """Return a query with the graph's spelling of relations and concepts, and warnings.
+
+    Only case, spacing, plural or tense may differ, unless `on_unknown="nearest"` accepts more. Names
+    that the graph does not have stay.
     """
     warnings: list[str] = []
 
-    def read(kind: str, name: str, names: Sequence[str]) -> str:
-        # A name of another use is reported with what it is.
+    def resolved(kind: str, name: str, names: Sequence[str]) -> str:
+        # A name of another kind is reported as that, not corrected.
         if other_use(schema, name, kind) is not None:
             return name
         result, warning, _ = read_as(kind, name, Forms.of(schema.kept, kind, names), on_unknown)
@@ -69,19 +70,19 @@ def as_written(query: Query, schema: Schema, on_unknown: OnUnknown = "error") ->
             warnings.append(warning)
         return result
 
-    def change(node: Any) -> Any:
+    def respelled(node: Any) -> Any:
         if isinstance(node, Atom) and not schema.has_relation(node.relation):
-            return replace(node, relation=read("relation", node.relation, schema.relations))
+            return replace(node, relation=resolved("relation", node.relation, schema.relations))
         if isinstance(node, Typed) and schema.table_called(node.concept) is None and not schema.has_concept(node.concept):
-            return replace(node, concept=read("concept", node.concept, (*schema.concepts, *schema.tables)))
+            return replace(node, concept=resolved("concept", node.concept, (*schema.concepts, *schema.tables)))
         return node
 
-    found: Query = alg.remade(query, change)
-    return found, warnings
+    rewritten: Query = alg.remade(query, respelled)
+    return rewritten, warnings
 
 
 def lowered(tree: query_tree.Tree, schema: Schema, *, lenient: bool = False) -> Lowered:
-    """The plan of a tree."""
+    """Return the plan of a tree."""
     if any(isinstance(node, query_tree.Projection) and node.anti for node in query_tree.walk(tree)):
         raise UnsupportedError(
             "the algebra",
@@ -94,7 +95,7 @@ def lowered(tree: query_tree.Tree, schema: Schema, *, lenient: bool = False) -> 
 
 
 def other_use(schema: Schema, name: str, wanted: str) -> str | None:
-    """What a name is that the graph has, but not as a relation (or concept)."""
+    """Return a hint if the graph has a name, but not as a relation (or concept)."""
     if wanted == "relation" and schema.has_attribute(name):
         return f"{name} is an attribute, whose values are no entities; queries of the other languages ask for them"
     if wanted == "relation" and schema.has_concept(name):
@@ -105,7 +106,7 @@ def other_use(schema: Schema, name: str, wanted: str) -> str | None:
 
 
 class _Lowering:
-    """What the rules share."""
+    """Shared state of the rules."""
 
     def __init__(self, schema: Schema, lenient: bool) -> None:
         self.schema, self.lenient = schema, lenient
@@ -113,10 +114,10 @@ class _Lowering:
         self.warnings: list[str] = []
 
     def entities(self, tree: query_tree.Tree) -> alg.Entities:
-        """The operators of a node."""
-        found = self._entities(tree)
-        self.steps.append((_STEPS[type(tree)], found))
-        return found
+        """Return the operators of a node, and record a step."""
+        result = self._entities(tree)
+        self.steps.append((_STEPS[type(tree)], result))
+        return result
 
     def _entities(self, tree: query_tree.Tree) -> alg.Entities:
         if isinstance(tree, query_tree.Anchor):
@@ -146,13 +147,13 @@ class _Lowering:
         return alg.AllEntities(EVERY_KIND)
 
     def _intersection(self, tree: query_tree.Intersection) -> alg.Entities:
-        """What is left out is taken from what is named, where something is."""
+        """Subtract the negated parts from the intersection of the others."""
         named = [part for part in tree.parts if not isinstance(part, query_tree.Complement)]
         if any(map(query_tree.bounded, named)):
             named = [part for part in named if not isinstance(part, query_tree.Anything)]
-        found = alg.intersect(*map(self.entities, named)) if named else alg.AllEntities(EVERY_KIND)
-        without = [self.entities(part.part) for part in tree.parts if isinstance(part, query_tree.Complement)]
-        return alg.Minus(found, alg.union(*without)) if without else found
+        positive = alg.intersect(*map(self.entities, named)) if named else alg.AllEntities(EVERY_KIND)
+        negative = [self.entities(part.part) for part in tree.parts if isinstance(part, query_tree.Complement)]
+        return alg.Minus(positive, alg.union(*negative)) if negative else positive
 
     def _anchor(self, anchor: query_tree.Anchor) -> alg.Entities:
         schema, name = self.schema, anchor.name

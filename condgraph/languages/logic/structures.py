@@ -1,13 +1,12 @@
-"""Queries by the name of their structure (BetaE's fourteen, `4p` and `5p`), and the nested tuples in
-which BetaE publishes queries.
+"""Queries by the name of their structure (BetaE's fourteen, `4p` and `5p`), and BetaE's nested tuples.
 
     query("2in", ["Oscar", "winner"], ["France", "citizen"])
     query(((3, (7,)), (12, (5, -2))))
 
-A branch is a constant and the relations that are followed from it; a relation with `^` before it is
-followed from object to subject. In the tuples a number is an id, or a relation of that name, -2
-negates what it follows, and `(-1,)` makes the branches before it a union. `pni` is what BetaE means
-by it, `not exists ?v. (r1(c, ?v) and r2(?v, ?x))`; the other reading (Eq. 9) is written as text.
+A branch is a constant and the relations followed from it; a relation with a leading `^` is followed
+from object to subject. In the tuples a number is an id, or a relation of that name; -2 negates what
+it follows, and `(-1,)` makes a union of the branches before it. `pni` has BetaE's meaning,
+`not exists ?v. (r1(c, ?v) and r2(?v, ?x))`; the other reading (Eq. 9) can be written as text.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from typing import Any, Final, TypeAlias
 from condgraph.engine.errors import OptionError, ParseError, UnknownNameError, nearest
 from condgraph.languages.logic.formula import And, Atom, Constant, Exists, Formula, Not, Or, Query, Term, Variable
 
-#: What a structure is made of: a number is the place of a branch among those given, a tuple joins
-#: parts; `n` negates, `i` and `u` join, `p` follows one more relation, which is given last.
+#: A structure: a number is the index of a branch, a tuple combines parts. `n` negates, `i` intersects,
+#: `u` unites, and `p` follows one more relation, which is the last argument.
 Shape: TypeAlias = int | tuple[Any, ...]
-#: The relations of each branch, and the shape.
+#: The number of relations of each branch, and the shape.
 STRUCTURES: Final[Mapping[str, tuple[tuple[int, ...], Shape]]] = {
     "1p": ((1,), 0),
     "2p": ((2,), 0),
@@ -42,49 +41,50 @@ STRUCTURES: Final[Mapping[str, tuple[tuple[int, ...], Shape]]] = {
 }
 NEGATION, UNION = -2, -1
 _ROOT: Final = Variable("x")
-#: How deep tuples may be nested, and how many constants and relations they may have.
+#: The deepest nesting of tuples, and the most atoms of a query.
 DEEPEST, MOST = 40, 200
 
 
 def named(name: str, branches: Sequence[Any]) -> Query:
-    """The query of a structure; raises `UnknownNameError` for another name, and `OptionError` for
-    branches that do not fit.
+    """Return the query of a structure.
+
+    Raises `UnknownNameError` for an unknown structure, and `OptionError` if the branches do not fit.
     """
     if name not in STRUCTURES:
         hint = f"they are {', '.join(STRUCTURES)}"
         raise UnknownNameError("query structure", name, candidates=nearest(name, STRUCTURES), hint=hint)
     lengths, shape = STRUCTURES[name]
-    further = 1 if isinstance(shape, tuple) and shape[0] == "p" else 0
-    wanted = ", ".join(f"[entity{', relation' * length}]" for length in lengths) + ", relation" * further
-    if len(branches) != len(lengths) + further:
-        raise OptionError(f"{name} takes {len(lengths) + further} branches, not {len(branches)}", hint=f"{name!r}, {wanted}")
-    made = _VariableMaker()
-    given: list[tuple[Term, list[str]]] = []
+    extra = 1 if isinstance(shape, tuple) and shape[0] == "p" else 0
+    form = ", ".join(f"[entity{', relation' * length}]" for length in lengths) + ", relation" * extra
+    if len(branches) != len(lengths) + extra:
+        raise OptionError(f"{name} takes {len(lengths) + extra} branches, not {len(branches)}", hint=f"{name!r}, {form}")
+    maker = _VariableMaker()
+    starts: list[tuple[Term, list[str]]] = []
     for branch, length in zip(branches, lengths, strict=False):
         if isinstance(branch, str) or not isinstance(branch, Sequence) or len(branch) != length + 1:
-            raise OptionError(f"a branch of {name} does not fit: {branch!r}", hint=f"{name!r}, {wanted}")
-        given.append((_constant(branch[0]), [_relation(one) for one in branch[1:]]))
+            raise OptionError(f"a branch of {name} does not fit: {branch!r}", hint=f"{name!r}, {form}")
+        starts.append((_constant(branch[0]), [_relation(item) for item in branch[1:]]))
 
     def build(part: Shape, of: Variable) -> Formula:
         if isinstance(part, int):
-            return made.path(*given[part], of)
+            return maker.path(*starts[part], of)
         if part[0] == "n":
             return Not(build(part[1], of))
         if part[0] == "p":
-            below = made.variable()
-            return Exists((below,), And((build(part[1], below), made.edge(_relation(branches[-1]), below, of))))
-        return (And if part[0] == "i" else Or)(tuple(build(one, of) for one in part[1:]))
+            below = maker.variable()
+            return Exists((below,), And((build(part[1], below), maker.edge(_relation(branches[-1]), below, of))))
+        return (And if part[0] == "i" else Or)(tuple(build(item, of) for item in part[1:]))
 
     return Query(_ROOT, build(shape, _ROOT))
 
 
 def nested(program: Any) -> Query:
-    """The query of BetaE's nested tuples (or lists, as JSON has them); raises `ParseError`."""
+    """Return the query of BetaE's nested tuples, or lists in JSON; raises `ParseError`."""
     return Query(_ROOT, _VariableMaker().nested(program, _ROOT, 0))
 
 
 def is_nested(program: Any) -> bool:
-    """Whether something looks like such tuples: they hold numbers, or names, and no other things."""
+    """Whether something looks like such tuples, which hold only numbers and names."""
     while isinstance(program, Sequence) and not isinstance(program, str) and len(program) > 1:
         if _scalar(program[0]):
             return _path(program[1]) and len(program) == 2
@@ -113,7 +113,7 @@ def _relation(given: Any) -> str:
 
 
 class _VariableMaker:
-    """Variables that are made one after the other."""
+    """Builds formulas with numbered variables."""
 
     def __init__(self) -> None:
         self.variables = self.parts = 0
@@ -146,17 +146,17 @@ class _VariableMaker:
         return Or(parts) if union else And(parts)
 
     def _followed(self, base: Any, path: list[Any], of: Variable, depth: int) -> Formula:
-        """The relations and negations of a path, the last one outermost."""
+        """Apply the relations and negations of a path, the last one outermost."""
         if depth > DEEPEST or len(path) > MOST:
             raise ParseError(f"the query is nested deeper than {DEEPEST}")
-        last, rest = path[-1], path[:-1]
+        last, earlier = path[-1], path[:-1]
         if last == NEGATION:
-            return Not(self._followed(base, rest, of, depth) if rest else self._based(base, of, depth))
+            return Not(self._followed(base, earlier, of, depth) if earlier else self._based(base, of, depth))
         relation = _relation(last)
-        if not rest and _scalar(base):
+        if not earlier and _scalar(base):
             return self.edge(relation, _constant(base), of)
         below = self.variable()
-        inner = self._followed(base, rest, below, depth + 1) if rest else self._based(base, below, depth)
+        inner = self._followed(base, earlier, below, depth + 1) if earlier else self._based(base, below, depth)
         return Exists((below,), And((inner, self.edge(relation, below, of))))
 
     def _based(self, base: Any, of: Variable, depth: int) -> Formula:

@@ -1,11 +1,11 @@
-"""The text of a logical query to its formula.
+"""The parser of logical queries.
 
     ?x : exists ?v. award("Nobel", ?v) and born(?v, ?x) and not capital(?x, "France")
 
-An atom is `relation(subject, object)`, or `concept(?x)` for a type. Constants are names in double
-quotes as in JSON, or ids in angle brackets. A relation is a word, or in double quotes. `and`, `or`,
-`not` and `exists` are also written `∧ & &&`, `∨ | ||`, `¬ !` and `∃`; `and` binds closer than
-`or`, `not` closest, and `exists` reaches as far as it can. Time is linear in the text.
+An atom is `relation(subject, object)`, or `concept(?x)` for a type. Constants are names as JSON
+strings, or ids in angle brackets. A relation is a word or a JSON string. `and`, `or`, `not` and
+`exists` are also written `∧ & &&`, `∨ | ||`, `¬ !` and `∃`. `not` binds closest, then `and`, then
+`or`; `exists` extends as far as it can. Parsing takes linear time.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from condgraph.languages.logic.formula import And, Atom, Constant, Exists, Formu
 from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.parameters import GivenText, Hole, hole, hole_or_text, in_order
 
-#: How deep brackets, `not` and `exists` may be nested.
+#: The deepest nesting of brackets, `not` and `exists`.
 DEEPEST: Final = 60
 #: The most atoms of a query.
 MOST_ATOMS: Final = 200
-#: Characters of the longest query.
+#: The most characters of a query.
 LONGEST: Final = 100_000
 _TOKEN: Final = re.compile(
     r"""\s*+(?:
@@ -42,8 +42,9 @@ _HINT: Final = 'a query is like ?x : exists ?v. award("Nobel", ?v) and born(?v, 
 
 
 def read(text: str, *, parameters: bool = False) -> Query:
-    """Read a query; raises `ParseError`, with the place. With `parameters`, `$name` is no variable,
-    but stands for what is given later.
+    """Parse a query; raises `ParseError` with a position.
+
+    With `parameters`, `$name` is a parameter instead of a variable.
 
     >>> str(read('?x : ∃?v. award("Nobel", ?v) ∧ born(?v, ?x) ∧ ¬capital(?x, <Q142>)'))
     '?x : exists ?v. award("Nobel", ?v) and born(?v, ?x) and not capital(?x, <Q142>)'
@@ -60,7 +61,7 @@ def read(text: str, *, parameters: bool = False) -> Query:
 
 
 class _Parser:
-    """The tokens of a text, the one at hand, and a recursive descent over them."""
+    """A tokenizer with one token of lookahead, and a recursive-descent parser."""
 
     def __init__(self, text: str, parameters: bool) -> None:
         self.source, self.end, self.atoms, self.parameters = text, 0, 0, parameters
@@ -68,24 +69,24 @@ class _Parser:
         self.next()
 
     def next(self) -> None:
-        found = _TOKEN.match(self.source, self.end)
-        if found is None:
-            rest = self.source[self.end :]
-            start = self.end + len(rest) - len(rest.lstrip())
+        match = _TOKEN.match(self.source, self.end)
+        if match is None:
+            remainder = self.source[self.end :]
+            start = self.end + len(remainder) - len(remainder.lstrip())
             self.kind, self.text, self.span = "", "", (start, len(self.source))
             if start < len(self.source):
                 at = self.source[start]
-                what = "this name has no closing mark" if at in '"<' else f"{at!r} has no meaning here"
-                what = "this id is empty" if self.source.startswith("<>", start) else what
-                raise ParseError(what, span=(start, start + 1), hint=_HINT)
+                message = "this name has no closing mark" if at in '"<' else f"{at!r} has no meaning here"
+                message = "this id is empty" if self.source.startswith("<>", start) else message
+                raise ParseError(message, span=(start, start + 1), hint=_HINT)
             return
-        self.kind = str(found.lastgroup)
-        self.text, self.span, self.end = found[self.kind], found.span(self.kind), found.end()
+        self.kind = str(match.lastgroup)
+        self.text, self.span, self.end = match[self.kind], match.span(self.kind), match.end()
         if self.parameters and self.kind == "variable" and self.text[0] == "$":
             self.kind = "hole"
         word = _MARKS.get(self.text, self.text.casefold() if self.kind == "word" else "")
         if self.kind in ("mark", "word") and word in ("and", "or", "not", "exists"):
-            # A word before a bracket that opens is a relation of that name only in quotes.
+            # A keyword is an operator even before a bracket; a relation of that name must be quoted.
             self.kind, self.text = "operator", word
 
     def fail(self, message: str) -> NoReturn:
@@ -106,12 +107,12 @@ class _Parser:
             self.fail(f"{self.text} is a parameter; a variable is written ?{self.text[1:]} in a query with parameters")
         if self.kind != "variable":
             self.fail(message)
-        found = Variable(self.text[1:], self.span)
+        variable_ = Variable(self.text[1:], self.span)
         self.next()
-        return found
+        return variable_
 
     def formula(self, depth: int) -> Formula:
-        """or > and > not, exists, atom."""
+        """Parse a formula; precedence is or < and < not, exists, atom."""
         return self._joined("or", depth)
 
     def _joined(self, word: str, depth: int) -> Formula:
@@ -159,19 +160,19 @@ class _Parser:
             self.fail("a relation is expected")
         relation = self.name()
         self.expect("(")
-        found = [self._term()]
+        arguments = [self._term()]
         while self.at("mark", ","):
             self.next()
-            found.append(self._term())
-        whole = start[0], self.expect(")")[1]
+            arguments.append(self._term())
+        span = start[0], self.expect(")")[1]
         self.atoms += 1
         if self.atoms > MOST_ATOMS:
-            raise ParseError(f"a query has at most {MOST_ATOMS} atoms", span=whole)
-        if len(found) == 1:
-            return Typed(relation, found[0], whole)
-        if len(found) != 2:
-            raise ParseError(f"an atom is about one or two entities, not {len(found)}", span=whole, hint=_HINT)
-        return Atom(relation, found[0], found[1], whole)
+            raise ParseError(f"a query has at most {MOST_ATOMS} atoms", span=span)
+        if len(arguments) == 1:
+            return Typed(relation, arguments[0], span)
+        if len(arguments) != 2:
+            raise ParseError(f"an atom is about one or two entities, not {len(arguments)}", span=span, hint=_HINT)
+        return Atom(relation, arguments[0], arguments[1], span)
 
     def _term(self) -> Term:
         if self.kind == "variable":
@@ -182,7 +183,7 @@ class _Parser:
         return Constant(self.name(), is_id, span)
 
     def name(self) -> str:
-        """The token at hand as a name."""
+        """Take the current token as a name."""
         text = self.text
         if self.kind == "text":
             try:
@@ -200,13 +201,13 @@ class _Parser:
 # -- templates ---------------------------------------------------------------------------------------
 # Logical queries with parameters: `?x : exists ?v. award($prize, ?v) and born(?v, ?x)`.
 #
-# Where a query has parameters, `?x` is a variable and `$prize` a parameter: a name, or, as `<$prize>`,
-# an id; `$relation(?v, ?x)` is a relation. In BetaE's lists, where all is in quotes, `"$prize"` is a
-# parameter and `"$$prize"` the name.
+# In a template `?x` is a variable and `$prize` a parameter: a name, or an id as `<$prize>`;
+# `$relation(?v, ?x)` has a relation as its parameter. In BetaE's lists, where everything is quoted,
+# `"$prize"` is a parameter and `"$$prize"` the name.
 
 
 class LogicTemplate:
-    """The formula of a query. Reading one raises as `read`."""
+    """A parsed logical query with parameters; raises as `read`."""
 
     language: ClassVar[str] = "logic"
 
@@ -217,28 +218,27 @@ class LogicTemplate:
         else:
             query = read(program if isinstance(program, str) else str(program), parameters=True)
         names: list[str] = []
-        others: set[str] = set()
+        not_entities: set[str] = set()
 
         def find(node: Any) -> Any:
             if isinstance(node, (Atom, Typed)):
                 relation = node.relation if isinstance(node, Atom) else node.concept
                 if isinstance(relation, Hole):
                     names.append(relation)
-                    others.add(str(relation))
+                    not_entities.add(str(relation))
             if isinstance(node, Constant) and isinstance(node.name, Hole):
                 names.append(node.name)
                 if node.is_id:
-                    others.add(str(node.name))
+                    not_entities.add(str(node.name))
             return node
 
         self._query: Query = remade(query, find)
         self.parameters = in_order(names)
-        self.entities = frozenset(self.parameters) - others
+        self.entities = frozenset(self.parameters) - not_entities
 
     def bind(self, values: Mapping[str, GivenText]) -> Query:
-        """The formula with these values."""
-        found: Query = remade(self._query, lambda node: values[node] if type(node) is Hole else node)
-        return found
+        query: Query = remade(self._query, lambda node: values[node] if type(node) is Hole else node)
+        return query
 
 
 def _quoted(node: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The query computation tree of a logical query (QTO, section 3.1): its root is the answer, its
-leaves are constants, and every node is the set of values that one variable may have.
+"""The query computation tree of a logical query (QTO, section 3.1).
 
-A node is known by its identity: two branches that say the same are two branches.
+Its root is the answer, its leaves are constants, and each node is the set of values of one variable.
+Nodes are compared by identity: two equal branches are still two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from condgraph.languages.logic.formula import Span
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchor:
-    """The entities of a name, or the one of an id."""
+    """The entities of a name, or the entity of an id."""
 
     name: str
     is_id: bool = False
@@ -24,7 +24,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anything:
-    """Every node of the graph: a variable that nothing else is said of."""
+    """Every node of the graph: an unrestricted variable."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,11 +37,11 @@ class OfType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """What a relation leads to from the values of `of` (type III, Eq. 7 and 8); `inverse` follows
-    it from object to subject.
+    """The entities that a relation reaches from the values of `of` (type III, Eq. 7 and 8).
 
-    With `anti` the relation does not lead there from one of them (type IV, Eq. 9 and 10).
-    `variable` is what the values of `of` are called in the query, None for a constant.
+    `inverse` follows it from object to subject. With `anti`, the entities that it does not reach from
+    some value (type IV, Eq. 9 and 10). `variable` is the query's variable for the values of `of`, None
+    for a constant.
     """
 
     relation: str
@@ -54,21 +54,21 @@ class Projection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intersection:
-    """What all parts have (type I, Eq. 5)."""
+    """The intersection of all parts (type I, Eq. 5)."""
 
     parts: tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union:
-    """What some part has (type II, Eq. 6)."""
+    """The union of the parts (type II, Eq. 6)."""
 
     parts: tuple[Tree, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Complement:
-    """What the part does not have: `not` before an atom, a type, or an `exists`."""
+    """The complement of a part: `not` before an atom, a type, or an `exists`."""
 
     part: Tree
 
@@ -77,7 +77,7 @@ Tree: TypeAlias = Anchor | Anything | OfType | Projection | Intersection | Union
 
 
 def children(node: Tree) -> tuple[Tree, ...]:
-    """The nodes that a node is made of."""
+    """Return the inputs of a node."""
     if isinstance(node, Projection):
         return (node.of,)
     if isinstance(node, (Intersection, Union)):
@@ -86,16 +86,14 @@ def children(node: Tree) -> tuple[Tree, ...]:
 
 
 def walk(node: Tree) -> Iterator[Tree]:
-    """Every node, inputs before what takes them."""
+    """Yield every node, inputs first."""
     for child in children(node):
         yield from walk(child)
     yield node
 
 
 def bounded(node: Tree) -> bool:
-    """Whether the values of a node are named by what the query says, rather than by what it leaves
-    out.
-    """
+    """Whether the values of a node are named by the query, rather than only excluded."""
     if isinstance(node, Intersection):
         return any(map(bounded, node.parts))
     if isinstance(node, Union):
@@ -106,5 +104,5 @@ def bounded(node: Tree) -> bool:
 
 
 def negates(node: Tree) -> bool:
-    """Whether there is a negation in the tree."""
-    return any(isinstance(one, Complement) or (isinstance(one, Projection) and one.anti) for one in walk(node))
+    """Whether the tree has a negation."""
+    return any(isinstance(part, Complement) or (isinstance(part, Projection) and part.anti) for part in walk(node))

@@ -1,5 +1,5 @@
-"""What is made a table of: the rows that a program gives, grouped, summed up, ordered and cut.
+"""Table clauses: group, aggregate, order and limit the rows of a program.
 
-`clause` reads the text, `columns` puts it on top of the plan of a program in any language, `builder`
-is the same from Python.
+`clause` parses the text, `columns` lowers it on top of the plan of a program in any language, and
+`builder` is the same from Python.
 """

@@ -1,5 +1,6 @@
-"""A table asked for step by step, from Python. Nothing is asked before `ask`, so that program and
-table are one query on every store.
+"""Tables built step by step in Python: `graph.table(program).group(...).show(...).ask()`.
+
+Nothing runs before `ask`, so program and table are one query on every store.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def clause_of(table: Any) -> Clause:
-    """A clause from its text, a builder, or itself."""
+    """Return the clause of a text, a builder or a parsed clause.
+
+    Raises `OptionError` for anything else, and for a builder with a program of its own.
+    """
     if isinstance(table, TableParts):
         if table.program != "FindAll()":
             raise OptionError("this table has a program of its own", hint="ask it with .ask(), or begin with graph.table()")
@@ -32,41 +36,45 @@ def clause_of(table: Any) -> Clause:
 
 @dataclass(frozen=True)
 class TableParts:
-    """A program and the table made of its rows. Every method gives a new one, so that parts can be
-    kept and gone on from in several ways.
+    """A program and the table made of its rows.
+
+    Every method returns a new object, so a partial table can be reused.
     """
 
     program: Any
     clause: Clause
 
     def where(self, test: str) -> Self:
-        """Only rows that the test holds of, before they are grouped; given twice, both hold."""
+        """Keep the rows that pass a test, before grouping; several calls are joined by "and"."""
         return self._with(where=_both(self.clause.where, _one(test, "where")))
 
     def group(self, *keys: str) -> Self:
-        """Put rows together that have the same values: `"country"`, `"customer.country, year(date)"`."""
+        """Group rows by equal values: `"country"`, `"customer.country, year(date)"`."""
         return self._with(keys=(*self.clause.keys, *_all(keys, "group")))
 
     def show(self, *columns: str) -> Self:
-        """The columns: `"count()"`, `"sum(price) as total"`; without groups also `"price"`."""
+        """Add columns: `"count()"`, `"sum(price) as total"`; without groups also `"price"`."""
         return self._with(shown=(*self.clause.shown, *_all(columns, "show")))
 
     def having(self, test: str) -> Self:
-        """Only rows of the table that the test holds of; given twice, both hold."""
+        """Keep the rows of the table that pass a test; several calls are joined by "and"."""
         return self._with(having=_both(self.clause.having, _one(test, "having")))
 
     def order(self, *columns: str) -> Self:
-        """By these columns: `"total desc"`, `"-total"`, `"country"`."""
+        """Order by columns: `"total desc"`, `"-total"`, `"country"`."""
         by: list[OrderBy] = _all(columns, "order")
         return self._with(order=(*self.clause.order, *by))
 
     def limit(self, number: Any, *, offset: Any = 0, ties: bool = False, per: str | Sequence[str] = ()) -> Self:
-        """So many rows, after the first `offset`; with `ties` also those equal to the last one. With `per` so many
-        for each value of these columns: `order("-height").limit(2, per="country")`.
+        """Keep `number` rows after the first `offset`.
+
+        `ties` also keeps the rows equal to the last one. `per` counts the rows for each value of these
+        columns separately: `order("-height").limit(2, per="country")`. Raises `OptionError` if a number is
+        negative or not whole.
         """
-        for what in (number, offset):
-            if isinstance(what, bool) or not isinstance(what, int) or what < 0:
-                raise OptionError(f"{what!r} is no number of rows", hint="limit(3), limit(10, offset=20)")
+        for count in (number, offset):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+                raise OptionError(f"{count!r} is no number of rows", hint="limit(3), limit(10, offset=20)")
         columns = _all((per,) if isinstance(per, str) else tuple(per), "show")
         return self._with(limit=number, offset=offset, ties=ties, per=tuple(column.of for column in columns))
 
@@ -76,41 +84,41 @@ class TableParts:
 
 @dataclass(frozen=True)
 class TableQuery(TableParts):
-    """A table that a graph is asked for; `ask` runs it."""
+    """A table of a graph, built step by step; `ask` runs it."""
 
     run: Callable[..., Answer]
     explained: Callable[..., str]
 
     def ask(self, **options: Any) -> Answer:
-        """The answer, a table; options as for `Graph.query`."""
+        """Run the query and return its answer, a table; options as for `Graph.query`."""
         return self.run(self.program, table=self.clause, **options)
 
     def explain(self, **options: Any) -> str:
-        """The plan, or the query of a store, without running it."""
+        """Return the plan, or the query sent to the store, without running it."""
         return self.explained(self.program, table=self.clause, **options)
 
 
 @dataclass(frozen=True)
 class AsyncTableQuery(TableParts):
-    """The same for asyncio: `await graph.table(...).group("country").show("count()").ask()`."""
+    """A table for asyncio: `await graph.table(...).group("country").show("count()").ask()`."""
 
     run: Callable[..., Awaitable[Answer]]
     explained: Callable[..., Awaitable[str]]
 
     async def ask(self, **options: Any) -> Answer:
-        """The answer, a table; options as for `Graph.query`."""
+        """Run the query and return its answer, a table; options as for `Graph.query`."""
         return await self.run(self.program, table=self.clause, **options)
 
     async def explain(self, **options: Any) -> str:
-        """The plan, or the query of a store, without running it."""
+        """Return the plan, or the query sent to the store, without running it."""
         return await self.explained(self.program, table=self.clause, **options)
 
 
 def _all(texts: tuple[str, ...], part: str) -> list[Any]:
-    found: list[Any] = []
+    parsed: list[Any] = []
     for text in texts:
-        found += _one(text, part)
-    return found
+        parsed += _one(text, part)
+    return parsed
 
 
 def _one(text: Any, part: str) -> Any:

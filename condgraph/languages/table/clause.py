@@ -1,4 +1,4 @@
-"""The text of a table clause read into a tree.
+"""The parser of table clauses.
 
     where year(orderDate) = 1997
     group by customerID.country
@@ -7,9 +7,9 @@
     order by total desc
     limit 3
 
-Every part may be left out, and they stand in this order or another; `show` may be `select`. A name
-is one or more words, or anything between double quotes; `.` follows a relation, `^` follows one
-backward, `@` is a qualifier of the statement before.
+Every part is optional, and their order is free; `select` is a synonym of `show`. A name is one or
+more words, or any text in double quotes. `.` follows a relation, `^` follows one backward, and `@`
+is a qualifier of the statement before.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from condgraph.languages.table import tree
 
 # -- Tokens ------------------------------------------------------------------------------------------
 
-# The words of a table clause. One pass over the text; every character is in one token.
+# One pass over the text; every character belongs to exactly one token.
 
 
-#: Characters that a clause may have.
+#: The most characters of a clause.
 LONGEST: Final = 20_000
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+)
@@ -50,9 +50,7 @@ RESERVED: Final = frozenset(
 
 
 class Token(NamedTuple):
-    """A token: its kind ("name", "text", "date", "number", "word", "sign", "end"), what it says, and
-    where it stands.
-    """
+    """A token: its kind ("name", "text", "date", "number", "word", "sign", "end"), content and position."""
 
     kind: str
     text: str
@@ -60,16 +58,16 @@ class Token(NamedTuple):
     end: int
 
     def reserved(self) -> str:
-        """The reserved word that it is, in small letters; "" for others."""
-        found = self.text.casefold()
-        return found if self.kind == "word" and found in RESERVED else ""
+        """Return the reserved word in lower case, or "" for any other token."""
+        word = self.text.casefold()
+        return word if self.kind == "word" and word in RESERVED else ""
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a clause; raises `ParseError` for a character that has no place in one."""
+    """Split a clause into tokens; raises `ParseError` for an unexpected character."""
     if len(text) > LONGEST:
         raise ParseError(f"a table clause of {len(text):,} characters is too long", hint=f"at most {LONGEST:,}")
-    found: list[Token] = []
+    tokens: list[Token] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -77,72 +75,72 @@ def tokens_of(text: str) -> list[Token]:
             quote = text[at] in "\"'`"
             hint = "a quoted text ends with the sign it begins with" if quote else "a name with other signs is put in double quotes"
             raise ParseError(f"{text[at]!r} has no meaning in a table clause", span=(at, at + 1), hint=hint)
-        kind, said = str(match.lastgroup), match[0]
+        kind, content = str(match.lastgroup), match[0]
         if kind == "name":
-            said = said[1:-1]
+            content = content[1:-1]
         elif kind == "text":
-            said = said[1:-1].replace("''", "'")
+            content = content[1:-1].replace("''", "'")
         if kind != "space":
-            found.append(Token(kind, said, at, match.end()))
+            tokens.append(Token(kind, content, at, match.end()))
         at = match.end()
-    found.append(Token("end", "", len(text), len(text)))
-    return found
+    tokens.append(Token("end", "", len(text), len(text)))
+    return tokens
 
 
 # -- The clause --------------------------------------------------------------------------------------
 
 
 T = TypeVar("T")
-#: Parentheses within each other, and steps of a path.
+#: The deepest nesting of parentheses, and the most steps of a path.
 _DEEPEST: Final = 40
 _COMPARED: Final = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 #: The most rows that a limit may name.
 _MOST: Final = 10**12
-#: The row itself, where a path is one of these words.
+#: Words that mean the row itself where they are a whole path.
 SELF: Final = ("self", "it")
 
 
 def parse(text: str) -> tree.Clause:
-    """A whole clause; raises `ParseError` with the place of what is wrong."""
+    """Parse a clause; raises `ParseError` with a position."""
     reader = Reader(text)
-    said: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     while reader.token.kind != "end":
         word = reader.reserved()
         part = {"select": "show"}.get(word, word)
-        if part in said:
+        if part in parts:
             raise reader.error(f"{word!r} stands twice")
         if part in ("group", "order"):
             reader.expect("by")
-        said[part] = reader.part(part)
+        parts[part] = reader.part(part)
         if part == "limit":
-            said["per"] = reader.per()
+            parts["per"] = reader.per()
         if part == "limit" and reader.accept("with"):
             reader.expect("ties")
-            said["ties"] = True
+            parts["ties"] = True
     return tree.Clause(
-        said.get("where"),
-        tuple(said.get("group", ())),
-        tuple(said.get("show", ())),
-        said.get("having"),
-        tuple(said.get("order", ())),
-        said.get("limit"),
-        said.get("offset", 0),
-        said.get("ties", False),
-        tuple(said.get("per", ())),
+        parts.get("where"),
+        tuple(parts.get("group", ())),
+        tuple(parts.get("show", ())),
+        parts.get("having"),
+        tuple(parts.get("order", ())),
+        parts.get("limit"),
+        parts.get("offset", 0),
+        parts.get("ties", False),
+        tuple(parts.get("per", ())),
     )
 
 
 def parse_part(text: str, part: str) -> Any:
-    """One part of a clause alone: the text behind "group by", "show", "where", "having" or "order by"."""
+    """Parse one part alone: the text after "group by", "show", "where", "having" or "order by"."""
     reader = Reader(text)
-    found = reader.part(part)
+    result = reader.part(part)
     if reader.token.kind != "end":
         raise reader.error(f"{reader.token.text!r} has no place here")
-    return found
+    return result
 
 
 class Reader:
-    """A clause while it is read, from left to right."""
+    """A recursive-descent parser of a clause."""
 
     def __init__(self, text: str) -> None:
         self._tokens, self._at, self._depth = tokens_of(text), 0, 0
@@ -152,44 +150,44 @@ class Reader:
 
     @property
     def token(self) -> Token:
-        """The token at hand."""
+        """The current token."""
         return self._tokens[self._at]
 
     def error(self, message: str, hint: str | None = None) -> ParseError:
-        """What is wrong with the token at hand."""
+        """Return an error at the current token."""
         return ParseError(message, span=(self.token.start, max(self.token.end, self.token.start + 1)), hint=hint)
 
     def reserved(self) -> str:
-        """Take the word that a part begins with."""
+        """Take the word that begins a part."""
         word = self.token.reserved()
         if word not in ("where", "group", "show", "select", "having", "order", "limit", "offset"):
-            what = f"{self.token.text!r}" if self.token.kind != "end" else "the end"
+            described = f"{self.token.text!r}" if self.token.kind != "end" else "the end"
             hint = "the parts of a table are: where, group by, show, having, order by, limit, offset"
-            raise self.error(f"{what} begins no part of a table", hint)
+            raise self.error(f"{described} begins no part of a table", hint)
         self._at += 1
         return word
 
     def accept(self, *words: str) -> str:
-        """Take one of some reserved words or signs; "" where another token stands."""
+        """Take one of some reserved words or signs, and return it; "" if another token comes next."""
         token = self.token
-        found = token.reserved() or (token.text if token.kind == "sign" else "")
-        if found and found in words:
+        word = token.reserved() or (token.text if token.kind == "sign" else "")
+        if word and word in words:
             self._at += 1
-            return found
+            return word
         return ""
 
     def expect(self, *words: str) -> str:
-        """The same, and an error where another token stands."""
-        found = self.accept(*words)
-        if not found:
-            there = repr(self.token.text) if self.token.kind != "end" else "the end"
-            raise self.error(f"{' or '.join(map(repr, words))} is missing before {there}")
-        return found
+        """Take one of some reserved words or signs; raises if another token comes next."""
+        word = self.accept(*words)
+        if not word:
+            next_token = repr(self.token.text) if self.token.kind != "end" else "the end"
+            raise self.error(f"{' or '.join(map(repr, words))} is missing before {next_token}")
+        return word
 
     # -- parts -------------------------------------------------------------------------------------
 
     def part(self, part: str) -> Any:
-        """What stands behind the word of a part."""
+        """Parse the part that follows its word."""
         if part in ("group", "show"):
             return self._several(self._column)
         if part == "order":
@@ -197,17 +195,17 @@ class Reader:
         return self._whole_number() if part in ("limit", "offset") else self._test()
 
     def per(self) -> list[tree.Expression]:
-        """What a limit is of each value of: `limit 2 per country`; "per" is a word of names elsewhere."""
+        """Parse the columns of `limit 2 per country`; elsewhere "per" may be part of a name."""
         if self.token.kind != "word" or self.token.text.casefold() != "per":
             return []
         self._at += 1
         return self._several(self._expression)
 
     def _several(self, read: Callable[[], T]) -> list[T]:
-        found = [read()]
+        items = [read()]
         while self.accept(","):
-            found.append(read())
-        return found
+            items.append(read())
+        return items
 
     def _column(self) -> tree.Column:
         of = self._expression()
@@ -232,45 +230,45 @@ class Reader:
         return self._joined("or", lambda: self._joined("and", self._single))
 
     def _joined(self, word: Any, read: Callable[[], tree.Test]) -> tree.Test:
-        found = [read()]
+        tests = [read()]
         while self.accept(word):
-            found.append(read())
-        return found[0] if len(found) == 1 else tree.Junction(word, tuple(found))
+            tests.append(read())
+        return tests[0] if len(tests) == 1 else tree.Junction(word, tuple(tests))
 
     def _single(self) -> tree.Test:
         if self.accept("not"):
             return tree.Junction("not", (self._deeper(self._single),))
         if self.token.kind == "sign" and self.token.text == "(" and not self._is_expression():
             self._at += 1
-            found = self._deeper(self._test)
+            test = self._deeper(self._test)
             self.expect(")")
-            return found
+            return test
         return self._comparison()
 
     def _is_expression(self) -> bool:
-        """Whether what stands in the parentheses at hand is calculated with, or compared."""
-        behind = self._tokens[self._closing.get(self._at, len(self._tokens) - 2) + 1]
-        return behind.text in (*_COMPARED, "+", "-", "*", "/") or behind.reserved() in ("is", "in")
+        """Whether the parentheses here enclose an expression, rather than a test."""
+        following = self._tokens[self._closing.get(self._at, len(self._tokens) - 2) + 1]
+        return following.text in (*_COMPARED, "+", "-", "*", "/") or following.reserved() in ("is", "in")
 
     def _comparison(self) -> tree.Test:
         start = self.token.start
         of = self._expression()
         if self.accept("is"):
-            no = bool(self.accept("not"))
+            negated = bool(self.accept("not"))
             known = self.expect("missing", "null", "known") == "known"
-            return tree.Comparison(of, "known" if known != no else "missing", (), (start, self._end()))
-        no = bool(self.accept("not"))
+            return tree.Comparison(of, "known" if known != negated else "missing", (), (start, self._end()))
+        negated = bool(self.accept("not"))
         part = self._part_of_text()
         if part:
             self._at += len(part.split())
-            inside = tree.Comparison(of, part, (self._text(),), (start, self._end()))
-            return tree.Junction("not", (inside,)) if no else inside
-        if no or self.token.reserved() == "in":
+            test = tree.Comparison(of, part, (self._text(),), (start, self._end()))
+            return tree.Junction("not", (test,)) if negated else test
+        if negated or self.token.reserved() == "in":
             self.expect("in")
             self.expect("(")
-            found = tree.Comparison(of, "=", tuple(self._several(self._literal)), (start, self._end()))
+            membership = tree.Comparison(of, "=", tuple(self._several(self._literal)), (start, self._end()))
             self.expect(")")
-            return tree.Junction("not", (found,)) if no else found
+            return tree.Junction("not", (membership,)) if negated else membership
         sign = self.accept(*_COMPARED)
         if not sign:
             signs = "= != < > <= >=, in (...), contains, starts with, ends with, is missing"
@@ -294,14 +292,15 @@ class Reader:
         raise self.error("a number, or a text between single quotes, is missing", "country = 'Germany', price > 100 $")
 
     def _part_of_text(self) -> TextOperator | Literal[""]:
-        """What the words at hand say of a part of a text. They are no reserved words, as columns are
-        called so: only what stands behind them tells.
+        """Return the text operator that the next words are, or "".
+
+        The words are not reserved, since columns may have these names: what follows decides.
         """
-        behind = self._tokens[self._at + 1 : self._at + 3]
+        following = self._tokens[self._at + 1 : self._at + 3]
         word = self.token.text.casefold() if self.token.kind == "word" else ""
-        if word == "contains" and behind and behind[0].kind == "text":
+        if word == "contains" and following and following[0].kind == "text":
             return "contains"
-        if word in ("starts", "ends") and len(behind) == 2 and behind[0].reserved() == "with" and behind[1].kind == "text":
+        if word in ("starts", "ends") and len(following) == 2 and following[0].reserved() == "with" and following[1].kind == "text":
             return "starts with" if word == "starts" else "ends with"
         return ""
 
@@ -320,26 +319,26 @@ class Reader:
 
     def _binary(self, signs: tuple[str, ...], read: Callable[[], tree.Expression]) -> tree.Expression:
         start = self.token.start
-        found = read()
+        result = read()
         count = 0
         while sign := self.accept(*signs):
             count += 1
             if count > _DEEPEST:
                 raise self.error(f"more than {_DEEPEST} numbers in one sum")
-            found = tree.Binary(sign, found, read(), (start, self._end()))  # type: ignore[arg-type]
-        return found
+            result = tree.Binary(sign, result, read(), (start, self._end()))  # type: ignore[arg-type]
+        return result
 
     def _factor(self) -> tree.Expression:
         token = self.token
         if self.accept("("):
-            found = self._deeper(self._expression)
+            inner = self._deeper(self._expression)
             self.expect(")")
-            return found
+            return inner
         if token.kind == "number":
             self._at += 1
             return tree.Number(token.text, "", (token.start, token.end))
-        behind = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
-        if token.kind == "word" and behind.kind == "sign" and behind.text == "(":
+        following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        if token.kind == "word" and following.kind == "sign" and following.text == "(":
             self._at += 2
             return self._call(token)
         return self._path()
@@ -363,7 +362,7 @@ class Reader:
         return tree.Call(function, of, number, distinct, (name.start, self._end()), tuple(options))
 
     def _argument(self) -> tree.Expression:
-        """A text between single quotes, or an expression."""
+        """Parse a text in single quotes, or an expression."""
         return self._text() if self.token.kind == "text" else self._expression()
 
     def _path(self) -> tree.Path:
@@ -385,7 +384,7 @@ class Reader:
         return tree.Path(tuple(steps), qualifier, (start, self._end()))
 
     def _name(self) -> str:
-        """A quoted name, or words up to a sign or a reserved word."""
+        """Parse a quoted name, or words up to a sign or a reserved word."""
         if self.token.kind == "name":
             self._at += 1
             return self._tokens[self._at - 1].text
@@ -395,27 +394,27 @@ class Reader:
                 break
             self._at += 1
         if start == self._at:
-            there = f"{self.token.text!r} stands" if self.token.kind != "end" else "the clause ends"
+            position = f"{self.token.text!r} stands" if self.token.kind != "end" else "the clause ends"
             hint = "a name that is a word of the clause, or has other signs, is put in double quotes"
-            raise self.error(f"{there} where a name should be", hint)
+            raise self.error(f"{position} where a name should be", hint)
         return " ".join(token.text for token in self._tokens[start : self._at])
 
     def _deeper(self, read: Callable[[], T]) -> T:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self.error(f"more than {_DEEPEST} parts within each other")
-        found = read()
+        result = read()
         self._depth -= 1
-        return found
+        return result
 
 
 def _closing(tokens: list[Token]) -> dict[int, int]:
-    """The place of the parenthesis that closes each one."""
-    found: dict[int, int] = {}
+    """Return the position of each opening parenthesis with that of its closing one."""
+    closing: dict[int, int] = {}
     stack: list[int] = []
     for at, token in enumerate(tokens):
         if token.kind == "sign" and token.text == "(":
             stack.append(at)
         elif token.kind == "sign" and token.text == ")" and stack:
-            found[stack.pop()] = at
-    return found
+            closing[stack.pop()] = at
+    return closing

@@ -1,4 +1,4 @@
-"""Expressions of a table clause as ways through the graph, with their names looked up."""
+"""Lowers a table clause on top of the plan of a program: expressions to paths through the graph."""
 
 from __future__ import annotations
 
@@ -31,23 +31,22 @@ if TYPE_CHECKING:
 
 
 # -- classes of entities -----------------------------------------------------------------------------
-# What the rows of a table, and the ends of its paths, are: concepts and tables, as far as the plan
-# and the schema say. Never the facts, so that a name means the same on every store.
+# The classes (concepts and tables) of a table's rows and of the ends of its paths, as far as the plan
+# and the schema tell. Facts are never consulted, so a name means the same on every store.
 
 
-#: Every entity is of one class, or more, of each of these sets: of those that a concept has, and of
-#: those that a predicate has. Nothing is known where there are none; None for certain entities, of
-#: whatever class.
+#: Sets of classes: every entity has at least one class of each set. An empty tuple if nothing is
+#: known; None for fixed entities, which may have any class.
 Known: TypeAlias = "tuple[Classes, ...] | None"
 _ANYTHING: Final[Known] = ()
 
 
 def classes_of(root: alg.Node, schema: KnownSchema) -> Known:
-    """The classes of the entities that an operator gives, or its facts reach."""
-    found: dict[int, Known] = {}
+    """Return the classes of the entities that an operator returns or its facts reach."""
+    classes: dict[int, Known] = {}
     for node in postorder(root):
-        found[id(node)] = _of(node, schema, found)
-    return found[id(root)]
+        classes[id(node)] = _of(node, schema, classes)
+    return classes[id(root)]
 
 
 def _of(node: alg.Node, schema: KnownSchema, found: dict[int, Known]) -> Known:
@@ -74,7 +73,7 @@ def _of(node: alg.Node, schema: KnownSchema, found: dict[int, Known]) -> Known:
         return _one_of([min(part, key=len) if part else None for part in parts if part is not None])
     if isinstance(node, alg.Intersect):
         known = [found[id(part)] for part in node.parts]
-        return tuple(one for part in known for one in part or ()) or (None if None in known else _ANYTHING)
+        return tuple(classes for part in known for classes in part or ()) or (None if None in known else _ANYTHING)
     if isinstance(node, alg.ArgExtreme):
         return (*(found[id(node.of)] or ()), *ends((node.key,), "subject", schema))
     if isinstance(node, alg.Minus):
@@ -85,32 +84,30 @@ def _of(node: alg.Node, schema: KnownSchema, found: dict[int, Known]) -> Known:
 
 
 def _one_of(some: list[Classes | None]) -> Known:
-    """What is of any of some classes."""
-    known = [one for one in some if one is not None]
+    """Return the classes of entities that are in any of some sets; unknown if one set is."""
+    known = [classes for classes in some if classes is not None]
     return (frozenset().union(*known),) if len(known) == len(some) else _ANYTHING
 
 
 def ends(predicates: tuple[str, ...] | None, end: End, schema: KnownSchema) -> tuple[Classes, ...]:
-    """The classes of one end of the statements of some predicates; nothing where they are not known."""
+    """Return the classes of one end of the statements of some predicates; empty if unknown."""
     return () if predicates is None else _one_of([schema.end_classes(name, end) for name in predicates]) or ()
 
 
 def may_have(known: Known, predicate: str, end: End, schema: KnownSchema) -> bool | None:
-    """Whether entities of these classes may be an end of statements of a predicate; None where that is
-    not known.
-    """
-    have = schema.end_classes(predicate, end)
-    return None if have is None or known is None else all(have & one for one in known)
+    """Whether entities of these classes may be an end of a predicate's statements; None if unknown."""
+    end_classes = schema.end_classes(predicate, end)
+    return None if end_classes is None or known is None else all(end_classes & classes for classes in known)
 
 
 def all_may_have(known: Known, predicate: str, schema: KnownSchema) -> bool:
-    """Whether entities of all of these classes are subjects of a predicate, or that is not known."""
-    have = schema.end_classes(predicate, "subject")
-    return have is None or any(one <= have for one in known or ())
+    """Whether entities of all these classes may be subjects of a predicate; True if unknown."""
+    end_classes = schema.end_classes(predicate, "subject")
+    return end_classes is None or any(classes <= end_classes for classes in known or ())
 
 
 def in_words(classes: Classes) -> str:
-    """Classes as messages list them."""
+    """Return classes as a list in words, for messages."""
     names = sorted({name for _, name in classes if name})
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -118,11 +115,11 @@ def in_words(classes: Classes) -> str:
 # -- columns -----------------------------------------------------------------------------------------
 
 
-#: Qualifiers that mean when a fact holds, where no statement has a qualifier of that name.
+#: Qualifiers that mean the validity of a fact, if no statement has a qualifier of that name.
 _VALIDITY: Final = {"time": "interval", "start time": "start", "end time": "end"}
-#: Names that are looked at to find those of the rows at hand.
+#: How many names are checked to suggest one that the rows have.
 _MOST_LOOKED_AT: Final = 200
-#: What there is of times, for whom more is asked of them.
+#: The supported operations on times, as a hint.
 OF_TIMES: Final = (
     f"times have {', '.join(f'{part}(x)' for part in ex.TIME_PARTS)}, differences (ended - started) and comparisons "
     "(x >= 2024-01-05), date_trunc('month', x) and timezone('Europe/Berlin', x); for the rest, to_pandas() gives the times as "
@@ -135,35 +132,35 @@ _LONGITUDE: Final = re.compile(r"(?:.*[._ ])?(?:lon|lng|long|longitude)", re.IGN
 
 
 class Columns:
-    """The expressions of one table: what they need of the graph is gathered in `facts` and `values`."""
+    """Lowers the expressions of one table; `facts` and `values` collect what they read from the graph."""
 
     def __init__(self, of: alg.Entities | alg.Facts, schema: KnownSchema, *, on_unknown: OnUnknown = "error") -> None:
         self.of, self.schema, self.on_unknown = of, schema, on_unknown
         self.facts: list[alg.Facts] = []
         self.values: list[alg.Values] = []
         self.warnings: list[str] = []
-        #: What columns are called by `as`, while tests of the finished table are read.
+        #: Columns by the name that `as` gives them, while tests of the finished table are lowered.
         self.called: Mapping[str, tree.Expression] = {}
         self._steps: dict[tuple[int, tree.Step], int] = {}
         self._values: dict[tuple[int, str | None], int] = {}
-        # Bound once, so that all first steps start from one operator.
+        # Shared, so that all first steps start from one operator.
         self._start = alg.reached(of)
-        #: What rows are, and what each of the facts reaches.
+        #: The classes of the rows, and of the entities that each of the facts reaches.
         self._rows = classes_of(of, schema)
         self._reached: list[Known] = []
-        #: Places in `facts` of columns of which it is not known whether the rows may have them.
+        #: Indices in `facts` of columns that the rows may not have.
         self.unsure: list[int] = []
 
     # -- expressions -------------------------------------------------------------------------------
 
     def is_sum(self, of: tree.Expression) -> bool:
-        """Whether an expression sums a group up."""
+        """Whether an expression aggregates a group."""
         if isinstance(of, tree.Call) and of.function == "clock" and of.of is not None:
             return self.is_sum(of.of)
         return isinstance(of, tree.Call) and (tree.SYNONYMS.get(of.function, of.function) in ex.FUNCTIONS)
 
     def expression(self, of: tree.Expression, *, sums: bool = False) -> ex.Expression:
-        """What is worked out for a row; `sums` says that a sum in it is one of that row alone."""
+        """Lower an expression for a row; `sums` allows aggregates over that row alone."""
         if isinstance(of, tree.Path):
             return self._path(of)
         if isinstance(of, tree.Number):
@@ -196,7 +193,7 @@ class Columns:
         return ex.Computed(of.function, (self.expression(of.of, sums=sums),))
 
     def _chosen(self, of: tree.Call, *, sums: bool) -> ex.Computed:
-        """A function of an option, which is checked here, and a value."""
+        """Lower a function of an option, which is checked here, and a value."""
         example = "date_trunc('month', started)" if of.function == "date_trunc" else "timezone('Europe/Berlin', started)"
         if len(of.options) != 1 or of.of is None or of.number is not None or of.distinct:
             raise PlanError(f"{of.function} takes an option and an expression", span=of.span, hint=example)
@@ -208,7 +205,7 @@ class Columns:
         return ex.Computed(cast(ex.Chosen, of.function), (ex.GivenValue(option), self.expression(of.of, sums=sums)))
 
     def _paired(self, of: tree.Call, *, sums: bool) -> ex.Computed:
-        """A function of two values, of which texts are points."""
+        """Lower a function of two values; texts are read as points."""
         if len(of.options) != 1 or of.of is None or of.number is not None or of.distinct:
             takes = "two points" if of.function == "distance" else "a longitude and a latitude"
             raise PlanError(f"{of.function} takes {takes}", span=of.span, hint=_PAIRED[of.function])
@@ -228,7 +225,7 @@ class Columns:
         return ex.Computed(cast(ex.Paired, of.function), (sides[0], sides[1]))
 
     def _is_time(self, of: tree.Expression) -> bool:
-        """Whether an expression is a column of times alone."""
+        """Whether an expression is a column that has only times."""
         if isinstance(of, tree.Call) and of.function in ex.CHOSEN:
             return True
         if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
@@ -237,14 +234,14 @@ class Columns:
         return bool(kinds) and all(kind is Kind.TIME for kind, _ in kinds)
 
     def _may_be_time(self, of: tree.Expression) -> bool:
-        """Whether an expression may give times: a column of others, or a function of numbers, does not."""
+        """Whether an expression may return times; a column of other types or a function of numbers does not."""
         if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
             return isinstance(of, tree.Path) or (isinstance(of, tree.Call) and of.function in ex.CHOSEN)
         kinds = self.schema.attribute_kinds(self._as_written(of).steps[-1].name)
         return not kinds or any(kind is Kind.TIME for kind, _ in kinds)
 
     def _row_sum(self, of: tree.Call) -> ex.RowTotal:
-        """All that one row has, summed up; there are no sums within it."""
+        """Lower an aggregate over the values of one row; it contains no other aggregate."""
         measure = self.measure(of, sums=False)
         if measure.function not in ex.ROW_FUNCTIONS or measure.of is None:
             hint = f"a row is summed up by {', '.join(ex.ROW_FUNCTIONS)}"
@@ -252,7 +249,7 @@ class Columns:
         return ex.RowTotal(measure.function, measure.of)
 
     def measure(self, of: tree.Expression, *, sums: bool = True) -> ex.Measure:
-        """What sums a group up, without a name."""
+        """Lower an aggregate, without a name."""
         assert isinstance(of, tree.Call)
         if of.function == "clock" and of.of is not None:
             return replace(self.measure(of.of, sums=sums), clock=True)
@@ -274,15 +271,16 @@ class Columns:
     # -- paths -------------------------------------------------------------------------------------
 
     def _as_written(self, path: tree.Path) -> tree.Path:
-        """A path with its predicates and its qualifier as the graph writes them, where nothing but case,
-        spacing, plural or tense differs, or where the nearest are asked for; with a warning.
+        """Return a path with the graph's spelling of its predicates and qualifier, with a warning.
+
+        Only case, spacing, plural or tense may differ, unless `on_unknown="nearest"` accepts more.
         """
         schema = self.schema
         steps: list[tree.Step] = []
         for number, step in enumerate(path.steps):
             name, last = step.name, number == len(path.steps) - 1
             known = schema.has_relation(name) or schema.has_attribute(name)
-            # Rows, and what steps lead to, have a name whatever the graph calls so.
+            # "name" at the end is the name of the entity, even if the graph has no such predicate.
             if not known and not (last and path.qualifier is None and name == "name") and self._quoted(path) is None:
                 names = schema.relations if step.backward else tuple(dict.fromkeys((*schema.attributes, *schema.relations)))
                 name = self._read("relation" if step.backward else "column", name, names)
@@ -290,7 +288,7 @@ class Columns:
         key = path.qualifier
         if key is not None and key not in _VALIDITY and not schema.has_qualifier(key):
             key = self._read("qualifier", key, schema.qualifiers)
-        if key == path.qualifier and all(one is other for one, other in zip(steps, path.steps, strict=True)):
+        if key == path.qualifier and all(new_step is original for new_step, original in zip(steps, path.steps, strict=True)):
             return path
         return replace(path, steps=tuple(steps), qualifier=key)
 
@@ -307,13 +305,13 @@ class Columns:
         path = self._as_written(path)
         for number, step in enumerate(path.steps):
             last = number == len(path.steps) - 1 and path.qualifier is None
-            own = last and step == tree.Step("name")
-            if own and self._may_have(at, step) is False:
+            is_name = last and step == tree.Step("name")
+            if is_name and self._may_have(at, step) is False:
                 return self._own_name(steps)
-            before = at
+            previous = at
             at = self._step(at, step, path, last=last)
             steps.append(at)
-            if own and not all_may_have(self._classes(before), step.name, self.schema):
+            if is_name and not all_may_have(self._classes(previous), step.name, self.schema):
                 return ex.FirstOf(ex.ValuePath(name, tuple(steps), self._objects(at)), self._own_name(steps[:-1]))
         if path.qualifier is not None:
             return ex.ValuePath(name, tuple(steps), self._qualifier(at, path.qualifier, path))
@@ -322,15 +320,15 @@ class Columns:
         return ex.ValuePath(name, tuple(steps), self._objects(at))
 
     def _own_name(self, steps: list[int]) -> ex.Computed:
-        """What rows, or what steps lead to, are called themselves."""
+        """Return the name of the entity that steps lead to, or of the row."""
         return ex.Computed("name", (ex.ValuePath("self", tuple(steps)),))
 
     def _classes(self, at: int) -> Known:
-        """What the rows are, or what the steps to these facts lead to."""
+        """Return the classes of the entities that some facts reach, or of the rows."""
         return self._rows if at < 0 else self._reached[at]
 
     def _may_have(self, before: int, step: tree.Step) -> bool | None:
-        """Whether what stands before a step may have such a statement; None where that is not known."""
+        """Whether the entities before a step may have its predicate; None if unknown."""
         if not (self.schema.has_attribute(step.name) or self.schema.has_relation(step.name)):
             return False
         return may_have(self._classes(before), step.name, "object" if step.backward else "subject", self.schema)
@@ -370,23 +368,24 @@ class Columns:
         return len(self.facts) - 1
 
     def _of_others(self, before: int, step: tree.Step, path: tree.Path) -> None:
-        """Complain of a name that others than the rows at hand have."""
+        """Raise the error for a column that exists, but not for these rows."""
         schema, name, end = self.schema, step.name, "object" if step.backward else "subject"
         names = schema.relations if step.backward else tuple(dict.fromkeys((*schema.attributes, *schema.relations)))
         if len(names) > _MOST_LOOKED_AT:
             names = tuple(nearest(name, names, most=_MOST_LOOKED_AT))
-        theirs = [one for one in names if self._may_have(before, tree.Step(one, step.backward)) is not False]
+        candidates = [candidate for candidate in names if self._may_have(before, tree.Step(candidate, step.backward)) is not False]
         owners = in_words(schema.end_classes(name, cast("End", end)) or frozenset())
         rows = in_words(frozenset().union(*(self._classes(before) or ())))
-        of, here = f" of {owners}" if owners else "", f" ({rows})" if rows else ""
-        hint = f"it is a column{of}, and none of these rows{here} has it"
+        of, actual = f" of {owners}" if owners else "", f" ({rows})" if rows else ""
+        hint = f"it is a column{of}, and none of these rows{actual} has it"
         if step.backward:
-            hint = f"it leads{' to ' + owners if owners else ' elsewhere'}, and to none of these rows{here}"
-        self._unknown("relation" if step.backward else "column", name, path, theirs, hint)
+            hint = f"it leads{' to ' + owners if owners else ' elsewhere'}, and to none of these rows{actual}"
+        self._unknown("relation" if step.backward else "column", name, path, candidates, hint)
 
     def _quoted(self, path: tree.Path) -> str | None:
-        """What to write where the steps of a path are one name with points in it, as nested records
-        and tables give it.
+        """Return a hint if the steps of a path are one name that contains points.
+
+        Nested records and tables have such names.
         """
         names = [step.name for step in path.steps]
         if any(step.backward for step in path.steps):
@@ -408,13 +407,15 @@ class Columns:
         while (inner := alg.passed(scanned)) is not None:
             scanned = inner
         predicates = scanned.predicates if isinstance(scanned, alg.Scan) else None
-        there = predicates is None or any(self.schema.has_qualifier(key, one) for one in predicates)
-        if not there or not self.schema.has_qualifier(key):
+        applies = predicates is None or any(self.schema.has_qualifier(key, known) for known in predicates)
+        if not applies or not self.schema.has_qualifier(key):
             if key in _VALIDITY:
                 part = cast(Any, _VALIDITY[key])
                 return self._put((at, key), lambda: alg.Validity(facts, part))
             keys = [
-                one for one in self.schema.qualifiers if any(self.schema.has_qualifier(one, of) for of in predicates or (None,))
+                known
+                for known in self.schema.qualifiers
+                if any(self.schema.has_qualifier(known, of) for of in predicates or (None,))
             ]
             hint = None
             if self.schema.has_qualifier(key):
@@ -438,60 +439,61 @@ class Columns:
     # -- tests -------------------------------------------------------------------------------------
 
     def test(self, test: tree.Test, of: Callable[[tree.Expression], ex.Expression | int]) -> ex.Test:
-        """A test, what it compares turned into an expression or the place of a column."""
+        """Lower a test; `of` turns what it compares into an expression or the index of a column."""
         if isinstance(test, tree.Junction):
             parts = tuple([self.test(part, of) for part in test.tests])
             return ex.NotTest(parts[0]) if test.word == "not" else (ex.AllTests if test.word == "and" else ex.AnyTest)(parts)
         if not test.literals:
             return ex.CellTest(of(test.of), test.operator)
-        compared = of(test.of)
+        operand = of(test.of)
         if test.operator in ex.TEXT_OPERATORS:
-            # Blanks at the ends are part of what is looked for.
-            return ex.CellTest(compared, test.operator, tuple([_WHITE.sub(" ", literal.text) for literal in test.literals]))
-        readings: list[Value] = []
+            # Blanks at the ends of the text are significant.
+            return ex.CellTest(operand, test.operator, tuple([_WHITE.sub(" ", literal.text) for literal in test.literals]))
+        values: list[Value] = []
         for literal in test.literals:
-            readings += self._readings(literal, test)
-        return ex.CellTest(compared, test.operator, tuple(readings))
+            values += self._readings(literal, test)
+        return ex.CellTest(operand, test.operator, tuple(values))
 
     def _readings(self, literal: tree.Number | tree.Text, test: tree.Comparison) -> list[Value]:
-        """What a literal may be: values of different types are never equal, so that readings do not
-        disturb each other.
+        """Return the possible values of a literal.
+
+        Values of different types are never equal, so several readings do not interfere.
         """
-        found: list[Value] = []
+        values: list[Value] = []
         if isinstance(literal, tree.Number):
             quantity = _quantity(literal)
-            found += [quantity, *conversions(quantity, self._units(test.of))]
+            values += [quantity, *conversions(quantity, self._units(test.of))]
             if isinstance(quantity.number, int) and 1 <= quantity.number <= 9999 and not literal.unit:
-                found.append(Time.year(quantity.number))
+                values.append(Time.year(quantity.number))
             if not literal.unit and "day" in self._units(test.of):
-                # A difference of times is in days, or in seconds where days are not exact.
-                found += [Quantity(quantity.number, "day"), *conversions(Quantity(quantity.number, "day"), ["second"])]
-            meant = self._meant(test.of)
-            if not literal.unit and isinstance(meant, tree.Call) and meant.function == "distance":
-                found.append(Quantity(quantity.number, "metre"))
-            return found
+                # A difference of times is in days, or in seconds if days are inexact.
+                values += [Quantity(quantity.number, "day"), *conversions(Quantity(quantity.number, "day"), ["second"])]
+            column = self._meant(test.of)
+            if not literal.unit and isinstance(column, tree.Call) and column.function == "distance":
+                values.append(Quantity(quantity.number, "metre"))
+            return values
         text = collapse(literal.text)
         forms = [FORMS[form].read(text) for form in self._forms(test.of)]
-        # Every spelling of a point is that point; in a column of texts it is its text.
-        found += [value for value in forms if value is not None] or [text]
+        # All spellings of a point are equal, but in a column of texts only the text counts.
+        values += [value for value in forms if value is not None] or [text]
         with suppress(ValueError):
-            found.append(Time.parse(literal.text))
+            values.append(Time.parse(literal.text))
         with suppress(LiteralError):
-            found.append(read_quantity(literal.text))
-        found += [value for value in _as_cell(collapse(literal.text)) if value not in found]
+            values.append(read_quantity(literal.text))
+        values += [value for value in _as_cell(collapse(literal.text)) if value not in values]
         units = self._units(test.of)
-        return [*found, *(one for value in found if isinstance(value, Quantity) for one in conversions(value, units))]
+        return [*values, *(converted for value in values if isinstance(value, Quantity) for converted in conversions(value, units))]
 
     def _units(self, of: tree.Expression) -> list[str]:
-        """The units that the values of an expression, or of the column that is called so, have."""
+        """Return the units of an expression's values, or of those of the column with this name."""
         return self._own_units(self._meant(of))
 
     def _meant(self, of: tree.Expression) -> tree.Expression:
-        """An expression, or the column that is called so."""
+        """Return the expression of a column's name, or the expression itself."""
         return self.called.get(title(of), of) if isinstance(of, tree.Path) else of
 
     def _forms(self, of: tree.Expression) -> list[str]:
-        """The forms of the texts that an expression gives."""
+        """Return the forms of the texts that an expression returns."""
         of = self._meant(of)
         if isinstance(of, tree.Call):
             return ["point"] if of.function == "point" else []
@@ -507,7 +509,7 @@ class Columns:
         if isinstance(of, tree.Binary) and of.operator == "-" and (self._is_time(of.left) or self._is_time(of.right)):
             return ["day", "second", "year"]
         if isinstance(of, tree.Binary):
-            # What is calculated has the unit of one of its parts.
+            # A computed value has the unit of one of its operands.
             return list(dict.fromkeys([*self._own_units(of.left), *self._own_units(of.right)]))
         if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
             return []
@@ -515,17 +517,20 @@ class Columns:
 
 
 def _as_cell(text: str) -> list[Value]:
-    """What the cell of a text would be that has one honest reading: "$1.2M", "10%", "5 May 2021". Of
-    a number with a comma it is the one where that separates thousands.
+    """Return the value of a text as a loader would read it, if it is unambiguous: "$1.2M", "10%", "5 May 2021".
+
+    A comma in a number is taken as a thousands separator.
     """
-    every = readings(text)
-    clock: list[Value] = [one.value for one in every if one.family == "clock" and isinstance(one.value, Quantity)]
+    candidates = readings(text)
+    clock: list[Value] = [
+        reading.value for reading in candidates if reading.family == "clock" and isinstance(reading.value, Quantity)
+    ]
     if clock:
-        # 4:27 is a duration or a time of day, which have different units.
+        # 4:27 may be a duration or a time of day; their units differ.
         return clock
-    read = [one for one in every if one.family in ("number", "time") and one.tag not in UNSURE]
-    read = [one for one in read if one.tag != "eu"] or read
-    values = {one.value: None for one in read}
+    certain = [reading for reading in candidates if reading.family in ("number", "time") and reading.tag not in UNSURE]
+    certain = [reading for reading in certain if reading.tag != "eu"] or certain
+    values = {reading.value: None for reading in certain}
     return list(values) if len(values) == 1 else []
 
 
@@ -537,18 +542,15 @@ def _quantity(literal: tree.Number) -> Quantity:
 
 
 # -- the lowering of a clause ------------------------------------------------------------------------
-# A table clause on top of the plan of a program: names looked up in the schema, ways of paths made
-# scans, columns numbered.
-#
-# Each part of a path becomes one scan, and paths that begin alike share theirs, so that what is
-# calculated with two of them belongs together. What is only tested or ordered by is a hidden column.
+# Names are looked up in the schema, steps of paths become scans, and columns are numbered. Paths with
+# the same first steps share their scans, so that values computed from two of them belong to the same
+# statements. A column that is only tested or ordered by is hidden.
 
 
 def lower(of: Lowered, clause: Clause, schema: KnownSchema, *, on_unknown: OnUnknown = "error") -> Lowered:
-    """The plan of a program with a table made of the rows that it gives; the passes have to look at
-    it again.
+    """Return the plan of a program extended by a table clause; the passes must run again.
 
-    Raises `UnknownNameError` with the nearest names, and `PlanError` for what makes no table.
+    Raises `UnknownNameError` with the nearest names, and `PlanError` for a clause that makes no table.
     """
     table = TableLowering(rows_of(of.plan, clause), schema, on_unknown=on_unknown)
     plan, steps = table.plan(clause)
@@ -556,9 +558,7 @@ def lower(of: Lowered, clause: Clause, schema: KnownSchema, *, on_unknown: OnUnk
 
 
 def rows_of(plan: alg.Node, clause: Clause) -> alg.Entities | alg.Facts:
-    """What the rows of a table are: the entities that a program gives, or its facts, where a
-    qualifier of them is asked for.
-    """
+    """Return the rows of a table: the entities of a program, or its facts if a path begins with a qualifier."""
     while isinstance(plan, alg.Names | alg.Shown):
         plan = plan.entities if isinstance(plan, alg.Names) else plan.rows
     if mentions(clause):
@@ -570,26 +570,26 @@ def rows_of(plan: alg.Node, clause: Clause) -> alg.Entities | alg.Facts:
         return plan
     if isinstance(plan, alg.Entities | alg.Facts):
         return reached(plan)
-    given = "values" if isinstance(plan, alg.Values) else "a table" if isinstance(plan, alg.Table) else "a single result"
+    described = "values" if isinstance(plan, alg.Values) else "a table" if isinstance(plan, alg.Table) else "a single result"
     raise PlanError(
-        f"a table is made of entities; the program gives {given}", hint="leave out the step that reads values or counts"
+        f"a table is made of entities; the program gives {described}", hint="leave out the step that reads values or counts"
     )
 
 
 class TableLowering:
-    """One table while it is made."""
+    """Lowers one table clause."""
 
     def __init__(self, of: alg.Entities | alg.Facts, schema: KnownSchema, *, on_unknown: OnUnknown = "error") -> None:
         self.of, self.columns = of, Columns(of, schema, on_unknown=on_unknown)
         self.keys: list[ex.Key] = []
         self.measures: list[ex.Measure] = []
         self.hidden: list[ex.Measure] = []
-        #: Columns by the names that are given them.
+        #: Indices of columns by the names given to them.
         self.named: dict[str, int] = {}
         self.each = False
 
     def plan(self, clause: Clause) -> tuple[alg.Table, list[tuple[str, alg.Node]]]:
-        """The operators of a clause, and the steps of the trace."""
+        """Return the operators of a clause, and the steps of the trace."""
         columns = self.columns
         for key in clause.keys:
             name = self._free(key.name or title(key.of))
@@ -604,7 +604,7 @@ class TableLowering:
         columns.called = {column.name: column.of for column in (*clause.keys, *shown) if column.name is not None}
         having = None if clause.having is None else columns.test(clause.having, self._place)
         columns.called = {}
-        by = tuple(ex.OrderBy(self._place(one.of), one.descending) for one in clause.order)
+        by = tuple(ex.OrderBy(self._place(item.of), item.descending) for item in clause.order)
         per = tuple(map(self._place, clause.per))
         where = None if clause.where is None else columns.test(clause.where, partial(columns.expression, sums=True))
         hidden = len(self.hidden)
@@ -622,15 +622,15 @@ class TableLowering:
             table = alg.Order(table, by)
             steps.append(("order by", table))
         if clause.limit is not None or clause.offset:
-            most = 10**12 if clause.limit is None else clause.limit
-            table = alg.Limit(table, most, clause.offset, clause.ties, per)
+            limit = 10**12 if clause.limit is None else clause.limit
+            table = alg.Limit(table, limit, clause.offset, clause.ties, per)
             steps.append(("limit", table))
         return table, steps
 
     # -- columns -----------------------------------------------------------------------------------
 
     def _show(self, column: Column) -> None:
-        """A column that is shown: a key that is grouped by stands already, in front."""
+        """Add a shown column; one that is a grouping key is in the table already."""
         if self.columns.is_sum(column.of):
             measure = self.columns.measure(column.of)
         else:
@@ -650,29 +650,29 @@ class TableLowering:
         self.measures.append(replace(measure, name=self._free(column.name or title(column.of))))
 
     def _free(self, name: str, own: int | None = None) -> str:
-        """The name of a new column; two of one name cannot be told apart."""
-        taken = [one.name for at, one in enumerate(self.keys) if at != own] + [one.name for one in self.measures]
+        """Return the name of a new column; raises if it is taken."""
+        taken = [column.name for at, column in enumerate(self.keys) if at != own] + [column.name for column in self.measures]
         if name in taken:
             raise PlanError(f"two columns are called {name!r}", hint="call one of them something else: sum(price) as total")
         return name
 
     def _place(self, of: Expression) -> int:
-        """The place of a column that is tested or ordered by; one that is not shown is added, hidden."""
+        """Return the index of a column that is tested or ordered by; adds a hidden one if it is not shown."""
         name = title(of)
         known: list[ex.Key | ex.Measure] = [*self.keys, *self.measures, *self.hidden]
-        for at, one in enumerate(known):
-            if one.name == name:
+        for at, column in enumerate(known):
+            if column.name == name:
                 return at
         if self.columns.is_sum(of):
             measure = self.columns.measure(of)
-            alike = [isinstance(one, ex.Measure) and replace(one, name="") == measure for one in known]
+            alike = [isinstance(column, ex.Measure) and replace(column, name="") == measure for column in known]
         else:
             measure = ex.Measure("", "values", self.columns.expression(of))
-            alike = [not _sums(one) and one.of == measure.of for one in known]
+            alike = [not _sums(column) and column.of == measure.of for column in known]
         if True in alike:
             return alike.index(True)
         if measure.function == "values" and not self.each:
-            listed = ", ".join([one.name for one in known[: len(known) - len(self.hidden)]])
+            listed = ", ".join([column.name for column in known[: len(known) - len(self.hidden)]])
             raise PlanError(
                 f"{name!r} is no column of the table",
                 span=getattr(of, "span", None),

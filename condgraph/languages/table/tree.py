@@ -1,4 +1,4 @@
-"""What a table clause says, as it is read: names are not looked up yet."""
+"""The syntax tree of a table clause, before names are looked up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Span: TypeAlias = tuple[int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a path: a predicate followed forward, or "backward" from object to subject."""
+    """One step of a path: a predicate followed forward, or backward from object to subject."""
 
     name: str
     backward: bool = False
@@ -24,9 +24,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Predicates from a row on, and the qualifier of the last statement; without steps the row
-    itself.
-    """
+    """Predicates followed from a row, and a qualifier of the last statement; the row itself without steps."""
 
     steps: tuple[Step, ...]
     qualifier: str | None = None
@@ -35,7 +33,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number with its unit ("" for none), as it is written."""
+    """A number with its unit ("" for none), as written."""
 
     text: str
     unit: str = ""
@@ -44,7 +42,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text between quotes, or a date."""
+    """A quoted text, or a date."""
 
     text: str
     span: Span = None
@@ -52,8 +50,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function by its name as it is written, of an expression (none: of the row). `number` is the
-    first argument of `top`; `distinct` stands in `count(distinct x)`; `options` are the arguments before `of`.
+    """A function, named as written, and its argument (None: the row).
+
+    `number` is the first argument of `top`, `distinct` marks `count(distinct x)`, and `options` are the
+    arguments before `of`.
     """
 
     function: str
@@ -66,7 +66,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two expressions calculated with."""
+    """An arithmetic operation."""
 
     operator: Literal["+", "-", "*", "/"]
     left: Expression
@@ -79,7 +79,7 @@ Expression: TypeAlias = Path | Number | Text | Call | Binary
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An expression with the name of its column, where it is given one."""
+    """An expression, and the name of its column if one is given."""
 
     of: Expression
     name: str | None = None
@@ -87,8 +87,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An expression compared with any of some literals, or looked through for a text; "missing" and
-    "known" take none.
+    """A test of an expression: equal to any literal, compared with one, or containing a text.
+
+    "missing" and "known" take no literals.
     """
 
     of: Expression
@@ -99,7 +100,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """Tests of which all ("and"), any ("or") or not the one ("not") holds."""
+    """A conjunction, disjunction or negation of tests."""
 
     word: Literal["and", "or", "not"]
     tests: tuple[Test, ...]
@@ -110,7 +111,7 @@ Test: TypeAlias = Comparison | Junction
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
-    """What is ordered by."""
+    """An expression to order by."""
 
     of: Expression
     descending: bool = False
@@ -118,7 +119,7 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A whole clause; `limit` is None for all rows."""
+    """A parsed table clause; `limit` None for all rows."""
 
     where: Test | None = None
     keys: tuple[Column, ...] = ()
@@ -131,7 +132,7 @@ class Clause:
     per: tuple[Expression, ...] = ()
 
 
-#: The other names of functions.
+#: Synonyms of function names.
 SYNONYMS: Final[dict[str, str]] = {
     **dict.fromkeys(("avg", "average"), "mean"),
     **dict.fromkeys(("std", "stddev", "stddev_samp", "standard_deviation"), "stdev"),
@@ -144,11 +145,11 @@ SYNONYMS: Final[dict[str, str]] = {
 
 
 # -- words -------------------------------------------------------------------------------------------
-# Parts of a table clause in words, and what is looked for in one.
+# Titles of expressions, and searches in a clause.
 
 
 def title(of: Expression) -> str:
-    """An expression as it is written, which is the name of its column."""
+    """Return an expression as text, which is the name of its column."""
     if isinstance(of, Path):
         name = ".".join(("^" if step.backward else "") + step.name for step in of.steps)
         return (name or ("" if of.qualifier else "self")) + (f"@{of.qualifier}" if of.qualifier else "")
@@ -157,28 +158,27 @@ def title(of: Expression) -> str:
     if isinstance(of, Text):
         return of.text
     if isinstance(of, Call):
-        inside = "" if of.of is None else f"'{of.of.text}'" if isinstance(of.of, Text) and of.options else title(of.of)
+        arguments = "" if of.of is None else f"'{of.of.text}'" if isinstance(of.of, Text) and of.options else title(of.of)
         if of.number is not None:
-            inside = f"{of.number}, {inside}"
+            arguments = f"{of.number}, {arguments}"
         for option in reversed(of.options):
-            inside = f"'{option.text}', {inside}" if isinstance(option, Text) else f"{title(option)}, {inside}"
-        return f"{of.function}({'distinct ' if of.distinct else ''}{inside})"
+            arguments = f"'{option.text}', {arguments}" if isinstance(option, Text) else f"{title(option)}, {arguments}"
+        return f"{of.function}({'distinct ' if of.distinct else ''}{arguments})"
     sides = [f"({title(side)})" if isinstance(side, Binary) else title(side) for side in (of.left, of.right)]
     return f" {of.operator} ".join(sides)
 
 
 def named_row() -> Path:
-    """The row itself."""
     return Path(())
 
 
 def step(name: str) -> Path:
-    """One predicate of the row."""
+    """Return the path of one predicate from the row."""
     return Path((Step(name),))
 
 
 def mentions(clause: Clause) -> bool:
-    """Whether a path begins with a qualifier, so that the rows are facts."""
+    """Whether a path begins with a qualifier, so that the rows must be facts."""
     return any(not path.steps and path.qualifier is not None for path in _paths(clause))
 
 
@@ -212,16 +212,17 @@ def _tested(test: Test) -> Iterator[Path]:
 
 
 # -- positions ---------------------------------------------------------------------------------------
-# Positions in a table clause, for messages; the span of an error is a position in the program.
+# Positions in a table clause go into the message of an error, since its span is a position in the
+# program.
 
 
-#: Characters of the clause that are shown behind the place.
+#: How many characters of the clause a message shows after the position.
 _SHOWN = 30
 
 
 @contextmanager
 def in_clause(text: str | None) -> Iterator[None]:
-    """Tell the places of errors by the text of a clause; of one that has none they are left out."""
+    """Move the span of an error into its message, as a position in the clause; drop it without a text."""
     try:
         yield
     except CondgraphError as error:
