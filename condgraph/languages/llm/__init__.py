@@ -1,3 +1,1 @@
-"""LLM queries (TrustUQA): the calls that a language model writes, what they mean, and how they are
-lowered to the algebra.
-"""
+"""LLM queries (TrustUQA): parsing of the calls that a language model writes, and lowering to the algebra."""

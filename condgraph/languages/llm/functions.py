@@ -1,8 +1,8 @@
-"""The native functions of LLM queries as a table: names, operands, what lowers them, synonyms, options.
+"""The native functions of LLM queries as a table: names, operands, lowering rules, synonyms, options.
 
-Language models write many names for one function and many for its parameters. `binding` applies the
-table to calls, `lower.query` lowers by it, and the reference page is made from it. A name that is
-not here is no native function.
+Language models write many names for one function and for its parameters. `lower.query` binds calls
+and lowers them by this table, and the reference page is generated from it. A name that is not here
+is not a native function.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from condgraph.languages.llm.lower.context import Rule
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A native function: how many operands it takes, what lowers a call of it, the names it goes by,
-    and its options with their own synonyms. `get_information` is lowered by its cases.
+    """A native function.
 
-    `fixed` are options that a name implies: `earlier_date` is compare with operator "<".
+    `operands` are the least and the greatest number of operands, `lower` is the rule (None for
+    get_information, which is lowered by its cases), and `options` map option names to their synonyms.
+    `fixed` has the options that a name implies: `earlier_date` is compare with operator "<".
     """
 
     name: str
@@ -265,26 +266,28 @@ TABLE: Final = (
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType({function.name: function for function in TABLE})
 BY_NAME: Final[Mapping[str, Function]] = {name: function for function in TABLE for name in (function.name, *function.synonyms)}
 
-#: What models call things that the table has by other names, as parts of a name.
+#: Words in the names that models make up, and the function that they usually mean.
 _MEANT: Final = (
     ("info", "get_information"), ("search", "get_information"), ("lookup", "get_information"), ("retrieve", "get_information"),
     ("number", "count"), ("size", "count"), ("length", "count"), ("how_many", "count"),
     ("filter", "keep"), ("where", "keep"), ("select", "keep"), ("join", "set_intersection"), ("minus", "set_difference"),
 )  # fmt: skip
 _MOST_NEAR: Final = 6
-#: How like a name is that is taken before those that models usually mean.
+#: From this similarity on, a name comes before what models usually mean.
 _SURE: Final = 0.88
 
 
 def near_functions(name: str) -> tuple[str, ...]:
-    """The functions that a name may mean which none has: the name that it is but for a letter, what models
-    usually call so, then those with a name like it, by their own names.
+    """Return the functions that an unknown name may mean.
+
+    First a name with nearly the same spelling, then what models usually mean, then similar names; each
+    by its own name.
 
     >>> near_functions("get_info")[0], near_functions("set_unoin")[0], near_functions("number")[0]
     ('get_information', 'set_union', 'count')
     """
     folded = name.casefold()
     usual = [function for word, function in _MEANT if word in folded]
-    alike = [BY_NAME[item].name for item in nearest(folded, BY_NAME, most=2 * _MOST_NEAR)]
-    first = [item for item in nearest(folded, BY_NAME, most=1) if SequenceMatcher(None, folded, item).ratio() > _SURE]
-    return tuple(dict.fromkeys([*first, *usual, *alike]))[:_MOST_NEAR]
+    similar = [BY_NAME[item].name for item in nearest(folded, BY_NAME, most=2 * _MOST_NEAR)]
+    misspelled = [item for item in nearest(folded, BY_NAME, most=1) if SequenceMatcher(None, folded, item).ratio() > _SURE]
+    return tuple(dict.fromkeys([*misspelled, *usual, *similar]))[:_MOST_NEAR]

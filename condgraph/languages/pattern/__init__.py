@@ -1,1 +1,1 @@
-"""Graph patterns (SimGRAG): what is looked for, and the texts that say so."""
+"""Graph patterns (SimGRAG): the syntax of patterns, which `condgraph.patterns` matches."""

@@ -1,18 +1,17 @@
-"""Graph patterns: what is looked for, as a small directed multigraph of names and unknowns
-(SimGRAG, section 4.1 and 4.3).
+"""Graph patterns: small directed multigraphs of names and unknowns (SimGRAG, sections 4.1 and 4.3).
 
     Pattern.of([("UNKNOWN film 1", "directed by", "Clint Eastwood")])
 
 A pattern is written as Python triples, as JSON (`[["head", "relation", "tail"], ...]`, objects with
-`head`, `relation`, `tail`, or either under `triples`), as the tuples of the paper that language
-models write, or as a text with arrows (`text`):
+`head`, `relation`, `tail`, or either under `triples`), as the paper's tuples, which language models
+write, or as a text with arrows:
 
     (UNKNOWN film 1) -[directed by]-> (Clint Eastwood); (UNKNOWN film 1) <-[acted in]- (UNKNOWN
     actor 1)
 
-A node or relation that begins with the word UNKNOWN stands for anything: `UNKNOWN film 1` has the
-hint "film", and the whole text, number included, tells it from other unknowns. Equal texts are one
-node. Numbers of nodes follow their first mention, which the order of solutions goes by.
+A node or relation that begins with the word UNKNOWN matches anything: `UNKNOWN film 1` has the hint
+"film", and its whole text, including the number, identifies it. Equal texts are one node. Nodes are
+numbered by their first mention, and solutions are ordered by these numbers.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from condgraph.engine.values import NO_UNIT, Quantity, Time, collapse, format_nu
 from condgraph.languages.parameters import GivenText, Hole, hole_or_text, in_order
 
 # -- values ------------------------------------------------------------------------------------------
-# Values in patterns: a node that is a number or a time, or a range of them.
+# A node may be a number or a time, or a range of them.
 #
 #     1930   "= 1930"   "> 1990"   ">= 1990-05"   "< 4000 metre"
 #
-# Such a node is a condition on what it is joined to: typed, so that it holds or does not, and adds
-# nothing to the distance. A whole number may be a year as well; a number without a unit compares with
-# numbers of any unit. A time is equal to what lies within it (1990-05-03 is in 1990), before a range
-# where it ends before, after it where it begins after.
+# Such a node is an exact condition on the node it is joined to, and adds nothing to the distance. A
+# whole number may also be a year; a number without a unit compares with numbers of any unit. A time
+# equals any time within it (1990-05-03 is in 1990). It is before a range if it ends before it, and after
+# a range if it begins after it.
 
 
 Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
@@ -53,72 +52,68 @@ _NAMES: Final[dict[str, Operator]] = {"==": "=", "≤": "<=", "≥": ">="}
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a value has to be: `operator` and what it is compared with, as a number, a time, or
-    either.
-    """
+    """A comparison that a value must satisfy, with a number, a time, or either."""
 
     operator: Operator
     quantity: Quantity | None
     time: Time | None
 
     def holds(self, value: Any, units: Sequence[str] = ()) -> bool:
-        """Whether a value of a graph is as asked; exact, and False for other kinds.
-
-        `units` are further ones that the quantity may be converted to.
-        """
+        """Whether a value of a graph satisfies the condition, exactly; False for other types."""
         if isinstance(value, Quantity) and self.quantity is not None:
-            wanted = self.in_unit(value.unit)
-            return wanted is not None and bool(OPERATORS[self.operator](exact(value.number), wanted))
+            bound = self.in_unit(value.unit)
+            return bound is not None and bool(OPERATORS[self.operator](exact(value.number), bound))
         if isinstance(value, Time) and self.time is not None:
             return bool(self.at(value.start, value.end))
         return False
 
     def in_unit(self, unit: str) -> Fraction | None:
-        """What a number of this unit is compared with; None where units do not agree."""
+        """Return the bound for numbers of this unit, or None if the units do not agree."""
         assert self.quantity is not None
         if self.quantity.unit in (NO_UNIT, unit):
             return exact(self.quantity.number)
-        found = conversions(self.quantity, [unit])
-        return exact(found[0].number) if found else None
+        converted = conversions(self.quantity, [unit])
+        return exact(converted[0].number) if converted else None
 
     def in_units(self, units: Iterable[str]) -> list[Quantity]:
-        """What numbers of some units are compared with, one of each unit that agrees; a number
-        without a unit stands for all of them.
+        """Return the bounds for numbers of some units, one for each unit that agrees.
+
+        A number without a unit applies to all of them.
         """
         if self.quantity is None:
             return []
         own = self.quantity
         if own.unit == NO_UNIT:
             return [own] if any(True for _ in units) else []
-        return [one for unit in units for one in ([own] if unit == own.unit else conversions(own, [unit]))]
+        return [converted for unit in units for converted in ([own] if unit == own.unit else conversions(own, [unit]))]
 
     def at(self, start: Any, end: Any) -> Any:
-        """Whether intervals `[start, end)` are as asked; arrays give an array."""
+        """Whether intervals `[start, end)` satisfy the condition; arrays give an array."""
         assert self.time is not None
         return time_mask(self.operator, self.time, start, end)
 
 
 def condition_of(text: str) -> Condition | None:
-    """The condition that a text with an operator is; None where it is none.
+    """Return the condition that a text with an operator is, or None.
 
     >>> condition_of("> 1990").quantity, condition_of("= May") is None
     (Quantity(number=1990, unit='1'), True)
     """
-    found = _CONDITION.fullmatch(text)
-    if found is None:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
         return None
-    operator: Any = _NAMES.get(found[1], found[1])
+    operator: Any = _NAMES.get(match[1], match[1])
     quantity: Quantity | None = None
     time: Time | None = None
     with suppress(ValueError):
-        quantity = parse_quantity(found[2])
+        quantity = parse_quantity(match[2])
     with suppress(ValueError):
-        time = Time.parse(found[2])
+        time = Time.parse(match[2])
     return None if quantity is None and time is None else Condition(operator, quantity, time)
 
 
 def written(value: Any) -> str | None:
-    """How a Python value is written as a node: `= 1930`; None for what is no value."""
+    """Return a Python value as the text of a node, `= 1930`, or None if it is no value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float | Decimal):
@@ -131,7 +126,7 @@ def written(value: Any) -> str | None:
 
 
 # -- triples -----------------------------------------------------------------------------------------
-# The triples of a graph pattern, as Python or JSON data has them, and where they stand in a text.
+# Triples of a pattern in Python or JSON data.
 
 
 Span = tuple[int, int] | None
@@ -140,7 +135,7 @@ KEYS: Final = (("head", "subject", "h"), ("relation", "predicate", "r"), ("tail"
 
 
 def triples_of(data: Any) -> list[tuple[str, str, str]]:
-    """The triples of Python or JSON data; raises `ParseError` that says which one is none."""
+    """Return the triples in Python or JSON data; raises `ParseError` that names the invalid one."""
     if isinstance(data, Mapping):
         if "triples" not in data:
             known = ", ".join(map(repr, data)) or "nothing"
@@ -158,10 +153,10 @@ def _triple(triple: Any, number: int) -> tuple[str, str, str]:
     if isinstance(triple, Mapping):
         parts = []
         for keys in KEYS:
-            found = [triple[key] for key in keys if key in triple]
-            if not found:
+            values = [triple[key] for key in keys if key in triple]
+            if not values:
                 raise ParseError(f"triple {number} has no {keys[0]!r}: {json.dumps(triple, ensure_ascii=False, default=str)}")
-            parts.append(found[0])
+            parts.append(values[0])
     elif isinstance(triple, Sequence) and not isinstance(triple, str):
         parts = list(triple)
     else:
@@ -178,17 +173,16 @@ def _triple(triple: Any, number: int) -> tuple[str, str, str]:
 
 
 # -- patterns as text --------------------------------------------------------------------------------
-# Texts of graph patterns: arrows, JSON, and the tuples that language models write.
+# Patterns as text: arrows, JSON, and the tuples that language models write.
 #
-# Arrows: `(head) -[relation]-> (tail)` and `(tail) <-[relation]- (head)`, chained at will; triples
-# are parted by `;`, commas or line breaks. A name may hold balanced brackets; any other is written in
-# double quotes as in JSON: `("a) b")`.
+# Arrows: `(head) -[relation]-> (tail)` and `(tail) <-[relation]- (head)`, in chains of any length;
+# triples are separated by `;`, commas or line breaks. A name may contain balanced brackets; with
+# unbalanced ones it is a JSON string: `("a) b")`.
 #
 # Tuples: `("head", "relation", "tail")`, in round or square brackets, with straight or curly quotes,
-# alone, in a list, or under `"triples"` of an object, whatever stands around them. A quote ends a
-# name only where a comma or a bracket follows, so names with quotes and braces in them are read as
-# they are. In round brackets quotes may be left out, `(?film, directed by, Clint Eastwood)`, where
-# neither name has a comma.
+# alone, in a list, or under `"triples"` of an object; text around them is ignored. A quote ends a name
+# only before a comma or a bracket, so names may contain quotes and braces. In round brackets quotes
+# are optional if no name has a comma: `(?film, directed by, Clint Eastwood)`.
 
 
 Triple = tuple[str, str, str]
@@ -211,7 +205,7 @@ _HINT: Final = (
 
 
 def read(text: str) -> tuple[list[Triple], list[list[Span]]]:
-    """The triples of a text, with the places of their parts (none for JSON); raises `ParseError`."""
+    """Return the triples of a text and the positions of their parts (none for JSON); raises `ParseError`."""
     start, end = 0, len(text)
     fenced, ending = _FENCE(text), text.rstrip()
     if fenced and ending.endswith("```") and len(ending) - 3 >= fenced.end():
@@ -243,15 +237,15 @@ def _is_tuple(text: str, at: int) -> bool:
 
 
 def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Span]]]:
-    found = _TRIPLES.search(text, start, end)
-    at = found.end() if found else start
+    header = _TRIPLES.search(text, start, end)
+    at = header.end() if header else start
     triples: list[Triple] = []
     spans: list[list[Span]] = []
     while opening := _OPENING.search(text, at, end):
         check()
-        # A bracket around the whole list is followed by a bracket; one around a list of names has
-        # no three of them.
-        at, parts, places = opening.end(), [], []
+        # The bracket around a whole list is followed by another bracket, so it does not match here. A
+        # list of names that is no triple does not have three.
+        at, parts, part_spans = opening.end(), [], []
         while True:
             number = _NUMBER.match(text, at, end)
             if number is not None:
@@ -261,7 +255,7 @@ def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Sp
             else:
                 name, after = _quoted_name(text, at)
             parts.append(name)
-            places.append((at, after))
+            part_spans.append((at, after))
             at = _skip(text, after)
             if at < end and text[at] == ",":
                 at = _skip(text, at + 1)
@@ -272,34 +266,34 @@ def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Sp
                 break
             raise ParseError("a comma or a closing bracket is expected", span=(at, at + 1), hint=_HINT)
         if len(parts) != 3:
-            where = places[0][0], places[-1][1]
-            raise ParseError(f"a triple has 3 names, not {len(parts)}", span=where, hint=_HINT)
+            span = part_spans[0][0], part_spans[-1][1]
+            raise ParseError(f"a triple has 3 names, not {len(parts)}", span=span, hint=_HINT)
         triples.append((parts[0], parts[1], parts[2]))
-        spans.append(list(places))
+        spans.append(list(part_spans))
     if not triples:
         raise ParseError("there is no triple in this text", span=(start, end), hint=_HINT)
     return triples, spans
 
 
 def _bare_tuples(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]]] | None:
-    """Tuples whose names need no quotes; None where the text is something else, as arrows."""
+    """Parse tuples whose names have no quotes; None if the text is something else, such as arrows."""
     triples: list[Triple] = []
     spans: list[list[Span]] = []
     while at < end:
         check()
-        found = _bare_tuple(text, at, end)
-        if found is None:
+        bare = _bare_tuple(text, at, end)
+        if bare is None:
             return None
-        parts, places, at = found
+        parts, part_spans, at = bare
         triples.append((parts[0], parts[1], parts[2]))
-        spans.append(list(places))
+        spans.append(list(part_spans))
         parting = _PARTING.match(text, at, end)
         at = at if parting is None else parting.end()
     return (triples, spans) if triples else None
 
 
 def _bare_tuple(text: str, at: int, end: int) -> tuple[list[str], list[tuple[int, int]], int] | None:
-    """Three names in round brackets, their places, and where the brackets end."""
+    """Parse three names in round brackets; returns them, their positions, and the end of the brackets."""
     if text[at] != "(":
         return None
     parts, places = [], []
@@ -330,7 +324,7 @@ def _bare_tuple(text: str, at: int, end: int) -> tuple[list[str], list[tuple[int
 
 
 def _quoted_name(text: str, at: int) -> tuple[str, int]:
-    """The name that begins with the quote at `at`, and where it ends."""
+    """Return the name that begins with the quote at `at`, and its end."""
     closing = _QUOTES[text[at]]
     end = at + 1
     while end < len(text):
@@ -358,35 +352,35 @@ def _arrows(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]
     spans: list[list[Span]] = []
     while at < end:
         check()
-        (node, place), at = _bracketed(text, at, end, "(", ")")
-        alone = True
-        while found := _ARROW.match(text, at, end):
+        (node, node_span), at = _bracketed(text, at, end, "(", ")")
+        isolated = True
+        while arrow := _ARROW.match(text, at, end):
             check()
-            (relation, between), after = _bracketed(text, found.end() - 1, end, "[", "]")
+            (relation, relation_span), after = _bracketed(text, arrow.end() - 1, end, "[", "]")
             closing = _ARROW_END.match(text, after, end)
-            if closing is None or bool(found[1]) == bool(closing[1]):
+            if closing is None or bool(arrow[1]) == bool(closing[1]):
                 raise ParseError("an arrow has one head: -[relation]-> or <-[relation]-", span=(_skip(text, at), after), hint=_HINT)
-            (other, there), at = _bracketed(text, _skip(text, closing.end()), end, "(", ")")
+            (other, other_span), at = _bracketed(text, _skip(text, closing.end()), end, "(", ")")
             if closing[1]:
                 triples.append((node, relation, other))
-                spans.append([place, between, there])
+                spans.append([node_span, relation_span, other_span])
             else:
                 triples.append((other, relation, node))
-                spans.append([there, between, place])
-            (node, place), alone = (other, there), False
-        if alone:
+                spans.append([other_span, relation_span, node_span])
+            (node, node_span), isolated = (other, other_span), False
+        if isolated:
             bare = _BARE.match(text, at, end)
             if bare is not None:
-                where = _skip(text, at), bare.end()
-                raise ParseError("this arrow has no relation", span=where, hint="any relation is -[UNKNOWN relation 1]->")
-            raise ParseError("an arrow is expected behind this node", span=place, hint=_HINT)
+                span = _skip(text, at), bare.end()
+                raise ParseError("this arrow has no relation", span=span, hint="any relation is -[UNKNOWN relation 1]->")
+            raise ParseError("an arrow is expected behind this node", span=node_span, hint=_HINT)
         parting = _PARTING.match(text, at, end)
         at = at if parting is None else parting.end()
     return triples, spans
 
 
 def _bracketed(text: str, at: int, end: int, opening: str, closing: str) -> tuple[tuple[str, tuple[int, int]], int]:
-    """The name in the brackets that open at `at`, with its place, and where they end."""
+    """Return the name in the brackets that open at `at`, with its position, and the end of the brackets."""
     if at >= end or text[at] != opening:
         raise ParseError(f"{opening!r} is expected", span=(at, min(at + 1, end)), hint=_HINT)
     first = _skip(text, at + 1)
@@ -399,75 +393,70 @@ def _bracketed(text: str, at: int, end: int, opening: str, closing: str) -> tupl
         if after < end and text[after] == closing and isinstance(name, str):
             return (name, (first, last)), after + 1
     depth = 0
-    for found in _BRACKETS[opening].finditer(text, at, end):
-        depth += 1 if found[0] == opening else -1
+    for bracket in _BRACKETS[opening].finditer(text, at, end):
+        depth += 1 if bracket[0] == opening else -1
         if depth == 0:
-            place = found.start()
-            return (text[at + 1 : place], (at + 1, place)), place + 1
+            close = bracket.start()
+            return (text[at + 1 : close], (at + 1, close)), close + 1
     raise ParseError(f"this {opening!r} is not closed", span=(at, at + 1), hint=_HINT)
 
 
 # -- patterns ----------------------------------------------------------------------------------------
 
 
-#: What stands between the word UNKNOWN, its hint and its number.
+#: The separator between the word UNKNOWN, its hint and its number.
 _BETWEEN: Final = re.compile(r"[\s_-]*+")
-#: Variables as query languages write them; the number behind it is taken off.
+#: Variables as query languages write them; a number at the end is not part of the hint.
 _VARIABLE: Final = re.compile(r"\?\w++")
-#: The same with spaces and a number, `?film 1`, or nothing but the mark; either could be a name.
+#: A variable with spaces and a number, `?film 1`, or just the mark; either could also be a name.
 _SPACED: Final = re.compile(r"\?(?:[^\W\d_]++(?: [^\W\d_]++){0,3} \d{1,9})?")
-#: How a text begins that is a pattern: with a node or a tuple, with a list of triples, or with an
-#: object that has triples.
+#: The start of a pattern: a node or a tuple, a list of triples, or an object that has triples.
 _BEGINS: Final = re.compile(
     r"""\s*(?:```\w*\s*)?(?:\(|\[\s*[(\[]\s*["'“‘’]|\[\s*\{\s*"(?:head|subject|h)"|\{(?s:.*?)["'“‘’]triples["'”’]\s*:)"""
 )
-#: What stands in quotes where a pattern is written: names with marks of patterns, or that begin with a
-#: quote ('Til Tuesday).
+#: Names that must be quoted in a pattern: with its punctuation, or a leading quote ('Til Tuesday).
 _MARKED: Final = re.compile(r"""[()\[\]"\\;]|^['“‘’]""")
-#: What says that a node is unknown.
+#: The marker of an unknown.
 _WORD: Final = re.compile(r"(?i:unknown)[\s_-]*|\?")
-#: More edges between one pair of nodes than anybody writes; choosing distinct statements for them
-#: doubles with each.
+#: The most edges between one pair of nodes; each doubles the choices of distinct statements.
 MOST_PARALLEL: Final = 5
-#: More edges than any pattern has; preparing the search takes the square of them.
+#: The most edges of a pattern; the preparation of the search is quadratic in them.
 MOST_EDGES: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class PatternNode:
-    """A node: a name to be near to, or an unknown with the type that its words hint at."""
+    """A node: a name to be matched by similarity, or an unknown with the type that its text hints at."""
 
     text: str
     known: bool
     hint: str | None = None
     span: Span = field(default=None, compare=False)
-    #: What a number or time has to be; such a node is no name.
+    #: The condition of a node that is a number or time, not a name.
     value: Condition | None = None
 
     @property
     def name(self) -> str:
-        """The text without the word UNKNOWN: "film 1"; what `group_by` and tables call the node."""
+        """The text without the word UNKNOWN ("film 1"), which `group_by` and tables use."""
         return self.text if self.known else (_WORD.sub("", self.text).strip(" _-") or self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class PatternEdge:
-    """An edge from node number `head` to node number `tail`; a relation that is not known may be
-    any.
-    """
+    """An edge between the nodes with indices `head` and `tail`; an unknown relation matches any."""
 
     head: int
     relation: str
     tail: int
     known: bool
     span: Span = field(default=None, compare=False)
-    #: Whether its direction never counts.
+    #: Whether its direction is ignored.
     loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A directed multigraph: nodes in the order of their first mention, edges as they were written."""
+    """A directed multigraph: nodes in the order of their first mention, edges as written."""
 
     nodes: tuple[PatternNode, ...]
     edges: tuple[PatternEdge, ...]
@@ -475,7 +464,10 @@ class Pattern:
 
     @classmethod
     def of(cls, program: Any) -> Pattern:
-        """Read a pattern in any of its forms; raises `ParseError` (with a place) or `PlanError`."""
+        """Parse a pattern in any of its forms.
+
+        Raises `ParseError`, with a position for a text, or `PlanError`.
+        """
         if isinstance(program, Pattern):
             return program
         if isinstance(program, str):
@@ -486,8 +478,10 @@ class Pattern:
     def build(
         cls, triples: Iterable[tuple[str, str, str]], spans: Sequence[Sequence[Span]] = (), *, names: frozenset[str] = frozenset()
     ) -> Pattern:
-        """A pattern of triples of texts; `spans` are their places in a text, three a triple. `names`
-        are texts that are names, whatever they look like.
+        """Return the pattern of some triples of texts.
+
+        `spans` are their positions in a text, three for each triple. `names` are texts that are names,
+        whatever they look like. Raises `ParseError` and `PlanError`.
         """
         nodes: dict[str, PatternNode] = {}
         numbers: dict[str, int] = {}
@@ -496,28 +490,28 @@ class Pattern:
         pairs: dict[tuple[int, int], int] = {}
         for number, triple in enumerate(watched(triples)):
             head, relation, tail = (collapse(part) for part in triple)
-            places = spans[number] if spans else (None, None, None)
-            for text, what, place in zip((head, relation, tail), ("head", "relation", "tail"), places, strict=True):
+            part_spans = spans[number] if spans else (None, None, None)
+            for text, part_name, part_span in zip((head, relation, tail), ("head", "relation", "tail"), part_spans, strict=True):
                 if not text:
-                    raise ParseError(f"the {what} of triple {number + 1} is empty", span=place)
-            for text, place in ((head, places[0]), (tail, places[2])):
+                    raise ParseError(f"the {part_name} of triple {number + 1} is empty", span=part_span)
+            for text, part_span in ((head, part_spans[0]), (tail, part_spans[2])):
                 if text not in nodes:
-                    nodes[text] = PatternNode(text, True, None, place) if text in names else _node(text, place, warnings)
-                    # Values are conditions: they stand behind all that is looked for.
+                    nodes[text] = PatternNode(text, True, None, part_span) if text in names else _node(text, part_span, warnings)
+                    # Values are conditions, and are ordered after all other nodes below.
                     numbers[text] = len(numbers)
             if nodes[head].value is not None and nodes[tail].value is not None:
-                raise PlanError(f"a value is of something: {head!r} and {tail!r} are both values", span=places[0])
+                raise PlanError(f"a value is of something: {head!r} and {tail!r} are both values", span=part_spans[0])
             key = numbers[head], relation, numbers[tail]
             if key in edges:
                 warnings.append(f"triple {number + 1} stands there twice and counts once: {head} | {relation} | {tail}")
                 continue
-            edges[key] = PatternEdge(*key, relation in names or not _unknown(relation, [])[0], places[1])
+            edges[key] = PatternEdge(*key, relation in names or not _unknown(relation, [])[0], part_spans[1])
             if len(edges) > MOST_EDGES:
-                raise PlanError(f"a pattern has at most {MOST_EDGES} edges", span=places[1])
+                raise PlanError(f"a pattern has at most {MOST_EDGES} edges", span=part_spans[1])
             pair = min(key[0], key[2]), max(key[0], key[2])
             pairs[pair] = pairs.get(pair, 0) + 1
             if pairs[pair] > MOST_PARALLEL:
-                raise PlanError(f"more than {MOST_PARALLEL} edges between {head!r} and {tail!r}", span=places[1])
+                raise PlanError(f"more than {MOST_PARALLEL} edges between {head!r} and {tail!r}", span=part_spans[1])
         if not edges:
             raise ParseError(
                 "a pattern has at least one triple", hint='one is like ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
@@ -529,28 +523,31 @@ class Pattern:
 
     @staticmethod
     def is_name(text: str) -> bool:
-        """Whether a text is read as a name, not as an unknown or a value."""
+        """Whether a text is a name, rather than an unknown or a value."""
         node = _node(collapse(text), None, [])
         return node.known and node.value is None
 
     @property
     def things(self) -> int:
-        """How many nodes are no values; these stand first."""
+        """The number of nodes that are not values; these come first."""
         return sum(node.value is None for node in self.nodes)
 
     def number(self, name: str) -> int:
-        """The number of a node by its text, with or without the word UNKNOWN; raises `PlanError`
-        for another name.
+        """Return the index of a node by its text, with or without the word UNKNOWN.
+
+        Raises `PlanError` for an unknown name.
         """
-        wanted = collapse(name)
+        node_text = collapse(name)
         for number, node in enumerate(self.nodes):
-            if wanted == node.text:
+            if node_text == node.text:
                 return number
         for number, node in enumerate(self.nodes):
-            if not node.known and wanted.replace("_", " ") == node.name.replace("_", " "):
+            if not node.known and node_text.replace("_", " ") == node.name.replace("_", " "):
                 return number
         names = [node.name for node in self.nodes]
-        raise PlanError(f"the pattern has no node {name!r}", candidates=nearest(wanted, names), hint=f"it has: {', '.join(names)}")
+        raise PlanError(
+            f"the pattern has no node {name!r}", candidates=nearest(node_text, names), hint=f"it has: {', '.join(names)}"
+        )
 
     def __str__(self) -> str:
         return "; ".join(
@@ -567,15 +564,16 @@ def _node(text: str, span: Span, warnings: list[str]) -> PatternNode:
 
 
 def _unknown(text: str, warnings: list[str]) -> tuple[bool, str | None]:
-    """Whether a text, white space collapsed, stands for anything, and the type that it hints at. In
-    time linear in its length.
+    """Return whether a text is an unknown, and the type that it hints at.
+
+    White space must be collapsed. The time is linear in the length of the text.
     """
-    # Capitals only, since "Unknown Pleasures" is a name.
+    # Only capitals, since "Unknown Pleasures" is a name.
     hint = _hint(text, "UNKNOWN")
     if hint is None:
         hint = _variable(text)
     if hint is None:
-        # Written as an unknown but for its capitals: in small letters, or with a number behind it.
+        # An unknown with other capitals: in lower case, or followed by a number.
         hint = _hint(text, "unknown")
         if hint is None and text[-1:].isdecimal():
             hint = _hint(text, "Unknown")
@@ -588,32 +586,33 @@ def _unknown(text: str, warnings: list[str]) -> tuple[bool, str | None]:
 
 
 def _hint(text: str, word: str) -> str | None:
-    """What stands between a word and the number behind it: "film" of "UNKNOWN film 1"; None where the
-    text does not begin with the word.
+    """Return the text between a word and a number: "film" of "UNKNOWN film 1".
+
+    Returns None if the text does not begin with the word.
     """
     if not text.startswith(word):
         return None
-    rest = text[len(word) :]
-    between = _BETWEEN.match(rest)
-    start = 0 if between is None else between.end()
-    inside = _unnumbered(rest[start:])
-    return inside if start or not inside else None
+    remainder = text[len(word) :]
+    separator = _BETWEEN.match(remainder)
+    start = 0 if separator is None else separator.end()
+    hint = _unnumbered(remainder[start:])
+    return hint if start or not hint else None
 
 
 def _variable(text: str) -> str | None:
-    """The hint of `?film_1`; None where the text is no variable. A letter alone, as in `?x`, is no hint."""
+    """Return the hint of a variable such as `?film_1`, or None. A single letter, as in `?x`, is no hint."""
     if _VARIABLE.fullmatch(text) is None:
         return None
-    found = text[1:].rstrip(_digits(text)).removesuffix("_")
-    if len(found) == 1 and "a" <= found.lower() <= "z":
+    name = text[1:].rstrip(_digits(text)).removesuffix("_")
+    if len(name) == 1 and "a" <= name.lower() <= "z":
         return ""
-    return None if found and (found[0] == "_" or found[0].isdecimal()) else found
+    return None if name and (name[0] == "_" or name[0].isdecimal()) else name
 
 
 def _unnumbered(text: str) -> str:
-    """A text without the number that it ends with, and what stands before that."""
-    found = text.rstrip(_digits(text))
-    return found if found == text else found.rstrip(" _-")
+    """Remove the number at the end of a text, and the separator before it."""
+    stem = text.rstrip(_digits(text))
+    return stem if stem == text else stem.rstrip(" _-")
 
 
 def _digits(text: str) -> str:
@@ -625,9 +624,7 @@ def _quoted(text: str) -> str:
 
 
 def is_pattern(program: Any) -> bool:
-    """Whether a program is a pattern, and of no other language: triples of texts, or a text that
-    begins as one does.
-    """
+    """Whether a program is a pattern: triples of texts, or a text that begins like a pattern."""
     if isinstance(program, str):
         return _BEGINS.match(program) is not None
     if isinstance(program, Mapping):
@@ -641,7 +638,7 @@ def is_pattern(program: Any) -> bool:
 
 
 def shown(pattern: Pattern) -> str:
-    """A pattern as text, and what is known of its nodes."""
+    """Return a pattern as text, with what is known of its nodes."""
     lines = [str(pattern), ""]
     for node in pattern.nodes:
         kind = "a value" if node.value else "known" if node.known else f"unknown, of type {node.hint!r}" if node.hint else "unknown"
@@ -652,18 +649,18 @@ def shown(pattern: Pattern) -> str:
 # -- templates ---------------------------------------------------------------------------------------
 # Patterns with parameters: `(UNKNOWN film 1) -[directed by]-> ($person)`.
 #
-# A name that is `$person` as a whole is a parameter, in quotes or not; `$$person` is the name
-# `$person`. A text that is given is a name, whatever it looks like; a number, a Quantity or a time is
-# a value, as in a pattern of Python triples. `(> $year)` compares with what is given.
+# A whole name `$person` is a parameter, quoted or not; `$$person` is the name `$person`. A parameter's
+# text is always a name, whatever it looks like; a number, a Quantity or a time is a value, as in a
+# pattern of Python triples. `(> $year)` compares with the parameter's value.
 
 
 _COMPARED: Final = re.compile(r"(==?|<=?|>=?|≤|≥)\s*\$([^\W\d]\w{0,99})")
-#: A text, or an operator and the parameter behind it.
+#: A text, or an operator and the parameter after it.
 _Part = str | tuple[str, Hole]
 
 
 class PatternTemplate:
-    """The triples of a pattern. Reading one raises as `Pattern.of`."""
+    """The triples of a pattern with parameters; raises as `Pattern.of`."""
 
     language: ClassVar[str] = "pattern"
 
@@ -681,26 +678,25 @@ class PatternTemplate:
         self.parameters = in_order([part[1] if isinstance(part, tuple) else part for part in parts if type(part) is not str])
         self.entities: frozenset[str] = frozenset()
         self._texts = frozenset(collapse(part) for part in parts if type(part) is str)
-        # A pattern without parameters complains of its mistakes now.
+        # Without parameters, errors of the pattern are raised now.
         if not self.parameters:
             self.bind({})
 
     def bind(self, values: Mapping[str, GivenText]) -> Pattern:
-        """The pattern with these values."""
         names: set[str] = set()
 
         def text(part: _Part, *, node: bool) -> str:
             if isinstance(part, tuple):
                 operator, value = part[0], values[part[1]]
-                found = f"{operator} {value}"
-                if condition_of(collapse(found)) is None:
+                comparison = f"{operator} {value}"
+                if condition_of(collapse(comparison)) is None:
                     raise LiteralError(f"{value.parameter} is compared with ({operator}), and {str(value)!r} is no number or time")
-                return found
+                return comparison
             if type(part) is not Hole:
                 return part
             value = values[part]
-            if node and (said := written(value.value)) is not None:
-                return said
+            if node and (value_text := written(value.value)) is not None:
+                return value_text
             name = collapse(value)
             if name in self._texts and not Pattern.is_name(name):
                 raise OptionError(

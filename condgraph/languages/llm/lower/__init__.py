@@ -1,1 +1,1 @@
-"""The calls of an LLM query as operators of the algebra."""
+"""The lowering of LLM queries to the algebra."""

@@ -1,4 +1,4 @@
-"""The context of lowering an LLM query: results of queries, names and literals, warnings."""
+"""Context of lowering an LLM query: results of queries, resolution of names and literals, warnings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from condgraph.names.words import DIFFERS, OnUnknown, near_names
 from condgraph.vectors.encoders import fold
 
 # -- results of queries ------------------------------------------------------------------------------
-# The result of a query while a program is lowered: its operator, and what the schema tells about it.
+# The result of a query during lowering: its operator, and what the schema tells about it.
 
 
 NUMBERS: Final[Kinds] = {(Kind.QUANTITY, NO_UNIT): 1}
@@ -35,11 +35,11 @@ TIMES: Final[Kinds] = {(Kind.TIME, NO_UNIT): 1}
 
 @dataclass(slots=True)
 class Result:
-    """The operator of a query, and what later queries need to know of it.
+    """The operator of a query, and what later queries need to know about it.
 
     `table` is the source of its rows, or of the rows that carry its values; `sources` are its sources
     (empty: unknown, or all). `column` is the relation used last. `kinds` are the types of its values.
-    `led` are the constants that led to it, as the graph spells them. `validity` are the facts whose
+    `led` are the constants that led to it, in the graph's spelling. `validity` are the facts whose
     intervals the values are. `carried`: the values belong to statements or rows, and were not
     computed. `order` is that of `sort`. `facts` are those whose objects the entities are, with
     duplicates for aggregates. `empty`: rows without a value of `column`.
@@ -62,22 +62,20 @@ class Result:
 
     @property
     def is_entities(self) -> bool:
-        """Whether it is a set of entities."""
         return isinstance(self.node, alg.Entities)
 
     @property
     def is_rows(self) -> bool:
-        """Whether it is a set of table rows."""
         return self.is_entities and self.table is not None
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is a count, a truth value or the like."""
+        """Whether it is a single result such as a count or a truth value."""
         return isinstance(self.node, alg.Scalar)
 
     def of(self, node: alg.Node, **changes: object) -> Result:
-        """A copy with another operator."""
-        # Spelled out: `dataclasses.replace` takes longer than lowering a query.
+        """Return a copy with another operator."""
+        # Not `dataclasses.replace`, which takes longer than lowering a query.
         fresh = Result(
             node,
             self.table,
@@ -99,7 +97,7 @@ class Result:
 
 
 def as_values(result: Result) -> alg.Values:
-    """Values of values or a scalar; entities need a column first."""
+    """Return the values of a result; a scalar becomes one value, entities need a column first."""
     if isinstance(result.node, alg.Values):
         return result.node
     if isinstance(result.node, alg.Table):
@@ -110,7 +108,6 @@ def as_values(result: Result) -> alg.Values:
 
 
 def given(*values: Value) -> alg.Constants:
-    """Values written in the program."""
     return alg.Constants(values)
 
 
@@ -118,22 +115,21 @@ def given(*values: Value) -> alg.Constants:
 
 
 # -- matching ----------------------------------------------------------------------------------------
-# Literals become tests of a column: cells with the same text, values that are read the same, else
-# similar ones.
+# Literals become tests of a column: cells with the same text, equal values, else similar cells.
 #
-# Exact texts come first. Cells that differ in case, accents or white space, that contain the words of
-# the literal, or that are similar count only if none is exact, each with a warning.
+# Exact texts come first. Cells that differ in case, accents or white space, contain the words of the
+# literal, or are similar count only if none is exact, each with a warning.
 
 
 _IN_ITS_UNIT: Final = "write it in the unit of the values, or without one"
-#: The reason for a name that is equal after folding.
+#: How a warning describes names that are equal after folding.
 _FOLDED: Final = "the same but for case, accents or white space"
-#: Names that a warning lists.
+#: How many names a warning lists.
 _SHOWN: Final = 5
 
 
 class Matching:
-    """Warnings about names and literals, and literals as tests."""
+    """Matches literals with names and cells, with warnings for inexact matches."""
 
     schema: Schema
     on_unknown: OnUnknown
@@ -144,7 +140,7 @@ class Matching:
     # -- remarks and warnings ----------------------------------------------------------------------
 
     def warn(self, message: str) -> None:
-        """Add a warning once, for the answer and the step."""
+        """Add a warning to the answer, once, and to the step."""
         if message not in self.warnings:
             self.warnings.append(message)
         self.remark(message)
@@ -155,13 +151,13 @@ class Matching:
             self.remarks.append(message)
 
     def unknown(self, error: UnknownNameError) -> None:
-        """Raise the error, or with `on_unknown="empty"` warn that the name means nothing."""
+        """Raise the error, or with `on_unknown="empty"` warn that the name matches nothing."""
         if self.on_unknown != "empty":
             raise error
         self.warn(f"{error}; it means nothing here")
 
     def near(self, what: str, name: str, matches: Sequence[Match]) -> None:
-        """Warn which names were taken for a similar one, and how similar they are."""
+        """Warn which similar names were used, and how similar they are."""
         names = list(dict.fromkeys(match.name for match in matches))
         if matches[0].how == "similar":
             self.warn(f"{what} {name!r} is read as {_listed(names)} (similarity {matches[0].score:.2f})")
@@ -173,8 +169,8 @@ class Matching:
         self.warn(f"{what} {name!r} is read as {_listed(names)} ({_FOLDED})")
 
     def written(self, what: str, name: str, names: Sequence[str]) -> None:
-        """Warn of predicates or qualifiers that are written otherwise."""
-        if all(fold(one) == fold(name) for one in names):
+        """Warn of predicates or qualifiers with another spelling."""
+        if all(fold(candidate) == fold(name) for candidate in names):
             self.folded(what, name, names)
         else:
             self.warn(f"{what} {name!r} is read as {_listed(names)} ({DIFFERS})")
@@ -182,7 +178,7 @@ class Matching:
     # -- literals as tests -------------------------------------------------------------------------
 
     def condition(self, operator: alg.Operator, literal: Literal, column: Column, what: str) -> alg.Condition:
-        """A test of a column's values against a literal."""
+        """Return a test of a column's values against a literal."""
         if operator == "=":
             return self.equality(literal, column, what)
         if operator == "!=":
@@ -197,7 +193,7 @@ class Matching:
         types = {kind for kind, _ in column.kinds}
         if types & {Kind.TEXT, Kind.ENTITY} or not types:
             if operator in (">=", "<=") and types <= {Kind.TEXT, Kind.ENTITY} and _amount(literal.text) is None:
-                # Texts have no amount: models write >= where they mean "this one".
+                # Models write >= with a text that is no number where they mean =.
                 self.warn(f"{what}: the values are texts; {operator} {literal.text!r} is read as =")
                 return self.equality(literal, column, what)
             if types == {Kind.TEXT} and (tests := self.by_number(operator, literal, column, what)) is not None:
@@ -205,16 +201,17 @@ class Matching:
             if types:
                 self.warn(f"{what}: the values are texts; {operator} {literal.text!r} compares by code point")
             return alg.Compare(operator, collapse(literal.text))
-        wanted = " or ".join(sorted(kind.name.lower() for kind in types))
+        types_listed = " or ".join(sorted(kind.name.lower() for kind in types))
         raise LiteralError(
-            f"{what}: {literal.text!r} cannot be read as {wanted}, the type of the values",
+            f"{what}: {literal.text!r} cannot be read as {types_listed}, the type of the values",
             span=literal.span,
             hint="a year is 1960, a day 1960-02-01",
         )
 
     def by_number(self, operator: alg.Operator, literal: Literal, column: Column, what: str) -> alg.Condition | None:
-        """A comparison with a number, where most cells are texts that begin with one, as a test for the
-        texts that satisfy it; None for others.
+        """Return a numeric comparison for a column of texts that mostly begin with a number, else None.
+
+        It becomes a test for the texts that satisfy it.
         """
         limit = _amount(literal.text)
         if limit is None or len(column) > LARGE:
@@ -226,13 +223,11 @@ class Matching:
         self.warn(f"{what}: the values are texts; {operator} {literal.text!r} compares the numbers they begin with")
         bound = exact(limit.number)
         compare = OPERATORS[operator]
-        kept = [text for text, number in numbers.items() if number is not None and compare(exact(number), bound)]
-        return alg.any_of([alg.Compare("=", collapse(text)) for text in kept] or [alg.Compare("<", "")])
+        matching = [text for text, number in numbers.items() if number is not None and compare(exact(number), bound)]
+        return alg.any_of([alg.Compare("=", collapse(text)) for text in matching] or [alg.Compare("<", "")])
 
     def equality(self, literal: Literal, column: Column, what: str, *, unlike: bool = False) -> alg.Condition:
-        """`=` against a column: cells with this text, values that are read the same, else cells that
-        contain it or are similar.
-        """
+        """Return the test of `=`: cells with this text, equal values, else cells that contain it or are similar."""
         text = literal.text
         typed = literal_tests("=", text, column.kinds, european=ambiguous(text) and column.european)
         types = {kind for kind, _ in column.kinds}
@@ -240,48 +235,52 @@ class Matching:
         if len(column) > LARGE and (typed.conditions or (textual and self.schema.has_text(collapse(text)))):
             tests = [*typed.conditions, alg.Compare("=", collapse(text))] if textual else typed.conditions
             return alg.any_of(tests)
-        if same := self.same(text, column, what, typed):
-            # A literal that is the text of a cell needs no reading with a remark.
-            tests = [exactly(value) for value in same]
+        if cell_values := self.same(text, column, what, typed):
+            # A literal that is the text of a cell ignores readings that need a remark.
+            tests = [exactly(value) for value in cell_values]
             return alg.any_of(list(dict.fromkeys([*tests, *([] if typed.remarks else typed.conditions)])))
         for remark in typed.remarks:
             self.warn(remark)
         return self._nearly(literal, column, what, typed, unlike)
 
     def same(self, text: str, column: Column, what: str, typed: LiteralTests | None = None) -> list[Value]:
-        """The values of the cells with a text, else of those that differ in case, accents or white
-        space, with a warning unless the literal, as `typed`, is read as their values.
+        """Return the values of the cells with a text, else of those equal but for case, accents or white space.
+
+        The latter give a warning, unless `typed` already reads the literal as their values.
         """
         folded = column.folded.get(fold(text), [])
-        exactly_so = [item for item in folded if collapse(item) == collapse(text)]
-        values = list(dict.fromkeys(value for item in exactly_so or folded for value in column.cells[item]))
-        read = {test.value for test in typed.conditions if isinstance(test, alg.Compare)} if typed is not None else set()
-        if folded and not exactly_so and not read.issuperset(values):
+        exact_texts = [item for item in folded if collapse(item) == collapse(text)]
+        values = list(dict.fromkeys(value for item in exact_texts or folded for value in column.cells[item]))
+        typed_values = {test.value for test in typed.conditions if isinstance(test, alg.Compare)} if typed is not None else set()
+        if folded and not exact_texts and not typed_values.issuperset(values):
             self.folded(what, text, folded)
         return values
 
     def _nearly(self, literal: Literal, column: Column, what: str, typed: LiteralTests, unlike: bool) -> alg.Condition:
-        """`=` for a literal that is not the text of a cell: values that are read the same, else cells
-        that contain it or are similar.
+        """Return the test of `=` for a literal that is not the text of a cell.
+
+        It matches equal values, else cells that contain the literal or are similar.
         """
         text, types = literal.text, {kind for kind, _ in column.kinds}
         textual = bool(types & {Kind.TEXT, Kind.ENTITY})
-        # Typed cells are compared as values; 1998/99 also matches by its text, as 1998, and 1.69 m
-        # (5 ft 7 in) as 5 ft 7 in.
-        further = [
+        # Typed cells are compared as values, but some match by part of their text as well: 1998/99 as
+        # 1998, and 1.69 m (5 ft 7 in) as 5 ft 7 in.
+        also_by_text = [
             item for item, values in watched(column.cells.items()) if typed.converted or any(_is_span(value) for value in values)
         ]
-        result: list[str] = []
-        if textual or not typed.conditions or further:
-            among = further if not textual and typed.conditions else None
+        cells: list[str] = []
+        if textual or not typed.conditions or also_by_text:
+            searched = also_by_text if not textual and typed.conditions else None
             if typed.certain:
-                # €2 is not part of $1.2: only texts can have it.
-                among = [item for item, values in watched(column.cells.items()) if any(isinstance(value, str) for value in values)]
-            result = self.containing(text, column, what, among=among)
+                # €2 is not part of $1.2; only cells that are texts may contain it.
+                searched = [
+                    item for item, values in watched(column.cells.items()) if any(isinstance(value, str) for value in values)
+                ]
+            cells = self.containing(text, column, what, among=searched)
         if typed.conditions:
-            tests = [*typed.conditions, *(exactly(value) for item in result for value in column.cells[item])]
+            tests = [*typed.conditions, *(exactly(value) for item in cells for value in column.cells[item])]
             return alg.any_of(list(dict.fromkeys(tests)))
-        if not result:
+        if not cells:
             if typed.refused and typed.certain and not unlike:
                 raise LiteralError(f"{what}: {typed.refused}, which do not compare", span=literal.span, hint=_IN_ITS_UNIT)
             number = inner_number(text)
@@ -292,24 +291,24 @@ class Matching:
             if typed.refused and (typed.certain or not textual):
                 self.warn(f"{what}: {typed.refused}; everything is unlike it")
                 return alg.Compare("=", collapse(text))
-            result = self.similar(literal, column, what, unlike=unlike)
-        if not result:
+            cells = self.similar(literal, column, what, unlike=unlike)
+        if not cells:
             return alg.Compare("=", collapse(text))
-        values = dict.fromkeys(value for item in result for value in column.cells[item])
+        values = dict.fromkeys(value for item in cells for value in column.cells[item])
         return alg.any_of([exactly(value) for value in values])
 
     def containing(self, text: str, column: Column, what: str, *, among: list[str] | None = None) -> list[str]:
-        """Cells that contain the words of the literal in a row."""
-        wanted = f" {words(text)} "
-        if not wanted.strip():
+        """Return the cells that contain the words of the literal in sequence."""
+        phrase = f" {words(text)} "
+        if not phrase.strip():
             return []
-        result = [item for item in watched(column.cells if among is None else among) if wanted in f" {words(item)} "]
+        result = [item for item in watched(column.cells if among is None else among) if phrase in f" {words(item)} "]
         if result:
             self.warn(f"{what} {text!r} is read as part of {_listed(result)}")
         return result
 
     def similar(self, literal: Literal, column: Column, what: str, *, unlike: bool) -> list[str]:
-        """The cells most similar to a literal; without any an error, or for `!=` a warning."""
+        """Return the cells most similar to a literal; if there are none, raise an error, or warn for `!=`."""
         resolution = column.resolve(literal.text)
         if resolution.matches:
             self.near(what, literal.text, resolution.matches)
@@ -330,7 +329,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _amount(text: str) -> Quantity | None:
-    """The number of a literal, or the only number in it."""
+    """Return the number that a literal is, or the only number in it."""
     return read_quantity(text) or inner_number(text)
 
 
@@ -339,7 +338,7 @@ def _is_span(value: object) -> bool:
 
 
 def words(text: str) -> str:
-    """The words of a text, folded, with single spaces and without punctuation."""
+    """Return the folded words of a text, with single spaces and without punctuation."""
     return " ".join("".join(c if c.isalnum() else " " for c in fold(text)).split())
 
 
@@ -348,17 +347,17 @@ def words(text: str) -> str:
 # of the relation, a tail among the texts of the column. All are vocabularies of the open generation.
 
 
-#: Words for when a fact holds, folded, with the part of the interval.
+#: Words for the validity of a fact, folded, with the part of the interval.
 TIME_WORDS: Final = {"time": "interval", "start time": "start", "start_time": "start", "end time": "end", "end_time": "end"}
-#: Texts for a missing cell, folded; tables have no statement for it.
+#: Texts that mean a missing cell, folded; tables have no statement for such a cell.
 MISSING: Final = frozenset({"", "n/a", "na", "none", "null", "-", "–", "—", "--", "empty", "blank", "missing", "nan"})
-#: Keys that are offered for an unknown one.
+#: How many keys are suggested for an unknown one.
 _MOST_KEYS: Final = 12
 ROW_NUMBER: Final = frozenset({"row_number", "row number", "rownumber", "row"})
 
 
 class Context(Matching):
-    """The names of one schema, for one program."""
+    """Resolves the names of one program against a schema."""
 
     def __init__(
         self,
@@ -385,7 +384,7 @@ class Context(Matching):
     # -- sources -----------------------------------------------------------------------------------
 
     def source(self, name: str, span: Span | None) -> str:
-        """A source by its name."""
+        """Return the source of a name; raises `UnknownNameError`."""
         sources = self.schema.sources
         if name in sources:
             return name
@@ -395,7 +394,7 @@ class Context(Matching):
         raise UnknownNameError("source", name, candidates=nearest(name, sources), span=span, hint="status() lists the sources")
 
     def scoped(self, expression: Expression | None) -> str | None:
-        """The source of a query, by default that of the program."""
+        """Return the source of a query, by default that of the program."""
         if expression is None:
             return self.scope
         if not isinstance(expression, Literal):
@@ -408,16 +407,17 @@ class Context(Matching):
 
     @property
     def table_scope(self) -> str | None:
-        """The only table of the graph, if there is just one."""
+        """The only table of the graph, or None."""
         tables = self.linker.tables
         return next(iter(tables)) if len(tables) == 1 else None
 
     # -- predicates --------------------------------------------------------------------------------
 
     def predicates(self, expression: Expression, source: str | None, what: str = "relation") -> tuple[str, ...]:
-        """The predicates that a literal (or a list) names. A name that the graph does not have is an
-        error with candidates; with `on_unknown="nearest"` it is the most similar one (all ties), as a
-        `Substitution`.
+        """Return the predicates that a literal, or a list of them, names.
+
+        A name that the graph does not have raises an error with candidates; with `on_unknown="nearest"` it
+        becomes the most similar one (all ties), as a `Substitution`.
         """
         if isinstance(expression, Items):
             return tuple(dict.fromkeys(name for item in expression.items for name in self.predicates(item, source, what)))
@@ -434,7 +434,7 @@ class Context(Matching):
             return result
         names, candidates = self._near_predicates(expression.text, source)
         if names and self.on_unknown == "nearest":
-            self.warn(Substitution(what, expression.text, names, [one for one in candidates if one not in names]))
+            self.warn(Substitution(what, expression.text, names, [candidate for candidate in candidates if candidate not in names]))
             return names
         hint = None if source is None else f"looked for in the source {source!r}"
         if what == "key":
@@ -447,42 +447,45 @@ class Context(Matching):
         return ()
 
     def _near_predicates(self, text: str, source: str | None) -> tuple[tuple[str, ...], list[str]]:
-        """The predicates that are nearest to a name, and all that it may mean, best first: the only one
-        that contains its words, else the most similar.
+        """Return the predicates nearest to a name, and all candidates, best first.
+
+        Nearest is the only one that contains its words, else the most similar.
         """
         forms = self.linker.forms(source)
-        every = forms.names
-        wanted = f" {words(text)} "
-        holding = [name for name in every if wanted in f" {words(name)} "] if wanted.strip() else []
+        all_names = forms.names
+        phrase = f" {words(text)} "
+        containing = [name for name in all_names if phrase in f" {words(name)} "] if phrase.strip() else []
         resolution = self.linker.nearest_predicates(text, source, threshold=THRESHOLD)
         matches = [match.name for match in resolution.matches]
-        names = holding if len(holding) == 1 else matches
-        near = [*forms.same(text), *names, *matches, *near_names(text, every), *(match.name for match in resolution.near)]
+        names = containing if len(containing) == 1 else matches
+        near = [*forms.same(text), *names, *matches, *near_names(text, all_names), *(match.name for match in resolution.near)]
         return tuple(dict.fromkeys(names)), list(dict.fromkeys(near))[:_MOST_KEYS]
 
     def find_predicates(self, name: str, source: str | None) -> tuple[str, ...]:
-        """Predicates with this name, else all whose names differ in case and accents, else the only one
-        that differs in spacing, plural or tense.
+        """Return the predicates of a name.
+
+        An exact match comes first, then all that differ in case and accents, then the only one that differs
+        in spacing, plural or tense.
         """
-        wanted = collapse(name)
-        if source is None and self.linker.sources_of(wanted):
-            return (wanted,)
-        same = self.linker.predicates(source).get(fold(name), ())
-        if not same:
-            same = self.linker.forms(source).same(name)
-            return tuple(same) if len(same) == 1 else ()
-        return (wanted,) if wanted in same else tuple(same)
+        exact = collapse(name)
+        if source is None and self.linker.sources_of(exact):
+            return (exact,)
+        matches = self.linker.predicates(source).get(fold(name), ())
+        if not matches:
+            matches = self.linker.forms(source).same(name)
+            return tuple(matches) if len(matches) == 1 else ()
+        return (exact,) if exact in matches else tuple(matches)
 
     def repeats(self, name: str, table: str) -> list[str]:
-        """The columns that repeat a header: "Country (2)", "Country (3)"."""
-        names = {item for several in self.linker.predicates(table).values() for item in several}
+        """Return the columns that repeat a header: "Country (2)", "Country (3)"."""
+        names = {item for spellings in self.linker.predicates(table).values() for item in spellings}
         result: list[str] = []
-        while (other := f"{name} ({len(result) + 2})") in names:
-            result.append(other)
+        while (repeat := f"{name} ({len(result) + 2})") in names:
+            result.append(repeat)
         return result
 
     def sources_of(self, predicates: Sequence[str], source: str | None, span: Span | None) -> tuple[str, ...]:
-        """The sources of a query over these predicates; several tables without a scope are an error."""
+        """Return the sources of a query over these predicates; several tables without a scope are an error."""
         if source is not None:
             return (source,)
         result = tuple(dict.fromkeys(item for name in predicates for item in self.linker.sources_of(name)))
@@ -496,7 +499,7 @@ class Context(Matching):
         return result
 
     def rows_of(self, span: Span | None) -> str:
-        """The only table of the graph; several are an error."""
+        """Return the only table of the graph; raises if there are several."""
         if len(self.linker.tables) != 1:
             raise AmbiguousNameError(
                 f"row_number is one of {len(self.linker.tables)} tables",
@@ -511,21 +514,22 @@ class Context(Matching):
     def named(
         self, literal: Literal, what: str, heads: tuple[str, ...] | None, *, least: float = ENTITY_THRESHOLD
     ) -> tuple[str, ...]:
-        """The names of entities that a literal means: exact, else folded or similar among the heads of
-        the predicates.
+        """Return the names of the entities that a literal means.
+
+        Exact names come first, then folded or similar ones among the heads of the predicates.
         """
         name = collapse(literal.text)
         if self.schema.has_entity(name):
             return (name,)
-        also = tuple(dict.fromkeys(item for _, item in self.schema.also_called(name)))
-        if also:
-            self.warn(f"no entity is called {literal.text!r}; it is an alternative label of {', '.join(map(repr, also[:3]))}")
-            return also
+        aliases = tuple(dict.fromkeys(item for _, item in self.schema.also_called(name)))
+        if aliases:
+            self.warn(f"no entity is called {literal.text!r}; it is an alternative label of {', '.join(map(repr, aliases[:3]))}")
+            return aliases
         vocabulary = self.linker.heads(heads)
         result = resolve(name, vocabulary, threshold=least)
         if not result.matches and heads is not None:
-            everywhere = resolve(name, self.linker.entities, threshold=least)
-            result = everywhere if everywhere.matches and everywhere.matches[0].how != "similar" else result
+            among_all = resolve(name, self.linker.entities, threshold=least)
+            result = among_all if among_all.matches and among_all.matches[0].how != "similar" else result
         if not result.matches:
             hint = "names are matched exactly, without case, then by likeness"
             if self.schema.has_id(name):
@@ -537,21 +541,20 @@ class Context(Matching):
         return tuple(dict.fromkeys(match.name for match in result.matches))
 
     def rows_with(self, literal: Literal, table: str) -> alg.Entities:
-        """The rows of a table with a cell equal to a literal."""
+        """Return the rows of a table with a cell equal to a literal."""
         self.warn(f"{literal.text!r} as a head means the rows of {table!r} with such a cell")
-        wanted = fold(literal.text)
-        names = [name for several in self.linker.predicates(table).values() for name in several]
-        texts = {name: self.linker.column((name,), table).folded.get(wanted, ()) for name in names}
-        exactly_so = [name for name in names if any(collapse(text) == collapse(literal.text) for text in texts[name])]
-        holding = tuple(exactly_so or [name for name in names if texts[name]]) or None
-        column = self.linker.column(holding, table)
+        folded_literal = fold(literal.text)
+        names = [name for spellings in self.linker.predicates(table).values() for name in spellings]
+        texts = {name: self.linker.column((name,), table).folded.get(folded_literal, ()) for name in names}
+        exact_columns = [name for name in names if any(collapse(text) == collapse(literal.text) for text in texts[name])]
+        columns = tuple(exact_columns or [name for name in names if texts[name]]) or None
+        column = self.linker.column(columns, table)
         test = self.equality(literal, column, f"cell of {table!r}")
-        return alg.Reached(alg.Where(alg.Scan(None, holding, "subject", "subject", source=table), test))
+        return alg.Reached(alg.Where(alg.Scan(None, columns, "subject", "subject", source=table), test))
 
     # -- universes ---------------------------------------------------------------------------------
 
     def rows(self, table: str) -> alg.AllEntities:
-        """Every row of a table."""
         return alg.AllEntities((EntityKind.ROW,), table)
 
 
@@ -569,34 +572,33 @@ class Lowering(Protocol):
     asked: CallContext
 
     def evaluate(self, expression: Expression) -> Result:
-        """The result of an expression."""
+        """Return the result of an expression."""
 
     def truth(self, expression: Expression) -> alg.Values | alg.Scalar:
-        """An expression as a truth value."""
+        """Return an expression as a truth value."""
 
     def as_bag(self, result: Result) -> alg.Values:
-        """Any result as values: rows by the column shown for them, entities by their names, a literal
-        by its reading.
-        """
+        """Return any result as values: rows by their shown column, entities by name, a literal as it reads."""
 
     def column_values(self, result: Result, function: str) -> Result:
-        """Values for a function: rows give their column used last, entities that a relation leads to
-        all its ends.
+        """Return values for a function.
+
+        Rows give the column used last; entities that a relation leads to give one for each of its facts.
         """
 
     def shown(self, result: Result) -> Result:
-        """Rows as a column: the most similar to the target type, else the column used last, else the
+        """Return rows as a column: the one most similar to the target type, else the one used last, else the
         first.
         """
 
     def shown_column(self, result: Result) -> str | None:
-        """The column that represents rows."""
+        """Return the column that represents rows."""
 
     def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> alg.Entities:
-        """A result as entities of a table (its rows) or of a graph: by carrier, by id, or by name.
+        """Return a result as entities: rows of a table, or entities of the graph by carrier, id or name.
 
-        `table` is the source whose rows are wanted, None for entities of a graph; `sources` are
-        those of the relation that is followed next.
+        `table` is the source of the rows, None for entities of the graph; `sources` are those of the
+        relation that is followed next.
         """
 
 

@@ -1,9 +1,7 @@
-"""Rows of one table where another one is asked: themselves where a column refers to them, else
-their values of a shared column.
+"""Joins of rows with another table: by a column that refers to them, else by a shared column.
 
-Which it is comes from the vocabularies of the columns: whether the objects of a column are rows of
-the table, or have the names of its rows, and which columns have values in common. No fact is looked
-at.
+The vocabularies of the columns decide: whether the objects of a column are rows of the table or have
+the names of its rows, and which columns have values in common. No fact is read.
 """
 
 from __future__ import annotations
@@ -19,20 +17,18 @@ from condgraph.vectors.encoders import fold
 
 
 def themselves(lowering: Lowering, result: Result, column: Column, name: str) -> alg.Entities | None:
-    """The rows of a result, where a column refers to their table; None elsewhere."""
+    """Return the rows of a result, if a column refers to their table; else None."""
     if not isinstance(result.node, alg.Entities) or result.table is None:
         return None
-    how = _refers(lowering, column, result.table)
-    if how is None:
+    reference = _refers(lowering, column, result.table)
+    if reference is None:
         return None
-    lowering.context.remark(f"rows of {result.table!r} stand for themselves: {name!r} refers to them{_BY[how]}")
-    return result.node if how == "row" else alg.SameName(result.node)
+    lowering.context.remark(f"rows of {result.table!r} stand for themselves: {name!r} refers to them{_BY[reference]}")
+    return result.node if reference == "row" else alg.SameName(result.node)
 
 
 def _refers(lowering: Lowering, column: Column, table: str) -> Literal["row", "name"] | None:
-    """How a column refers to a table: its objects are rows of it, or entities named like them; None
-    where it does not.
-    """
+    """Return how a column refers to a table: by its rows, or by entities with their names; else None."""
     if not any(kind is Kind.ENTITY for kind, _ in column.kinds):
         return None
     if column.refers_to(table):
@@ -41,20 +37,20 @@ def _refers(lowering: Lowering, column: Column, table: str) -> Literal["row", "n
     return None if column.values.isdisjoint(names) else "name"
 
 
-#: How a remark says that rows are referred to.
+#: How remarks describe each kind of reference.
 _BY: Final = {"row": "", "name": " by their names"}
 
 
 def keyed(lowering: Lowering, text: str, column: Column, name: str) -> alg.Entities | None:
-    """The rows that a key means, in a column that refers to their table: who asks knows the keys,
-    as in SQL. Where an object of the column is called so, too, both are meant. None where no row
-    has the key.
+    """Return the rows with a key, in a column that refers to their table; None if no row has it.
+
+    Users know the keys, as in SQL. If an object of the column has that name, too, both are meant.
     """
     context = lowering.context
     result: dict[str, str] = {}
     for table in sorted(context.linker.tables):
-        # Rows of a folder have no name of it in front; those that something referred to before they
-        # came may have their key alone; and an id is as good.
+        # Ids of rows may begin with the table's path or its last part. A row that was referred to
+        # before it was loaded may have its key alone, and the text may be an id itself.
         idents = (f"{table}/{text}", f"{table.rpartition('/')[2]}/{text}", text)
         known = [ident for ident in idents if context.schema.has_id(ident)]
         if known and column.refers_to(table):
@@ -70,27 +66,26 @@ def keyed(lowering: Lowering, text: str, column: Column, name: str) -> alg.Entit
 
 
 def shared_values(lowering: Lowering, result: Result, column: Column, name: str) -> alg.Values:
-    """The values by which rows are known in a column of another source: those of the column that
-    shares most with it.
-    """
+    """Return the values that identify rows in another source: those of the column that shares most with it."""
     assert isinstance(result.node, alg.Entities)
     assert result.table is not None
     shared = _nearest(lowering, result.table, column, name, result.column)
     if shared is None:
-        used = lowering.shown_column(result)
-        if used is None:
+        own_column = lowering.shown_column(result)
+        if own_column is None:
             raise PlanError(f"rows of {result.table!r} have no column to show", span=result.span)
         reason = f"no column of {result.table!r} shares a value with {name!r}"
-        lowering.context.warn(f"{reason}; rows of {result.table!r} stand for their values of {used!r}")
+        lowering.context.warn(f"{reason}; rows of {result.table!r} stand for their values of {own_column!r}")
     else:
-        used = shared
-        lowering.context.warn(f"rows of {result.table!r} stand for their values of {used!r}, which {name!r} has as well")
-    return alg.Objects(alg.Scan(result.node, (used,)))
+        own_column = shared
+        lowering.context.warn(f"rows of {result.table!r} stand for their values of {own_column!r}, which {name!r} has as well")
+    return alg.Objects(alg.Scan(result.node, (own_column,)))
 
 
 def joined_rows(lowering: Lowering, result: Result, table: str) -> alg.Entities | None:
-    """The rows of a table that belong to what came from another one: they refer to each other, or
-    share values of a column.
+    """Return the rows of a table that belong to a result of another one.
+
+    One table refers to the other, or two columns share values.
     """
     context = lowering.context
     if result.table is None or result.table == table:
@@ -98,26 +93,31 @@ def joined_rows(lowering: Lowering, result: Result, table: str) -> alg.Entities 
     if not isinstance(result.node, alg.Entities):
         if result.column is None or not result.carried or not isinstance(result.node, alg.Values):
             return None
-        how = _refers(lowering, _column(lowering, result.table, result.column), table)
-        if how is None:
+        reference = _refers(lowering, _column(lowering, result.table, result.column), table)
+        if reference is None:
             return None
-        context.remark(f"{result.column!r} refers to rows of {table!r}{_BY[how]}")
+        context.remark(f"{result.column!r} refers to rows of {table!r}{_BY[reference]}")
         return alg.intersect(alg.SameName(alg.Referents(result.node)), context.rows(table))
-    there = [name for name in _names(lowering, table) if _refers(lowering, _column(lowering, table, name), result.table)]
-    here = [name for name in _names(lowering, result.table) if _refers(lowering, _column(lowering, result.table, name), table)]
-    if there or here:
-        context.remark(f"rows of {result.table!r} and {table!r} refer to each other by {', '.join(map(repr, (*there, *here)))}")
+    their_columns = [name for name in _names(lowering, table) if _refers(lowering, _column(lowering, table, name), result.table)]
+    own_columns = [
+        name for name in _names(lowering, result.table) if _refers(lowering, _column(lowering, result.table, name), table)
+    ]
+    if their_columns or own_columns:
+        context.remark(
+            f"rows of {result.table!r} and {table!r} refer to each other by {', '.join(map(repr, (*their_columns, *own_columns)))}"
+        )
         parts: list[alg.Entities] = []
-        if there:
+        if their_columns:
             parts.append(
                 alg.Reached(
                     alg.Where(
-                        alg.Scan(None, tuple(there), "subject", "subject", source=table), alg.Among(alg.SameName(result.node))
+                        alg.Scan(None, tuple(their_columns), "subject", "subject", source=table),
+                        alg.Among(alg.SameName(result.node)),
                     )
                 )
             )
-        if here:
-            referred = alg.Referents(alg.Objects(alg.Scan(result.node, tuple(here), family="relation")))
+        if own_columns:
+            referred = alg.Referents(alg.Objects(alg.Scan(result.node, tuple(own_columns), family="relation")))
             parts.append(alg.intersect(alg.SameName(referred), context.rows(table)))
         return alg.union(*parts)
     pairs = [
@@ -135,39 +135,37 @@ def joined_rows(lowering: Lowering, result: Result, table: str) -> alg.Entities 
 
 
 def _nearest(lowering: Lowering, table: str, column: Column, name: str, used: str | None) -> str | None:
-    """The column of a table that has most of another column's values; None where none has any."""
+    """Return the column of a table that shares most values with another column, or None."""
     names = _names(lowering, table)
     ranked = [(_likeness(lowering, table, own, column, name, used, None), -at, own) for at, own in enumerate(names)]
     best = max((item for item in ranked if item[0][0]), default=None)
     return None if best is None else best[2]
 
 
-#: How well two columns go together: shared values, the same header, a header that names the other
-#: table, how much of one is in the other, whether that one has each value once, whether it is the
-#: column in use. The first is 0 where they do not.
+#: How well two columns match: shared values, equal headers, a header that names the other table, the
+#: share of the smaller one's values in the larger, whether the larger has unique values, whether the
+#: column is in use. The first is False if they do not match.
 _Likeness: TypeAlias = tuple[bool, bool, bool, float, bool, bool]
 
 
 def _likeness(lowering: Lowering, table: str, own: str, column: Column, name: str, used: str | None, of: str | None) -> _Likeness:
-    """How well the column `own` of a table goes with `column`, which is called `name` and is one of
-    the table `of`.
-    """
-    mine = _column(lowering, table, own)
-    shared = len(column.values & mine.values)
+    """Return how well the column `own` of a table matches `column`, called `name`, of the table `of`."""
+    own_values = _column(lowering, table, own)
+    shared = len(column.values & own_values.values)
     if not shared:
         return False, False, False, 0.0, False, False
-    kin = _names_it(name, table, own) or (of is not None and _names_it(own, of, name))
-    inside, around = sorted((mine, column), key=lambda item: len(item.values))
-    return True, own == name, kin, shared / len(inside.values), len(around.values) == len(around), own == used
+    names_other = _names_it(name, table, own) or (of is not None and _names_it(own, of, name))
+    smaller, larger = sorted((own_values, column), key=lambda item: len(item.values))
+    return True, own == name, names_other, shared / len(smaller.values), len(larger.values) == len(larger), own == used
 
 
 def _names_it(header: str, table: str, key: str) -> bool:
-    """Whether a header names a table, or a table and its key: "customer", "customer_id" and
-    "customers" of customers.
-    """
-    said, wanted = _plain(header), _plain(table.rpartition("/")[2])
-    single = wanted[:-3] + "y" if wanted.endswith("ies") else wanted.removesuffix("s")
-    return said in {item + end for item in (wanted, single) for end in ("", "id", "key", "no", "number", "name", _plain(key))}
+    """Whether a header names a table and perhaps its key: "customer", "customer_id", "customers"."""
+    plain_header, plural = _plain(header), _plain(table.rpartition("/")[2])
+    singular = plural[:-3] + "y" if plural.endswith("ies") else plural.removesuffix("s")
+    return plain_header in {
+        item + end for item in (plural, singular) for end in ("", "id", "key", "no", "number", "name", _plain(key))
+    }
 
 
 def _plain(text: str) -> str:

@@ -27,10 +27,9 @@ from condgraph.languages.parameters import GivenText
 # -- numbers with units ------------------------------------------------------------------------------
 # Numbers in literals of LLM queries: "1,200", "$5 million", "2e7", "25k", "(5)", "3rd", "425 kg".
 #
-# What a cell may be, a literal may be: a literal has the readings that a cell of its text has
-# (`engine.reading`), and two more that no column has to confirm: a letter for thousands or millions
-# behind a bare number, and any word as a unit. The units of the column it is compared with decide
-# which of them counts.
+# A literal has the readings of a cell with its text (`engine.reading`), and two more that no column
+# needs to confirm: a letter for thousands or millions after a bare number, and any word as a unit. The
+# units of the column that it is compared with decide which reading counts.
 
 
 _NUMBER: Final = re.compile(
@@ -40,16 +39,16 @@ _NUMBER: Final = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _SCALES: Final = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-#: Letters for powers of ten behind a number without a currency. A small m is a metre, unless the
-#: column is one of money.
+#: Letters for powers of ten after a number without a currency. A lower-case m is a metre, unless the
+#: column holds money.
 _LETTERED: Final = re.compile(r"(?P<number>.*\d)(?:(?P<letter>[kKMBmbt])| ?(?P<short>bn|mn|mln|mil|bln|tn)\.?)")
 _LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12, "bn": 9, "mn": 6, "mln": 6, "mil": 6, "bln": 9, "tn": 12}
 _SMALL: Final = frozenset("mbt")
-#: Which reading of several counts where the column does not say: commas part thousands, a point
-#: stands before decimals.
+#: The order of preference among readings if the column does not decide: in English, commas separate
+#: thousands and a point the decimals.
 _ENGLISH: Final = ("num", "exp", "comma", "en", "ord", "space", "cont", "eu", "sci", "minus", "paren", "pareu")
 _EUROPEAN: Final = ("num", "exp", "cont", "eu", "comma", "en", "ord", "space", "sci", "minus", "pareu", "paren")
-#: Currencies by their sign; a sign of several currencies stands for the commonest.
+#: Names of currencies and their signs; a sign of several currencies means the commonest.
 _CURRENCIES: Final = {
     **dict.fromkeys(("us$", "usd", "dollar"), "$"),
     **dict.fromkeys(("eur", "euro"), "€"),
@@ -63,11 +62,10 @@ _LONGEST_UNIT: Final = 30
 
 @dataclass(slots=True)
 class LiteralTests:
-    """The tests that a literal becomes for a column, and remarks on how it was read.
+    """The tests that a literal becomes for a column, and remarks on its reading.
 
-    `converted`: the literal has another unit than the values. `refused` says which unit it has and
-    which the values have, where these do not compare; `certain` that its unit is a known one, so
-    that it can mean nothing else.
+    `converted`: the literal's unit differs from that of the values. `refused` names both units if they
+    do not compare; `certain`: the literal's unit is a known one, so that it can mean nothing else.
     """
 
     conditions: list[Condition] = field(default_factory=list)
@@ -78,9 +76,9 @@ class LiteralTests:
 
 
 def read_quantities(text: str, *, european: bool = False, money: bool = False) -> list[values.Quantity]:
-    """What a literal can be as a number with its unit, the likeliest first; empty where it is none.
+    """Return the readings of a literal as a number with its unit, likeliest first; empty if it has none.
 
-    `european`: the column has a comma before decimals; `money`: it is one of amounts of money.
+    `european`: the column has decimal commas; `money`: it holds amounts of money.
 
     >>> [str(one) for one in read_quantities("25k")], [str(one) for one in read_quantities("25M")]
     (['25000'], ['25 M', '25000000'])
@@ -102,8 +100,7 @@ def read_quantities(text: str, *, european: bool = False, money: bool = False) -
 
 
 def read_quantity(text: str) -> values.Quantity | None:
-    """A number with its unit (a word, a currency, a percent sign), of no column; None where it is
-    none.
+    """Return a number with its unit (a word, a currency, a percent sign), regardless of a column, or None.
 
     >>> str(read_quantity("$1.5 million")), str(read_quantity("3rd")), str(read_quantity("425 kg")), read_quantity("kg")
     ('1500000 $', '3', '425 kg', None)
@@ -113,15 +110,15 @@ def read_quantity(text: str) -> values.Quantity | None:
 
 
 def _as_cell(text: str, european: bool) -> list[values.Quantity]:
-    """A literal as the cell of its text would be read."""
+    """Return the reading of a cell with this text."""
     order = _EUROPEAN if european else _ENGLISH
-    result = [reading for reading in readings(text) if reading.family == "number" and reading.tag in order]
-    best = min(result, key=lambda reading: order.index(reading.tag), default=None)
+    numbers = [reading for reading in readings(text) if reading.family == "number" and reading.tag in order]
+    best = min(numbers, key=lambda reading: order.index(reading.tag), default=None)
     return [best.value] if best is not None and isinstance(best.value, values.Quantity) else []
 
 
 def _as_written(text: str) -> values.Quantity | None:
-    """A number with whatever follows it as its unit."""
+    """Return a number, with whatever follows it as its unit."""
     match = _NUMBER.fullmatch(text)
     if match is None or (match["unit"] and (match["money"] or len(match["unit"]) > _LONGEST_UNIT or match["unit"][0] in "-–/:,([")):
         return None
@@ -130,7 +127,7 @@ def _as_written(text: str) -> values.Quantity | None:
         if match["scale"]:
             number = _scaled(number, _SCALES[match["scale"].casefold()])
     except ValueError:
-        # More digits than a number may have.
+        # Too many digits.
         return None
     if (match["sign"] or "+") in "-−":
         number = -number
@@ -142,66 +139,65 @@ def _scaled(number: values.Number, power: int) -> values.Number:
 
 
 def is_currency(unit: str) -> bool:
-    """Whether a unit is a currency."""
     return unit.endswith("$") or unit in "€£¥₹₩₽₺₪₫₱฿₴₦" or unit in CODES.split("|") or _folded(unit) in ("$", "€", "£", "¥")
 
 
 def in_units(text: str, units: dict[str, int], typed: LiteralTests, *, european: bool = False) -> list[values.Quantity]:
-    """A literal as quantities in the units of a column (`units`: how many values have each).
+    """Return a literal as quantities in the units of a column; `units` counts the values of each.
 
-    A bare number is taken in the unit that most values have. A unit is left out, with a remark,
-    where values have none. Where the units do not compare, nothing is given and `typed.refused`
-    names both.
+    A bare number gets the most frequent unit. A unit is dropped, with a remark, if the values have none.
+    If the units do not compare, the result is empty and `typed.refused` names both.
     """
     worded = {unit: count for unit, count in units.items() if unit != values.NO_UNIT}
-    if not european and (own := _as_the_values(text, units)) is not None:
-        return _everywhere([own], worded)
-    read = read_quantities(text, european=european, money=bool(worded) and all(map(is_currency, worded)))
-    if not read:
+    if not european and (same_unit := _as_the_values(text, units)) is not None:
+        return _everywhere([same_unit], worded)
+    candidates = read_quantities(text, european=european, money=bool(worded) and all(map(is_currency, worded)))
+    if not candidates:
         return []
-    _note_negative(text, read[0], typed)
-    for one in read:
-        if one.unit in units:
-            return _everywhere([one], worded)
-    for one in read:
-        same = [unit for unit in worded if fold_unit(unit) == fold_unit(one.unit)]
-        if same:
-            return _everywhere([values.Quantity(one.number, unit) for unit in same], worded)
-    for one in read:
-        if one.unit != values.NO_UNIT and (converted := conversions(one, list(worded))):
+    _note_negative(text, candidates[0], typed)
+    for quantity in candidates:
+        if quantity.unit in units:
+            return _everywhere([quantity], worded)
+    for quantity in candidates:
+        matching = [unit for unit in worded if fold_unit(unit) == fold_unit(quantity.unit)]
+        if matching:
+            return _everywhere([values.Quantity(quantity.number, unit) for unit in matching], worded)
+    for quantity in candidates:
+        if quantity.unit != values.NO_UNIT and (converted := conversions(quantity, list(worded))):
             typed.converted = True
             return converted
-    bare = next((item for item in read if item.unit == values.NO_UNIT), None)
+    bare = next((item for item in candidates if item.unit == values.NO_UNIT), None)
     if bare is not None:
         unit = max(worded, key=lambda item: (worded[item], item))
         more = "" if len(worded) == 1 else f", the unit of most of {len(units)}"
         typed.remarks.append(f"{text!r} is read as {values.Quantity(bare.number, unit)}{more}")
         return _everywhere([values.Quantity(bare.number, unit)], worded)
-    one = read[0]
-    same = [unit for unit in worded if _folded(unit) == _folded(one.unit)]
-    if same:
-        typed.remarks.append(f"{one.unit!r} of {text!r} is taken for {' and '.join(map(repr, same))}, which the values have")
-        return _everywhere([values.Quantity(one.number, unit) for unit in same], worded)
+    quantity = candidates[0]
+    matching = [unit for unit in worded if _folded(unit) == _folded(quantity.unit)]
+    if matching:
+        typed.remarks.append(
+            f"{quantity.unit!r} of {text!r} is taken for {' and '.join(map(repr, matching))}, which the values have"
+        )
+        return _everywhere([values.Quantity(quantity.number, unit) for unit in matching], worded)
     if values.NO_UNIT in units:
-        typed.remarks.append(f"the unit {one.unit!r} of {text!r} is left out: the values it is compared with have none")
-        return [values.Quantity(one.number)]
+        typed.remarks.append(f"the unit {quantity.unit!r} of {text!r} is left out: the values it is compared with have none")
+        return [values.Quantity(quantity.number)]
     shown = " and ".join(map(repr, sorted(worded, key=lambda unit: (-worded[unit], unit))[:3]))
-    typed.refused = f"{text!r} is in {one.unit!r}, and the values are in {shown}"
-    typed.certain = is_currency(one.unit) or one.unit == "%" or fold_unit(one.unit) in _KNOWN
+    typed.refused = f"{text!r} is in {quantity.unit!r}, and the values are in {shown}"
+    typed.certain = is_currency(quantity.unit) or quantity.unit == "%" or fold_unit(quantity.unit) in _KNOWN
     return []
 
 
 def _everywhere(found: list[values.Quantity], units: Iterable[str]) -> list[values.Quantity]:
-    """A literal in the units that it has, and the same in all others of the column that compare with
-    them: 300 cm are 3 m, whichever of them is written.
-    """
-    others = [unit for unit in units if all(unit != item.unit for item in found)]
-    return [*found, *conversions(found[0], others)] if others else found
+    """Return a literal in its own units and converted to the others of the column: 300 cm are 3 m."""
+    missing = [unit for unit in units if all(unit != item.unit for item in found)]
+    return [*found, *conversions(found[0], missing)] if missing else found
 
 
 def _as_the_values(text: str, units: dict[str, int]) -> values.Quantity | None:
-    """A literal that is written as values are: "3 thousand tonnes" of thousand tonnes. Where more values
-    have no unit, "3 million" may be one of theirs.
+    """Return a literal whose unit is one of the values' units as written: "3 thousand tonnes".
+
+    If more values have no unit, "3 million" may be a bare number, and the result is None.
     """
     with suppress(ValueError):
         result = values.parse_quantity(text)
@@ -224,9 +220,8 @@ _KNOWN: Final = frozenset(map(fold_unit, KNOWN_UNITS))
 
 
 # -- times, and tests of a column --------------------------------------------------------------------
-# A literal has several readings; which of them count is decided by the types of the column it is
-# compared with (`literal_tests`). What a cell may be, a literal may be: what the forms known here do
-# not cover is read as the cell of its text (`engine.reading`).
+# The types of the column decide which readings of a literal count (`literal_tests`). A literal that
+# none of the forms here covers is read as a cell with its text (`engine.reading`).
 
 
 _MONTHS: Final = {name: n for n, name in enumerate(re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec"), 1)}
@@ -268,10 +263,9 @@ _INNER: Final = re.compile(r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\
 
 
 def literal_tests(operator: Operator, text: str, kinds: Kinds, *, european: bool = False) -> LiteralTests:
-    """A test for each type and unit of a column that the literal can be read as; texts are not
-    among them.
+    """Return a test for each type and unit of a column that the literal can be read as, except texts.
 
-    `european` says that numbers of the column have a comma before their decimals.
+    `european`: numbers of the column have decimal commas.
     """
     result = LiteralTests()
     types = {kind for kind, _ in kinds}
@@ -288,8 +282,9 @@ def literal_tests(operator: Operator, text: str, kinds: Kinds, *, european: bool
 
 
 def inner_conditions(text: str) -> tuple[tuple[Operator, str], ...]:
-    """The operators that stand in a text, each with what it compares with: models write
-    `tail_entity='> 5'` for `tail_entity>'5'`, and `'between 2 and 5'`. Empty where there is none.
+    """Return the operators inside a text, each with what it compares with; empty if there is none.
+
+    Models write `tail_entity='> 5'` for `tail_entity>'5'`, and `'between 2 and 5'`.
 
     >>> inner_conditions("=> 5"), inner_conditions("between 2 and 5"), inner_conditions("5")
     ((('>=', '5'),), (('>=', '2'), ('<=', '5')), ())
@@ -304,58 +299,58 @@ def inner_conditions(text: str) -> tuple[tuple[Operator, str], ...]:
 
 
 def in_clock(clock: dict[str, values.Number], units: dict[str, int]) -> list[values.Quantity]:
-    """A duration or a time of day in those units of a column that it can have."""
+    """Return a duration or a time of day in those units of a column that fit."""
     return [values.Quantity(clock[unit], unit) for unit in units if unit in clock]
 
 
 def leading_number(text: str) -> values.Number | None:
-    """The number a text begins with, but for a sign or a mark: "1,200 (estimate)" is 1200; None
-    where it begins otherwise.
-    """
+    """Return the number at the start of a text, after a sign or a mark: "1,200 (estimate)" is 1200."""
     match = _LEADING.match(text)
     return None if match is None else _number(match[1])
 
 
 def inner_number(text: str) -> values.Quantity | None:
-    """The only number in a text: "Round 7" is 7; None where there are none or several."""
-    result = _INNER.findall(text)
-    number = _number(result[0]) if len(result) == 1 else None
+    """Return the only number in a text ("Round 7" is 7), or None."""
+    numbers = _INNER.findall(text)
+    number = _number(numbers[0]) if len(numbers) == 1 else None
     return None if number is None else values.Quantity(number)
 
 
 def _number(text: str) -> values.Number | None:
-    """A number with commas between thousands; None where it has more digits than a number may have."""
+    """Return a number with commas between thousands; None if it has too many digits."""
     with suppress(ValueError):
         return values.parse_number(text.replace(",", "").replace("−", "-").lstrip("+"))
     return None
 
 
 def read_clock(text: str) -> dict[str, values.Number] | None:
-    """A duration in seconds and a time of day in seconds since midnight, by unit: 4:27, 1:02:03.5,
-    7:30 PM; None for others.
+    """Return a duration in seconds and a time of day in seconds since midnight, by unit, or None.
+
+    Such texts are 4:27, 1:02:03.5 and 7:30 PM.
     """
     match = _CLOCK.fullmatch(text.strip())
     if match is None:
-        read = [reading.value for reading in readings(values.collapse(text)) if reading.family == "clock"]
-        return {value.unit: value.number for value in read if isinstance(value, values.Quantity)} or None
-    first, second, third, part, half = match.groups()
-    whole = int(first) * 60 + int(second)
+        clock_values = [reading.value for reading in readings(values.collapse(text)) if reading.family == "clock"]
+        return {value.unit: value.number for value in clock_values if isinstance(value, values.Quantity)} or None
+    first, second, third, fraction, half = match.groups()
+    seconds = int(first) * 60 + int(second)
     if third:
-        whole = whole * 60 + int(third)
+        seconds = seconds * 60 + int(third)
     clock: dict[str, values.Number] = {}
     if not half:
-        clock[SECOND] = values.parse_number(f"{whole}{part or ''}")
+        clock[SECOND] = values.parse_number(f"{seconds}{fraction or ''}")
     hour = int(first)
     if half:
         hour = hour % 12 + (12 if half in "pP" else 0)
-    if hour < 24 and not part:
+    if hour < 24 and not fraction:
         clock[SECOND_OF_DAY] = hour * 3600 + int(second) * 60 + int(third or 0)
     return clock
 
 
 def read_times(text: str) -> list[values.Time]:
-    """A literal as times: ISO forms, months in words, decades, ranges of years; both readings of
-    3/5/2010.
+    """Return a literal as times: ISO forms, months in words, decades, ranges of years.
+
+    A text such as 3/5/2010 has both readings.
 
     >>> [str(time) for time in read_times("March 8, 2003")], [str(time) for time in read_times("1999-2003")]
     (['2003-03-08'], ['1999/2003'])
@@ -364,10 +359,10 @@ def read_times(text: str) -> list[values.Time]:
     ranged = _RANGE.fullmatch(text)
     if ranged is not None:
         last = ranged[1][: -len(ranged[2])] + ranged[2] if len(ranged[2]) < 4 else ranged[2]
-        # 2004-05 may be a month; only a column says so, and its cells are found by their text.
+        # 2004-05 may also be a month; cells that mean one are matched by their text.
         if int(ranged[1]) < int(last):
             return [values.Time.span(values.Time.year(int(ranged[1])), values.Time.year(int(last)))]
-    # An interval needs whole years on both sides: 2006/7 and 11/25/2013 are none.
+    # An interval needs full years on both sides: 2006/7 and 11/25/2013 are not intervals.
     if "/" not in text or _ISO_SPAN(text):
         with suppress(ValueError):
             return [values.Time.parse(text)]
@@ -396,16 +391,14 @@ def read_times(text: str) -> list[values.Time]:
 
 
 def exactly(value: values.Value) -> Condition:
-    """A test for a value that a cell was found to have: the same interval, where `=` would also
-    take what lies within it.
-    """
+    """Return a test for the exact value of a cell; `=` on an interval would also accept times within it."""
     if isinstance(value, values.Time) and value.precision is values.Precision.SPAN:
         return Equals(Constants((value,)))
     return Compare("=", value)
 
 
 # -- superlatives ------------------------------------------------------------------------------------
-# Superlatives that stand where a value is asked for: "the row whose Points are the highest".
+# Superlatives in the place of a value: "the row whose Points are the highest".
 
 
 _LARGEST: Final = frozenset(
@@ -466,14 +459,16 @@ _MODE: Final[dict[str, Direction]] = {
     "most_common": "largest",
     "least_common": "smallest",
 }
-#: Of years and dates of birth the oldest is the smallest; of ages it is the largest.
+#: The oldest is the largest age, but the smallest year or date of birth.
 _AGE: Final[dict[str, Direction]] = {"oldest": "largest", "eldest": "largest", "youngest": "smallest"}
 _LATER: Final[dict[str, Direction]] = {"oldest": "smallest", "eldest": "smallest", "youngest": "largest"}
 
 
 def superlative(word: str, kinds: Kinds) -> tuple[Literal_["mode", "extreme"], Direction] | None:
-    """What a word asks for over values of these types: the mode or the extreme, and in which
-    direction; None for other words, and for what was given for a parameter: that is a value.
+    """Return whether a word means the mode or the extreme of values, and the direction; else None.
+
+    The types of the values decide for words such as "oldest". A parameter is always a value, so the
+    result is None.
 
     >>> superlative("highest", {}), superlative("most", {}), superlative("Paris", {})
     (('extreme', 'largest'), ('mode', 'largest'), None)
@@ -496,7 +491,7 @@ def superlative(word: str, kinds: Kinds) -> tuple[Literal_["mode", "extreme"], D
 # -- operators in words ------------------------------------------------------------------------------
 
 
-#: Words for operators, as they are written in an `operator` option.
+#: Words for operators in an `operator` option.
 OPERATOR_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("=", "==", "equal", "equals", "equal_to", "same"), "="),
@@ -518,7 +513,7 @@ OPERATOR_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def operator_of(word: Literal) -> str:
-    """The operator that a word names ("greater than" is ">"). Raises `UnknownNameError`."""
+    """Return the operator that a word means ("greater than" is ">"); raises `UnknownNameError`."""
     op = OPERATOR_WORDS.get(word.text.strip().casefold().replace(" ", "_"))
     if op is None:
         raise UnknownNameError("operator", word.text, candidates=nearest(word.text, OPERATOR_WORDS), span=word.span)

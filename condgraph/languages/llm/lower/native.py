@@ -1,4 +1,4 @@
-"""Native functions of LLM queries over sets and values: unions and the like, aggregates, comparisons, conditionals, arithmetic."""
+"""Lowers the native functions of LLM queries: set functions, aggregates, comparisons, conditionals, arithmetic."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from condgraph.languages.llm.syntax.tree import Application, Comparison, Foreign
 from condgraph.vectors.encoders import fold
 
 # -- sets --------------------------------------------------------------------------------------------
-# Set functions of LLM queries and what keeps members by a condition: over entities where any
-# operand has them, else values.
+# Set functions and `keep` work on entities if any operand has entities, else on values.
 
 
 def operands_of(lowering: Lowering, call: Application) -> list[Result]:
-    """Operands one by one, the items of a list each; lists without items are one empty set."""
+    """Lower each operand and each item of a list; lists without items give one empty set."""
     result: list[Result] = []
     for operand in call.operands:
         if isinstance(operand, Items):
@@ -35,9 +34,9 @@ def operands_of(lowering: Lowering, call: Application) -> list[Result]:
 
 
 def lower_set(lowering: Lowering, call: Application) -> Result:
-    """Union, intersection, difference over entities where any operand has them, else over values.
+    """Lower union, intersection or difference, over entities if any operand has them, else over values.
 
-    A list alone holds the sets; beside other operands it is a set itself.
+    A single list holds the sets; next to other operands a list is a set itself.
     """
     several = len(call.operands) > 1
     results = [lowering.evaluate(operand) for operand in call.operands] if several else operands_of(lowering, call)
@@ -46,9 +45,9 @@ def lower_set(lowering: Lowering, call: Application) -> Result:
     first = next((item for item in results if item.is_entities), None)
     if first is not None:
         return _entity_set(lowering, call.function, results, first)
-    whole = next((item for item in results if item.literal is None), None)
-    parts = [bag_like(lowering, item, whole) for item in results]
-    model = whole or results[0]
+    typed_model = next((item for item in results if item.literal is None), None)
+    parts = [bag_like(lowering, item, typed_model) for item in results]
+    model = typed_model or results[0]
     led = tuple(dict.fromkeys(name for item in results for name in item.led))
     if call.function == "set_union":
         return model.of(alg.Distinct(alg.Concat(tuple(parts))) if len(parts) > 1 else alg.Distinct(parts[0]), led=led)
@@ -75,25 +74,25 @@ def _entity_set(lowering: Lowering, function: str, results: list[Result], model:
         node = parts[0]
         for part in parts[1:]:
             node = alg.Minus(node, part)
-    same = [result for result in results if result.column is not None]
-    column = same[0].column if same else None
+    with_column = [result for result in results if result.column is not None]
+    column = with_column[0].column if with_column else None
     led = (
         results[0].led if function == "set_difference" else tuple(dict.fromkeys(name for result in results for name in result.led))
     )
-    # What is taken away says nothing of the rows that are left.
-    left = results[:1] if function == "set_difference" else results
-    return model.of(node, column=column, led=led, empty=any(item.empty and item.column == column for item in left))
+    # The sets that are subtracted tell nothing about the remaining rows.
+    remaining = results[:1] if function == "set_difference" else results
+    return model.of(node, column=column, led=led, empty=any(item.empty and item.column == column for item in remaining))
 
 
 def _literal_members(lowering: Lowering, literal: Literal, model: Result) -> alg.Entities:
-    """A literal as a set of entities: the rows with such a cell, or the entities of the name."""
+    """Return the rows with this cell, or the entities of this name."""
     if model.table is not None:
         return lowering.context.rows_with(literal, model.table)
     return alg.ByName(lowering.context.named(literal, "entity", None))
 
 
 def bag_like(lowering: Lowering, result: Result, model: Result | None) -> alg.Values:
-    """A literal among values as a value of their type."""
+    """Return a result as values; a literal takes the type of the model's values."""
     if result.literal is None:
         return as_values(result)
     text = collapse(result.literal.text)
@@ -109,7 +108,7 @@ def bag_like(lowering: Lowering, result: Result, model: Result | None) -> alg.Va
 
 
 def lower_negation(lowering: Lowering, call: Application) -> Result:
-    """What is not in a set: entities or rows of its sources, or other values of its column."""
+    """Lower a complement: entities or rows of the same sources, or other values of the same column."""
     result = lowering.evaluate(call.operands[0])
     if result.literal is not None:
         raise PlanError("set_negation takes the output of a query", span=call.span)
@@ -131,7 +130,7 @@ def _universe(lowering: Lowering, result: Result) -> alg.Entities:
 
 
 def lower_keep(lowering: Lowering, call: Application) -> Result:
-    """The values of a column that satisfy conditions."""
+    """Filter the values of a column by conditions."""
     result = lowering.column_values(lowering.evaluate(call.operands[0]), "keep")
     for condition in call.operands[1:]:
         assert isinstance(condition, Comparison)
@@ -165,7 +164,7 @@ def _kept(lowering: Lowering, result: Result, condition: Comparison) -> Result:
 
 
 def apply(name: str, arguments: Sequence[alg.Values | alg.Scalar], **options: str) -> alg.Apply:
-    """A native function with its options in a fixed order."""
+    """Return a native function with its options sorted."""
     return alg.Apply(name, tuple(arguments), tuple(sorted(options.items())))
 
 
@@ -177,7 +176,7 @@ def _options(call: Application) -> dict[str, str]:
 
 
 def lower_compare(lowering: Lowering, call: Application) -> Result:
-    """Which of two wins, or the result of arithmetic between them."""
+    """Lower a comparison, or the arithmetic that its operator means."""
     operands = operands_of(lowering, call) if len(call.operands) == 1 else _each(lowering, call)
     if len(operands) != 2:
         raise PlanError(f"compare takes two operands, not {len(operands)}", span=call.span)
@@ -196,19 +195,19 @@ def lower_compare(lowering: Lowering, call: Application) -> Result:
 
 
 def _counted(lowering: Lowering, result: Result) -> Result:
-    """How many members a set has; a number stays."""
+    """Replace a set by its size; a number stays."""
     if result.is_scalar or result.literal is not None:
         return result
     lowering.context.remark("sets are compared by how many members they have")
-    of = result.node if isinstance(result.node, alg.Entities) else lowering.as_bag(result)
-    return result.of(alg.Count(of), kinds=NUMBERS, table=None)
+    members = result.node if isinstance(result.node, alg.Entities) else lowering.as_bag(result)
+    return result.of(alg.Count(members), kinds=NUMBERS, table=None)
 
 
 def comparison(lowering: Lowering, left: Result, right: Result, operator: alg.Operator, *, bare: bool) -> Result:
-    """Which of two wins, a word for it, or whether it holds: as the target type asks.
+    """Return the winner of a comparison, a word for it, or its truth, as the target type requires.
 
-    The winner is named by the constant that led to it. A bare comparison is a truth value unless a
-    name is asked for; one with a constant on one side always is.
+    The winner is named by the constant that led to it. A bare comparison is a truth value unless the
+    target type asks for a name; one with a constant on one side always is.
     """
     sides = [lowering.as_bag(left), lowering.as_bag(right)]
     target = fold(lowering.context.target_type or "")
@@ -219,46 +218,46 @@ def comparison(lowering: Lowering, left: Result, right: Result, operator: alg.Op
     truth = asks_truth(target) or operator in ("=", "!=") or (left.literal is None) != (right.literal is None)
     if truth or (bare and (not target or names[0] is None or names[1] is None)):
         return Result(apply("relation", sides, operator=operator), kinds=TEXTS)
-    led = [name if name is not None else side for name, side in zip(names, sides, strict=True)]
-    return Result(apply("compare", [*sides, *led], operator=operator), kinds=TEXTS)
+    side_names = [name if name is not None else side for name, side in zip(names, sides, strict=True)]
+    return Result(apply("compare", [*sides, *side_names], operator=operator), kinds=TEXTS)
 
 
 _PAIRS: Final = ("more/less", "above/below", "before/after", "higher/lower", "longer/shorter", "earlier/later", "greater/less")
 
 
 def _word_pair(target: str) -> str | None:
-    """The two words a target type asks for: "more or less", "above/below"; None for others."""
+    """Return the pair of words that a target type asks for, as "more/less", or None."""
     if "comparison" in target:
         return "more/less"
-    result = set("".join(c if c.isalnum() else " " for c in target).split())
+    words = set("".join(c if c.isalnum() else " " for c in target).split())
     for pair in _PAIRS:
-        if set(pair.split("/")) <= result:
-            # Ranks count down, and what is before or earlier is smaller.
+        if set(pair.split("/")) <= words:
+            # "Before" and "earlier" mean the smaller value.
             return pair
     return None
 
 
 def asks_truth(target: str | None) -> bool:
     """Whether a target type asks for yes or no."""
-    result = set("".join(c if c.isalnum() else " " for c in (target or "").casefold()).split())
-    return bool(result & {"yes", "no", "boolean", "bool", "true", "false"})
+    words = set("".join(c if c.isalnum() else " " for c in (target or "").casefold()).split())
+    return bool(words & {"yes", "no", "boolean", "bool", "true", "false"})
 
 
 def _winner(lowering: Lowering, one: Result, other: Result) -> alg.Values | None:
-    """What names a side: the constants that led to it and not to the other."""
+    """Return the name of a side: the last constant that led to it and not to the other side."""
     if one.literal is not None:
         return given(collapse(one.literal.text))
-    own = [name for name in one.led if name not in other.led] or list(one.led)
-    return given(*own[-1:]) if own else None
+    names = [name for name in one.led if name not in other.led] or list(one.led)
+    return given(*names[-1:]) if names else None
 
 
 def lower_equal(lowering: Lowering, call: Application) -> Result:
-    """Whether values are equal, are among others, are there."""
+    """Lower tests of equality, membership and existence."""
     return Result(apply(call.function, [lowering.as_bag(item) for item in _each(lowering, call)]), kinds=TEXTS)
 
 
 def _each(lowering: Lowering, call: Application) -> list[Result]:
-    """Operands one by one; a list is one operand."""
+    """Lower each operand; a list is one operand."""
     result: list[Result] = []
     for operand in call.operands:
         if isinstance(operand, Items):
@@ -272,7 +271,7 @@ def _each(lowering: Lowering, call: Application) -> list[Result]:
 
 
 def lower_conditional(lowering: Lowering, call: Application) -> Result:
-    """One of two branches by a test."""
+    """Lower a conditional."""
     if len(call.operands) == 1:
         return lowering.evaluate(call.operands[0])
     branches = [lowering.evaluate(operand) for operand in call.operands[1:]]
@@ -288,7 +287,7 @@ def lower_conditional(lowering: Lowering, call: Application) -> Result:
 
 
 def lower_native(lowering: Lowering, call: Application) -> Result:
-    """A function of numbers or texts."""
+    """Lower a function of numbers or texts."""
     arguments = [lowering.as_bag(item) for item in _each(lowering, call)]
     options = _options(call)
     kinds = TEXTS if call.function == "split" else NUMBERS
@@ -296,14 +295,14 @@ def lower_native(lowering: Lowering, call: Application) -> Result:
 
 
 def lower_part(lowering: Lowering, call: Application) -> Result:
-    """extract_year and the like keep what led to the value."""
+    """Lower extract_year and the like; the result keeps the constants that led to the value."""
     result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
     kinds = {(Kind.TIME, "1"): 1} if call.function == "extract_year" else NUMBERS
     return Result(apply(call.function, [lowering.as_bag(result)]), kinds=kinds, led=result.led)
 
 
 def literal_value(text: str) -> Value:
-    """A literal of an expression as the value it reads as: a number, a time, else text."""
+    """Return a literal of an expression as a value: a number, a time, or else text."""
     quantity = read_quantity(text)
     if quantity is not None:
         return quantity
@@ -311,17 +310,18 @@ def literal_value(text: str) -> Value:
     return times[0] if times else collapse(text)
 
 
-# -- aggregates, positions, functions from outside ---------------------------------------------------
-# Lowering of functions over the results of earlier lines, and of tables.
+# -- aggregates, positions, external functions -------------------------------------------------------
 
 
-#: Functions that take a text beside a result.
+#: Functions that take a text together with a result.
 _COMPARING: Final = frozenset(("equal", "is_in", "compare", "set_difference", "keep", "if"))
 
 
 def complain_of_outputs(lowering: Lowering, call: Application) -> None:
-    """Complain of a text in the place of a result that names none but means one ('query1'): as a text it
-    would be the answer. Beside a result it may be a value that it is compared with.
+    """Raise `UnknownNameError` for a text that means an output ('query1') in the place of a result.
+
+    As a plain text it would become the answer. In functions that also take a result, it may be a value
+    to compare with.
     """
     if any(isinstance(operand, OutputRef) for operand in call.operands) and call.function in _COMPARING:
         return
@@ -338,7 +338,7 @@ def complain_of_outputs(lowering: Lowering, call: Application) -> None:
 
 
 def lower_foreign(lowering: Lowering, call: Foreign) -> Result:
-    """A function that is not native: the one from outside, or an error with the nearest names."""
+    """Lower a call of an external function; raises an error with the nearest names if there is none."""
     function: Any = lowering.context.llm_function
     names: tuple[str, ...] = ()
     if isinstance(function, Mapping):
@@ -349,23 +349,23 @@ def lower_foreign(lowering: Lowering, call: Foreign) -> Result:
         error.candidates = tuple(dict.fromkeys((*nearest(call.call.name, names), *error.candidates)))
         error.hint = "llm_function= answers such functions with a language model"
         if is_time_function(call.call.name):
-            there = "of times there are extract_year, extract_month, extract_day, difference and duration"
-            error.hint = f"{there}; {error.hint}"
+            supported = "of times there are extract_year, extract_month, extract_day, difference and duration"
+            error.hint = f"{supported}; {error.hint}"
         raise error
     if not callable(function):
-        known = "a callable of a name, the texts of each argument, and options, or of one FunctionCall"
-        raise OptionError(f"llm_function is {known}; or maps names to such")
+        accepted = "a callable of a name, the texts of each argument, and options, or of one FunctionCall"
+        raise OptionError(f"llm_function is {accepted}; or maps names to such")
     results = [lowering.evaluate(argument.value) for argument in call.call.arguments]
     arguments = tuple(map(lowering.as_bag, results))
     options = tuple((f"argument {at}", argument.name) for at, argument in enumerate(call.call.arguments, 1) if argument.name)
     if not takes_call(function):
         return Result(alg.External(call.call.name, remembering(function), arguments, options), kinds=TEXTS)
-    about = tuple(facts for pair in zip(results, arguments, strict=True) if (facts := _about(*pair)) is not None)
+    about = tuple(related_facts for pair in zip(results, arguments, strict=True) if (related_facts := _about(*pair)) is not None)
     return Result(alg.External(call.call.name, remembering(function), arguments, options, about, lowering.asked), kinds=TEXTS)
 
 
 def _about(result: Result, bag: alg.Values) -> alg.Facts | None:
-    """The facts of the rows that carry an argument; None where nothing does."""
+    """Return the facts of the rows that carry an argument, or None."""
     if isinstance(bag, alg.Objects):
         carriers: alg.Entities = alg.Reached(alg.OtherEnd(bag.facts, "subject"))
     elif isinstance(bag, alg.Names):
@@ -381,7 +381,7 @@ def _about(result: Result, bag: alg.Values) -> alg.Facts | None:
 
 
 def count(lowering: Lowering, call: Application) -> Result:
-    """How many members a set has, or different values."""
+    """Lower a count of members, or of distinct values."""
     result = lowering.evaluate(call.operands[0])
     if "distinct" in call.options and result.is_rows:
         result = lowering.column_values(result, "count")
@@ -391,7 +391,7 @@ def count(lowering: Lowering, call: Application) -> Result:
 
 
 def _bag_of_all(lowering: Lowering, call: Application) -> Result:
-    """The operands side by side, rows as their column."""
+    """Concatenate the operands as values; rows give their column."""
     results = [lowering.column_values(item, call.function) for item in operands_of(lowering, call)]
     if len(results) == 1:
         return results[0]
@@ -403,7 +403,7 @@ def _bag_of_all(lowering: Lowering, call: Application) -> Result:
 
 
 def total(kind: type[alg.Sum | alg.Mean | alg.Median | alg.Deviation]) -> Rule:
-    """An aggregate of numbers."""
+    """Return the rule of an aggregate of numbers."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
         result = _bag_of_all(lowering, call)
@@ -413,7 +413,7 @@ def total(kind: type[alg.Sum | alg.Mean | alg.Median | alg.Deviation]) -> Rule:
 
 
 def extreme(direction: alg.Direction) -> Rule:
-    """The largest or smallest of all."""
+    """Return the rule of the largest or smallest value."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
         result = _bag_of_all(lowering, call)
@@ -423,7 +423,7 @@ def extreme(direction: alg.Direction) -> Rule:
 
 
 def _bounded(result: Result, direction: alg.Direction) -> alg.Values:
-    """Times by the end that decides: the earliest start, the latest end."""
+    """Return values with times replaced by the deciding end: the earliest start, or the latest end."""
     part: Literal_["start", "end"] = "start" if direction == "smallest" else "end"
     if result.validity is not None:
         return alg.Validity(result.validity, part)
@@ -434,7 +434,7 @@ def _bounded(result: Result, direction: alg.Direction) -> alg.Values:
 
 
 def most_frequent(direction: alg.Direction) -> Rule:
-    """The values that appear most or least often."""
+    """Return the rule of the most or least frequent values."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
         result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
@@ -444,7 +444,7 @@ def most_frequent(direction: alg.Direction) -> Rule:
 
 
 def carriers(direction: alg.Direction) -> Rule:
-    """The rows or entities that have the largest or smallest value."""
+    """Return the rule of the rows or entities with the largest or smallest value."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
         result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
@@ -460,7 +460,7 @@ def carriers(direction: alg.Direction) -> Rule:
 
 
 def neighbour(distance: int) -> Rule:
-    """The row at a distance, in the same table."""
+    """Return the rule of the row at a distance, in the same table."""
 
     def rule(lowering: Lowering, call: Application) -> Result:
         result = lowering.evaluate(call.operands[0])
@@ -473,7 +473,7 @@ def neighbour(distance: int) -> Rule:
 
 
 def row_number(lowering: Lowering, call: Application) -> Result:
-    """The positions of rows in their table, from 1."""
+    """Lower the positions of rows in their table, from 1."""
     result = lowering.evaluate(call.operands[0])
     if result.table is None:
         raise PlanError("row_number takes table rows, and these are none", span=call.span)
@@ -482,14 +482,12 @@ def row_number(lowering: Lowering, call: Application) -> Result:
 
 
 def position(place: int) -> Rule:
-    """The member at a position in order."""
+    """Return the rule of the member at a position in order."""
     return lambda lowering, call: nth(lowering, lowering.evaluate(call.operands[0]), place)
 
 
 def nth(lowering: Lowering, result: Result, place: int) -> Result:
-    """The member at a place: rows and their values in the order of the table, sorted ones as they
-    were sorted.
-    """
+    """Return the member at a position: rows in table order, sorted values in their order."""
     if isinstance(result.node, alg.Entities):
         if result.table is not None:
             return result.of(alg.SubjectsOf(alg.Nth(alg.RowNumbers(result.node), place, "ascending")), empty=result.empty)
@@ -501,7 +499,7 @@ def nth(lowering: Lowering, result: Result, place: int) -> Result:
 
 
 def _warn_mixed(lowering: Lowering, result: Result, what: str) -> None:
-    """Say where values are put in an order that do not compare: the place of one says little then."""
+    """Warn if values of incomparable types or units are ordered, since positions mean little then."""
     kinds = {(Kind.TEXT if kind is Kind.ENTITY else kind, unit) for kind, unit in result.kinds if kind is not Kind.UNKNOWN}
     if len(kinds) > 1:
         lowering.context.warn(
@@ -511,7 +509,7 @@ def _warn_mixed(lowering: Lowering, result: Result, what: str) -> None:
 
 
 def sort(lowering: Lowering, call: Application) -> Result:
-    """The order in which first, last and [n] count."""
+    """Record the order that first, last and [n] use."""
     result = lowering.column_values(lowering.evaluate(call.operands[0]), "sort")
     word = call.options.get("order")
     text = word.text.casefold() if isinstance(word, Literal) else "ascending"
@@ -523,7 +521,7 @@ def sort(lowering: Lowering, call: Application) -> Result:
 
 
 def nth_highest(lowering: Lowering, call: Application) -> Result:
-    """The n-th largest value."""
+    """Lower the n-th largest value."""
     result = lowering.column_values(lowering.evaluate(call.operands[0]), call.function)
     word = call.options.get("n")
     number = read_quantity(word.text) if isinstance(word, Literal) else None
@@ -536,6 +534,6 @@ def nth_highest(lowering: Lowering, call: Application) -> Result:
 
 
 def unique(lowering: Lowering, call: Application) -> Result:
-    """Each member once."""
+    """Lower distinct members."""
     result = lowering.evaluate(call.operands[0])
     return result if result.is_entities else result.of(alg.Distinct(lowering.as_bag(result)))

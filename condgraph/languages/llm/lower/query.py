@@ -1,9 +1,8 @@
-"""LLM queries (TrustUQA, section 3, Table 1) lowered to the algebra;
-`docs/reference/llm-queries.md` says what they mean.
+"""Lowers LLM queries (TrustUQA, section 3, Table 1) to the algebra; `docs/reference/llm-queries.md` defines them.
 
-`lower` parses a program, and makes one plan of the last query and those that it needs.
-`search` lowers get_information by the table of 32 cases, `functions` says what lowers the others,
-`context` has names and warnings. A query that is not needed is not lowered; its errors are
+`lower` parses a program and makes one plan of the last query and those that it needs. `search` lowers
+get_information by the table of 32 cases, `functions` has the rules of other functions, `context`
+resolves names and collects warnings. Queries that are not needed are not lowered; their errors are
 warnings.
 """
 
@@ -33,13 +32,8 @@ from condgraph.languages.llm.syntax.parse import parse
 from condgraph.names.vocabulary import Vocabulary, resolve
 from condgraph.names.words import OnUnknown
 
-# -- arguments ---------------------------------------------------------------------------------------
-# Binding of the arguments of get_information: which are head, relation, tail, key and value.
-
-
-# -- bind search -------------------------------------------------------------------------------------
-# What the arguments of get_information mean: each is one of its parameters, given once, and a
-# condition only where one can be.
+# -- binding of get_information ----------------------------------------------------------------------
+# Each argument is one of its parameters, at most once; only tail_entity and value take conditions.
 
 
 _TESTED: Final = ("tail_entity", "value")
@@ -47,12 +41,11 @@ _NUMBERED: Final = re.compile(r"(head_entity|tail_entity|relation|key|value)\d+"
 
 
 def bind_search(call: tree.Call) -> tree.Search:
-    """The search that a call of get_information means.
+    """Return the search that a call of get_information means.
 
-    Raises `PlanError` for arguments that make no sense, and `UnknownNameError` for a parameter that
-    there is none of.
+    Raises `PlanError` for invalid arguments, and `UnknownNameError` for an unknown parameter.
     """
-    given: dict[str, tree.Expression] = {}
+    parameters: dict[str, tree.Expression] = {}
     tests: dict[str, list[tree.ColumnCondition]] = {"tail_entity": [], "value": []}
     for argument in call.arguments:
         name = _parameter(argument)
@@ -70,27 +63,27 @@ def bind_search(call: tree.Call) -> tree.Search:
                 span=argument.span,
                 hint=f"{name} takes '=' only; tail_entity and value take = != > < >= <=",
             )
-        if given.setdefault(name, argument.value) != argument.value:
+        if parameters.setdefault(name, argument.value) != argument.value:
             raise PlanError(
                 f"{name} is given twice, with different values",
                 span=argument.span,
                 hint="write a query for each, then set_intersection or set_union",
             )
-    for name, several in tests.items():
-        _check_bounds(name, several)
-    if not given.keys() - {"source"} and not any(tests.values()):
+    for name, conditions in tests.items():
+        _check_bounds(name, conditions)
+    if not parameters.keys() - {"source"} and not any(tests.values()):
         raise PlanError(
             "get_information without any condition",
             span=call.span,
             hint=f"give at least one of {', '.join(tree.PARAMETERS.values())}",
         )
     return tree.Search(
-        given.get("head_entity"),
-        given.get("relation"),
+        parameters.get("head_entity"),
+        parameters.get("relation"),
         tuple(tests["tail_entity"]),
-        given.get("key"),
+        parameters.get("key"),
         tuple(tests["value"]),
-        given.get("source"),
+        parameters.get("source"),
         call.span,
     )
 
@@ -125,9 +118,7 @@ def _check_value(argument: tree.Argument, name: str) -> None:
 
 
 def _check_bounds(name: str, tests: list[tree.ColumnCondition]) -> None:
-    """Two different values for "=" on one object can both hold only by accident; that is two
-    queries.
-    """
+    """Raise `PlanError` for two "=" on one object: both can hold only by accident, so two queries are meant."""
     equal = [test for test in tests if test.op == "="]
     if len(equal) > 1:
         raise PlanError(
@@ -138,17 +129,17 @@ def _check_bounds(name: str, tests: list[tree.ColumnCondition]) -> None:
 
 
 def _is_none(value: tree.Expression) -> bool:
-    """An unquoted None is an argument that is not given, as in the signature of get_information."""
+    """Whether a value is an unquoted None: a missing argument, as in the signature of get_information."""
     return isinstance(value, tree.Literal) and not value.quoted and value.text in ("None", "null")
 
 
 # -- binding -----------------------------------------------------------------------------------------
-# `bind` turns a `Call` into a `Search` (get_information, see `bind_search`), an `Application` of a
-# native function with its operands in order and its options by name, or a `Foreign` call that the
-# table of `functions` does not have: an LLM can answer that one where one is configured.
+# `bind` turns a `Call` into a `Search` (get_information), an `Application` of a native function with
+# its operands in order and its options by name, or a `Foreign` call of a function that is not in
+# `functions`: a configured language model can answer it.
 
 
-#: `calculate(a=..., operator='-', b=...)` and its likes take the function from an option.
+#: `calculate(a=..., operator='-', b=...)` and similar ones have the function as an option.
 _CALCULATORS: Final = frozenset({"calculate", "calculator", "calculation", "compute"})
 _ARITHMETIC: Final = {"-": "difference", "+": "add", "*": "multiply", "/": "divide"}
 _TEST_NAMES: Final = frozenset({"condition", "test", "compare1", "if"})
@@ -157,10 +148,10 @@ _ELSE_NAMES: Final = frozenset({"else", "false", "false_value", "set_false", "va
 
 
 def bind(call: tree.Call) -> tree.Bound:
-    """Say which function a call means, and which argument is what.
+    """Return a call with its function and arguments identified.
 
-    Raises `PlanError` for arguments that make no sense, and `UnknownNameError` for a parameter that
-    get_information does not have.
+    Raises `PlanError` for invalid arguments, and `UnknownNameError` for an unknown parameter of
+    get_information.
     """
     name = call.name.casefold()
     if name == "get_information":
@@ -168,7 +159,7 @@ def bind(call: tree.Call) -> tree.Bound:
     if name in _CALCULATORS:
         return _calculation(call)
     function = BY_NAME.get(name)
-    # Models make up a `distance` of one set, which is none of two points.
+    # Models invent a `distance` of one set; the native one takes two points.
     if function is None or (function.name == "distance" and len(call.arguments) < 2):
         return tree.Foreign(call, near_functions(name))
     if function.name == "if":
@@ -185,13 +176,12 @@ def _apply(function: Function, call: tree.Call, name: str) -> tree.Application:
     options: dict[str, tree.Expression] = {
         option: tree.Literal(text, span=call.span) for option, text in function.fixed.get(name, {}).items()
     }
-    spellings = {spelling: option for option, several in function.options.items() for spelling in several}
+    spellings = {spelling: option for option, synonyms in function.options.items() for spelling in synonyms}
     for argument in call.arguments:
-        written = None if argument.name is None else argument.name.casefold()
-        # `compare(count=..., operator='>', value=...)`: a name of an option may be that of an
-        # operand as well.
-        option = None if written is None else spellings.get(written)
-        if option is not None and (written not in ("count", "number", "order") or len(operands) >= function.operands[0]):
+        argument_name = None if argument.name is None else argument.name.casefold()
+        # `compare(count=..., operator='>', value=...)`: an option's name may also be an operand's.
+        option = None if argument_name is None else spellings.get(argument_name)
+        if option is not None and (argument_name not in ("count", "number", "order") or len(operands) >= function.operands[0]):
             if argument.op != "=":
                 raise PlanError(
                     f"the operator {argument.op!r} on {argument.name}", span=argument.span, hint=f"{argument.name} takes '=' only"
@@ -199,7 +189,7 @@ def _apply(function: Function, call: tree.Call, name: str) -> tree.Application:
             options[option] = _direction(argument) if option == "order" else argument.value
             continue
         if (
-            written in ("key", "relation", "condition", "group_by", "by", "exclude", "value")
+            argument_name in ("key", "relation", "condition", "group_by", "by", "exclude", "value")
             and function.operands == (1, 1)
             and operands
         ):
@@ -215,17 +205,17 @@ def _apply(function: Function, call: tree.Call, name: str) -> tree.Application:
                 hint="keep(set='...', value>'...') takes a condition",
             )
         operands.append(argument.value)
-    fewest, most = function.operands
+    least, most = function.operands
     if function.name == "split" and len(operands) == 2:
         options["delimiter"] = operands.pop()
     if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], (tree.Comparison, tree.Infix)):
         return tree.Application("if", (operands[0],), options, call.span)
     if function.name == "compare" and len(operands) == 1 and isinstance(operands[0], tree.Items):
         operands = list(operands[0].items)
-    if not fewest <= len(operands) <= most:
-        wanted = f"{fewest}" if fewest == most else f"at least {fewest}" if most == MANY else f"{fewest} to {most}"
+    if not least <= len(operands) <= most:
+        expected = f"{least}" if least == most else f"at least {least}" if most == MANY else f"{least} to {most}"
         raise PlanError(
-            f"{call.name} takes {wanted} operand{'' if wanted == '1' else 's'}, not {len(operands)}",
+            f"{call.name} takes {expected} operand{'' if expected == '1' else 's'}, not {len(operands)}",
             span=call.span,
             hint=f"{function.name}: {function.about}",
         )
@@ -233,25 +223,23 @@ def _apply(function: Function, call: tree.Call, name: str) -> tree.Application:
 
 
 def _direction(argument: tree.Argument) -> tree.Expression:
-    """The order of a sort as "ascending" or "descending", also from `ascending=False`."""
+    """Return the order of a sort as "ascending" or "descending", also for `ascending=False`."""
     name = (argument.name or "").casefold()
     if name not in ("ascending", "descending"):
         return argument.value
-    yes = not (isinstance(argument.value, tree.Literal) and argument.value.text.casefold() in ("false", "0", "no"))
-    return tree.Literal("ascending" if yes == (name == "ascending") else "descending", span=argument.span)
+    is_true = not (isinstance(argument.value, tree.Literal) and argument.value.text.casefold() in ("false", "0", "no"))
+    return tree.Literal("ascending" if is_true == (name == "ascending") else "descending", span=argument.span)
 
 
 def _keep(call: tree.Call) -> tree.Application:
-    """keep(set, value op x): the set is the operand, the conditions stay comparisons whose left
-    side is that set.
-    """
+    """Bind keep(set, value op x): the set is the operand, and each condition compares that set."""
     sets = [argument for argument in call.arguments if argument.name is None or argument.name.casefold().startswith("set")]
     conditions = [argument for argument in call.arguments if argument not in sets]
-    strange = [
+    unexpected = [
         argument for argument in conditions if argument.name is None or argument.name.casefold() not in ("value", "tail_entity")
     ]
-    if len(sets) != 1 or not conditions or strange or sets[0].op != "=":
-        where = strange[0].span if strange else call.span
+    if len(sets) != 1 or not conditions or unexpected or sets[0].op != "=":
+        where = unexpected[0].span if unexpected else call.span
         raise PlanError(
             "keep takes one set and conditions on its values", span=where, hint="keep(set='output_of_query1', value>'2000')"
         )
@@ -260,8 +248,9 @@ def _keep(call: tree.Call) -> tree.Application:
 
 
 def _having(call: tree.Call) -> tree.Application:
-    """having(set, value > x), having(set, condition='count > 5'): the table is the operand, each
-    comparison has it as its left side, and what is compared is an option.
+    """Bind having(set, value > x) and having(set, condition='count > 5').
+
+    The table is the operand, each comparison has it as its left side, and the column is an option.
     """
     operands: list[tree.Expression] = []
     options: dict[str, tree.Expression] = {}
@@ -288,19 +277,19 @@ def _having(call: tree.Call) -> tree.Application:
 
 
 def _conditional(call: tree.Call, name: str) -> tree.Application:
-    """if(test, a, b) in its many spellings; the operands are the test, then, otherwise."""
+    """Bind if(test, a, b) in its many spellings; the operands are test, then, otherwise."""
     roles: dict[str, list[tree.Expression]] = {"test": [], "then": [], "else": []}
-    rest: list[tree.Argument] = []
+    positional: list[tree.Argument] = []
     operator: str | None = {"if_greater": ">", "if_less": "<"}.get(name)
     for argument in call.arguments:
-        written = (argument.name or "").casefold()
-        if written in OPERATOR_OPTION and isinstance(argument.value, tree.Literal):
+        argument_name = (argument.name or "").casefold()
+        if argument_name in OPERATOR_OPTION and isinstance(argument.value, tree.Literal):
             operator = operator_of(argument.value)
-        elif written in _THEN_NAMES:
+        elif argument_name in _THEN_NAMES:
             roles["then"].append(argument.value)
-        elif written in _ELSE_NAMES:
+        elif argument_name in _ELSE_NAMES:
             roles["else"].append(argument.value)
-        elif written in _TEST_NAMES or (argument.name is not None and isinstance(argument.value, tree.Comparison)):
+        elif argument_name in _TEST_NAMES or (argument.name is not None and isinstance(argument.value, tree.Comparison)):
             roles["test"].append(argument.value)
         elif argument.op != "=":
             raise PlanError(
@@ -309,8 +298,8 @@ def _conditional(call: tree.Call, name: str) -> tree.Application:
                 hint="write which output is meant: if(output_of_query1 > 5, ...)",
             )
         else:
-            rest.append(argument)
-    values = [argument.value for argument in rest]
+            positional.append(argument)
+    values = [argument.value for argument in positional]
     if not roles["test"] and operator is not None and len(values) >= 2:
         roles["test"].append(tree.Comparison(_compare_op(operator, call), values[0], values[1], call.span))
         values = values[2:]
@@ -362,16 +351,16 @@ def lower(
     llm_function: LlmFunction | Mapping[str, LlmFunction] | None = None,
     question: str | None = None,
 ) -> Lowered:
-    """Read a program (or take it as it was read) and lower it.
+    """Parse a program, unless it is parsed already, and return its plan.
 
-    `source` scopes the whole program to one source.
-    `llm_function(name, texts of each argument, options)`, or one that takes a `FunctionCall`,
-    answers functions that are not native; it may be a mapping from their names to such callables.
-    `question` is what the program answers, for them. `on_unknown="empty"` lets unknown names mean
-    nothing, with a warning; "nearest" reads an unknown predicate as the most similar one, which the
-    answer reports as a substitution (the setting of the paper). Raises `ParseError`, `UnknownNameError` with the nearest names,
-    `AmbiguousNameError` for a name of several tables, `LiteralError`, and `PlanError` for what has
-    no meaning.
+    `source` restricts the whole program to one source. `llm_function(name, texts of each argument,
+    options)`, or one that takes a `FunctionCall`, answers functions that are not native; it may also be a
+    mapping from names to such callables. `question` is what the program answers, for these functions.
+    `on_unknown="empty"` lets unknown names match nothing, with a warning; "nearest" replaces an unknown
+    predicate by the most similar one, which the answer reports as a substitution (the paper's setting).
+
+    Raises `ParseError`, `UnknownNameError` with the nearest names, `AmbiguousNameError` for a name of
+    several tables, `LiteralError`, and `PlanError` for a program without a meaning.
     """
     if not isinstance(program, str | syntax.Program):
         raise OptionError(f"an LLM query is a text, not {type(program).__name__}")
@@ -394,7 +383,7 @@ def lower(
 
 
 class ProgramLowering(Lowering):
-    """A program being lowered. `results` has the result of each query, by position."""
+    """The lowering of a program; `results` has the result of each query by position."""
 
     def __init__(self, context: Context, program: syntax.Program) -> None:
         self.context, self.program = context, program
@@ -407,7 +396,7 @@ class ProgramLowering(Lowering):
     # -- queries and expressions -------------------------------------------------------------------
 
     def query(self, position: int) -> None:
-        """Lower one query, after those it needs."""
+        """Lower one query, after those that it needs."""
         check()
         query = self.program.queries[position]
         assert query.expression is not None
@@ -422,7 +411,7 @@ class ProgramLowering(Lowering):
             self.notes[id(result.node)] = "; ".join(self.context.remarks)
 
     def evaluate(self, expression: syntax.Expression) -> Result:
-        """The result of an expression."""
+        """Return the result of an expression."""
         if isinstance(expression, syntax.OutputRef):
             return self.results[expression.position]
         if isinstance(expression, syntax.Literal):
@@ -464,14 +453,13 @@ class ProgramLowering(Lowering):
         return Result(native.apply(_INFIX[expression.op], [left, right], **signed), kinds=NUMBERS)
 
     def _applied(self, call: syntax.Application) -> Result:
-        """The operator of a call of a native function."""
+        """Lower a call of a native function."""
         rule = on_table(self, call) or FUNCTIONS[call.function].lower
         assert rule is not None, "get_information is lowered by its cases"
         result = rule(self, call)
         return result.of(result.node, span=call.span)
 
     def truth(self, expression: syntax.Expression) -> alg.Values | alg.Scalar:
-        """See `Lowering`."""
         if isinstance(expression, syntax.Comparison):
             sides = [self.as_bag(self.evaluate(side)) for side in (expression.left, expression.right)]
             return native.apply("relation", sides, operator=expression.op)
@@ -483,7 +471,6 @@ class ProgramLowering(Lowering):
     # -- coercions ---------------------------------------------------------------------------------
 
     def as_bag(self, result: Result) -> alg.Values:
-        """See `Lowering`."""
         if result.literal is not None:
             return alg.Constants((native.literal_value(result.literal.text),))
         if isinstance(result.node, alg.Entities):
@@ -491,7 +478,6 @@ class ProgramLowering(Lowering):
         return as_values(result)
 
     def column_values(self, result: Result, function: str) -> Result:
-        """See `Lowering`."""
         if not isinstance(result.node, alg.Entities):
             return result
         if result.table is None and result.facts is not None:
@@ -510,7 +496,6 @@ class ProgramLowering(Lowering):
         return result.of(values, column=column, kinds=kinds, carried=True)
 
     def shown(self, result: Result) -> Result:
-        """See `Lowering`."""
         assert result.table is not None
         column = self.shown_column(result)
         if column is None:
@@ -518,29 +503,25 @@ class ProgramLowering(Lowering):
         return self._column(result, column)
 
     def shown_column(self, result: Result) -> str | None:
-        """See `Lowering`."""
         target = self.context.target_type
-        names = [name for several in self.context.linker.predicates(result.table).values() for name in several]
+        names = [name for spellings in self.context.linker.predicates(result.table).values() for name in spellings]
         if target is not None and names:
-            nearest = [match.name for match in resolve(target, Vocabulary(names)).matches]
-            if nearest:
-                return result.column if result.column in nearest else nearest[0]
+            similar = [match.name for match in resolve(target, Vocabulary(names)).matches]
+            if similar:
+                return result.column if result.column in similar else similar[0]
         return result.column or (names[0] if names else None)
 
     def asked_column(self, result: Result) -> str | None:
-        """The column that the target type names, where a program ends with a choice among values of
-        another column.
-        """
+        """Return the column that the target type names, if the program chooses among values of another column."""
         target = self.context.target_type
         if result.table is None or not result.carried or target is None or not isinstance(result.node, (alg.Choose, alg.Extreme)):
             return None
         if isinstance(result.node, alg.Extreme) and not isinstance(result.node.values, alg.Concat):
             return None
-        results = self.context.find_predicates(target, result.table)
-        return results[0] if len(results) == 1 and results[0] != result.column else None
+        columns = self.context.find_predicates(target, result.table)
+        return columns[0] if len(columns) == 1 and columns[0] != result.column else None
 
     def entities(self, result: Result, table: str | None, sources: Sequence[str]) -> alg.Entities:
-        """See `Lowering`."""
         node = result.node
         if result.literal is not None:
             if table is not None:
@@ -584,7 +565,7 @@ class ProgramLowering(Lowering):
     # -- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> Lowered:
-        """The plan of the last query; rows show a column, and remain with the answer."""
+        """Return the plan of the last query; rows are shown by a column, and stay in the answer."""
         result = self.results[self.program.used[-1]]
         plan: alg.Node = result.node
         if plan is self.descending:
@@ -593,16 +574,16 @@ class ProgramLowering(Lowering):
             self.context.warn("the target type asks for yes or no: whether there is anything")
             plan = native.apply("exists", [alg.Names(plan)])
         elif isinstance(plan, alg.Entities) and result.empty and self.shown_column(result) == result.column:
-            # By the column that they have no value of there would be nothing to see.
+            # The rows have no value in the column that would be shown.
             self.context.warn("the answer is table rows; it shows the column that tells most of them")
         elif isinstance(plan, alg.Entities) and result.table is not None:
             shown = self.shown(result)
             self.context.warn(f"the answer is table rows; it shows their values of {shown.column!r}")
             plan = alg.Shown(as_values(shown), plan)
-        elif (other := self.asked_column(result)) is not None:
+        elif (target_column := self.asked_column(result)) is not None:
             rows = alg.SubjectsOf(as_values(result))
-            self.context.warn(f"the target type asks for {other!r}: the answer shows it for the rows of these values")
-            plan = alg.Shown(alg.Objects(alg.Scan(rows, (other,))), rows)
+            self.context.warn(f"the target type asks for {target_column!r}: the answer shows it for the rows of these values")
+            plan = alg.Shown(alg.Objects(alg.Scan(rows, (target_column,))), rows)
         elif isinstance(plan, alg.Apply) and plan.function == "identity":
             plan = plan.arguments[0]
         if self.context.remarks and id(result.node) not in self.notes:

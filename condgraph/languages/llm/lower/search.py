@@ -1,4 +1,4 @@
-"""Lowering of get_information: the 32 cases, over statements, qualifiers and rows."""
+"""Lowers get_information: its 32 cases, over statements, qualifiers and rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from condgraph.names.words import Forms
 from condgraph.vectors.encoders import fold
 
 # -- keys: qualifiers and time words -----------------------------------------------------------------
-# Keys that are not predicates: qualifiers of statements, and time words for when a statement holds.
+# Keys that are not predicates: qualifiers, and time words for the validity of a statement.
 
 
 _SPANS: Final[dict[str, alg.Span]] = {
@@ -63,7 +63,7 @@ class Key:
         predicates: tuple[str, ...] | None,
         conditions: tuple[ColumnCondition, ...],
     ) -> Key | None:
-        """The key as a time word or a qualifier; None for a predicate, or an unknown name."""
+        """Return the key as a time word or a qualifier; None for a predicate or an unknown name."""
         if not isinstance(expression, Literal):
             return None
         schema = lowering.context.schema
@@ -72,11 +72,11 @@ class Key:
         if part is not None and lowering.context.linker.temporal:
             return cls(lowering, text, part)  # type: ignore[arg-type]
         owners = predicates or (None,)
-        same = [key for key in schema.qualifiers if fold(key) == fold(text)]
-        if not same and not lowering.context.find_predicates(text, None):
-            same = Forms.of(schema.kept, "qualifier", schema.qualifiers).same(text)
-            same = same if len(same) == 1 else []
-        for key in [text] if text in same else same:
+        candidates = [key for key in schema.qualifiers if fold(key) == fold(text)]
+        if not candidates and not lowering.context.find_predicates(text, None):
+            candidates = Forms.of(schema.kept, "qualifier", schema.qualifiers).same(text)
+            candidates = candidates if len(candidates) == 1 else []
+        for key in [text] if text in candidates else candidates:
             if any(schema.has_qualifier(key, owner) for owner in owners):
                 if key != text:
                     lowering.context.written("key", text, (key,))
@@ -85,7 +85,7 @@ class Key:
 
     @property
     def what(self) -> str:
-        """A description of the key."""
+        """A description of the key for remarks."""
         return "a time word: when the facts hold" if self.part is not None else "a qualifier"
 
     @property
@@ -94,15 +94,15 @@ class Key:
         return TIMES if self.part is not None else self.lowering.context.schema.qualifier_kinds(self.text)
 
     def values(self, facts: alg.Facts) -> Result:
-        """The values of the qualifier, or the times of the facts."""
+        """Return the values of the qualifier, or the times of the facts."""
         if self.part is not None:
-            whole = facts if self.part == "interval" else None
-            return Result(alg.Validity(facts, self.part), kinds=TIMES, validity=whole, carried=True)
+            with_interval = facts if self.part == "interval" else None
+            return Result(alg.Validity(facts, self.part), kinds=TIMES, validity=with_interval, carried=True)
         kinds = self.lowering.context.schema.qualifier_kinds(self.text)
         return Result(alg.Qualifiers(facts, self.text), kinds=kinds, column=self.text, carried=True)
 
     def where(self, facts: alg.Facts, *conditions: ColumnCondition) -> alg.Facts:
-        """The facts whose qualifier, or validity, satisfies every condition."""
+        """Return the facts whose qualifier or validity satisfies every condition."""
         for condition in conditions:
             facts = self._where(facts, condition)
         return facts
@@ -121,11 +121,11 @@ class Key:
             if not times:
                 return self._as_of_entity(facts, condition, value)
             if self.part == "interval":
-                relation = _SPANS[condition.op]
+                span_relation = _SPANS[condition.op]
                 return (
-                    alg.During(facts, relation, times[0])
+                    alg.During(facts, span_relation, times[0])
                     if len(times) == 1
-                    else alg.DuringAny(facts, relation, alg.Constants(tuple(times)))
+                    else alg.DuringAny(facts, span_relation, alg.Constants(tuple(times)))
                 )
             return alg.WhereValidity(facts, self.part, alg.any_of([alg.Compare(condition.op, time) for time in times]))
         limits = self._times(self.lowering.evaluate(value), facts)
@@ -134,7 +134,7 @@ class Key:
         return alg.WhereValidity(facts, self.part, alg.Versus(condition.op, limits))
 
     def _as_of_entity(self, facts: alg.Facts, condition: ColumnCondition, literal: Literal) -> alg.Facts:
-        """A literal that is not a time but names an entity: the times of its facts."""
+        """Use a literal that is no time as the name of an entity, and take the times of its facts."""
         context = self.lowering.context
         if not context.schema.has_entity(collapse(literal.text)):
             raise LiteralError(f"{literal.text!r} is no time", span=literal.span, hint="a year is 1960, a day 1960-02-01")
@@ -146,7 +146,7 @@ class Key:
         return alg.WhereValidity(facts, self.part, alg.Versus(condition.op, limits))
 
     def _times(self, result: Result, facts: alg.Facts) -> alg.Values:
-        """The result of an earlier query as times; entities give the times of their facts."""
+        """Return the result of an earlier query as times; entities give the times of their facts."""
         if result.literal is not None:
             times = read_times(result.literal.text)
             if times:
@@ -185,8 +185,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """The predicates a relation (or a key) names, in their source. `numbers` is the virtual
-    attribute row_number.
+    """The predicates that a relation or key names, and their source.
+
+    `numbers` marks the virtual attribute row_number.
     """
 
     names: tuple[str, ...]
@@ -198,7 +199,7 @@ class Relation:
 
 
 class SearchCall:
-    """One call of get_information while it is lowered."""
+    """The lowering of one call of get_information."""
 
     def __init__(self, lowering: Lowering, search: Search) -> None:
         self.lowering, self.ctx, self.search = lowering, lowering.context, search
@@ -217,7 +218,7 @@ class SearchCall:
     # -- binding -----------------------------------------------------------------------------------
 
     def _relation(self, expression: Expression, what: str) -> Relation:
-        """A relation, in the source of the head if it is there."""
+        """Resolve a relation, in the source of the head if it exists there."""
         ctx, source = self.ctx, self.source
         head = self.head_result
         name = expression.text if isinstance(expression, Literal) else ""
@@ -243,7 +244,7 @@ class SearchCall:
         return Relation(names, scan, sources, table, family)
 
     def _bind_key(self, expression: Expression) -> None:
-        """Bind the key as a time word, a qualifier, or a predicate, by the schema and the text alone."""
+        """Bind the key as a time word, a qualifier or a predicate, from the schema and the text alone."""
         key = Key.find(self.lowering, expression, self.relation.names if self.relation else None, self.search.value)
         in_table = self.relation is not None and self.relation.table is not None
         if key is not None and not in_table:
@@ -269,8 +270,9 @@ class SearchCall:
         return self.lowering.entities(result, table, relation.sources if relation else ())
 
     def _outside_quotes(self, search: Search) -> Search:
-        """The call with operators taken out of quotes, as in `tail_entity='> 5'`: where no cell has that
-        text, and the rest can be a value of the column.
+        """Return the call with operators moved out of quotes, as in `tail_entity='> 5'`.
+
+        This applies only if no cell has that text, and the rest can be a value of the column.
         """
         relation, key_relation, key = self.relation, self.key_relation, self.key
         tail = [self._taken_out(item, relation or key_relation, key if relation is None else None) for item in search.tail]
@@ -282,8 +284,8 @@ class SearchCall:
         value = condition.value
         if condition.op != "=" or not isinstance(value, Literal) or isinstance(value.text, GivenText):
             return (condition,)
-        result = inner_conditions(value.text)
-        if not result or (len(result) > 1 and key is not None and key.part == "interval"):
+        inner = inner_conditions(value.text)
+        if not inner or (len(inner) > 1 and key is not None and key.part == "interval"):
             return (condition,)
         texts: Mapping[str, Sequence[str]] = {}
         if key is not None:
@@ -297,46 +299,46 @@ class SearchCall:
             return (condition,)
         if fold(value.text) in texts:
             return (condition,)
-        for operator, rest in result:
-            named = operator in ("=", "!=") and fold(rest) in texts
-            if not named and not literal_tests(operator, rest, kinds).conditions:
+        for operator, operand in inner:
+            is_cell = operator in ("=", "!=") and fold(operand) in texts
+            if not is_cell and not literal_tests(operator, operand, kinds).conditions:
                 return (condition,)
-        meant = " and ".join(f"{operator} {rest}" for operator, rest in result)
-        self.ctx.warn(f"{value.text!r} is taken as {meant}; operators belong outside of the quotes")
-        return tuple(ColumnCondition(operator, replace(value, text=rest), condition.span) for operator, rest in result)
+        reading = " and ".join(f"{operator} {operand}" for operator, operand in inner)
+        self.ctx.warn(f"{value.text!r} is taken as {reading}; operators belong outside of the quotes")
+        return tuple(ColumnCondition(operator, replace(value, text=operand), condition.span) for operator, operand in inner)
 
     # -- scans and conditions ----------------------------------------------------------------------
 
     def scan(self, relation: Relation, of: alg.Entities | None = None, *, reach: alg.End = "subject") -> alg.Facts:
-        """The facts of a relation."""
-        # Rows belong to one table, so a set of them needs no scope.
+        """Return the facts of a relation."""
+        # A set of rows is in one table, so it needs no scope.
         scoped = relation.source if of is None or relation.table is None else None
         return alg.Scan(of, relation.names, "subject", reach, relation.family, scoped)
 
     def any_facts(self, of: alg.Entities | None) -> alg.Facts:
-        """Facts of any predicate, of one source where there is a scope."""
+        """Return facts of any predicate, of one source if there is a scope."""
         scope = self.source if len(self.ctx.schema.sources) > 1 else None
         return alg.Scan(of, None, "subject", "subject", "any", scope)
 
     def facts(
         self, relation: Relation | None, of: alg.Entities | None, *conditions: ColumnCondition, reach: alg.End = "subject"
     ) -> alg.Facts:
-        """The facts of a relation, or of any, whose objects satisfy conditions."""
+        """Return the facts of a relation, or of any, whose objects satisfy the conditions."""
         facts = self.any_facts(of) if relation is None else self.scan(relation, of, reach=reach)
         for condition in conditions:
             facts = self._where(facts, condition, relation)
         return facts
 
     def _where(self, facts: alg.Facts, condition: ColumnCondition, relation: Relation | None) -> alg.Facts:
-        """Facts whose object satisfies a condition."""
+        """Return the facts whose object satisfies a condition."""
         value = condition.value
         if isinstance(value, Literal):
             column = self._column(relation)
             word = superlative(value.text, column.kinds) if condition.op != "!=" else None
             if word is not None and fold(value.text) not in column.folded:
                 # Models write `tail_entity>='highest'`, which is the superlative.
-                said = "" if condition.op == "=" else f"; {condition.op} says nothing more"
-                (self.ctx.warn if said else self.ctx.remark)(f"{value.text!r} is taken as a superlative{said}")
+                remark = "" if condition.op == "=" else f"; {condition.op} says nothing more"
+                (self.ctx.warn if remark else self.ctx.remark)(f"{value.text!r} is taken as a superlative{remark}")
                 objects = alg.Objects(facts)
                 best: alg.Values = alg.Mode(objects, word[1]) if word[0] == "mode" else alg.Extreme(objects, word[1])
                 return alg.Where(facts, alg.Equals(best))
@@ -346,8 +348,8 @@ class SearchCall:
             if relation is not None and relation.family == "relation" and condition.op == "=":
                 names = self._tail_names(value, relation)
                 return alg.Where(facts, alg.Among(alg.ByName(names)))
-            what = "value" if relation is None else f"value of {relation.names[0]!r}" if relation.names else "value"
-            test = self.ctx.condition(condition.op, value, column, what)
+            label = "value" if relation is None else f"value of {relation.names[0]!r}" if relation.names else "value"
+            test = self.ctx.condition(condition.op, value, column, label)
             self.led.append(" ".join(value.text.split()))
             return alg.Where(facts, test)
         if isinstance(value, Items):
@@ -356,13 +358,13 @@ class SearchCall:
         return alg.Where(facts, self._test_of(condition, relation))
 
     def _test_of(self, condition: ColumnCondition, relation: Relation | None) -> alg.Condition:
-        """A test against a literal, or the result of an earlier query."""
+        """Return a test against a literal or the result of an earlier query."""
         if isinstance(condition.value, Literal):
             rows = self._keyed(condition, relation)
             if rows is not None:
                 return alg.Among(rows) if condition.op == "=" else alg.Not(alg.Among(rows))
-            what = "value" if relation is None or not relation.names else f"value of {relation.names[0]!r}"
-            return self.ctx.condition(condition.op, condition.value, self._column(relation), what)
+            label = "value" if relation is None or not relation.names else f"value of {relation.names[0]!r}"
+            return self.ctx.condition(condition.op, condition.value, self._column(relation), label)
         result = self.lowering.evaluate(condition.value)
         self.led.extend(result.led)
         if result.literal is not None:
@@ -376,13 +378,13 @@ class SearchCall:
             return alg.Among(self._targets(result, relation))
         values = self._tail_values(result, relation)
         if condition.op == "!=" and result.is_rows and relation is not None and relation.table != result.table:
-            # Other than these rows, not other than one of them.
+            # Different from all these rows, not just from one of them.
             return alg.Not(alg.Versus("=", values))
-        same = relation is not None and result.column in relation.names and result.carried
-        return alg.Equals(values) if condition.op == "=" and same else alg.Versus(condition.op, values)
+        same_column = relation is not None and result.column in relation.names and result.carried
+        return alg.Equals(values) if condition.op == "=" and same_column else alg.Versus(condition.op, values)
 
     def _tail_values(self, result: Result, relation: Relation | None) -> alg.Values:
-        """The result of an earlier query as values of this column."""
+        """Return the result of an earlier query as values of this column."""
         if not result.is_entities:
             return as_values(result)
         assert isinstance(result.node, alg.Entities)
@@ -396,7 +398,7 @@ class SearchCall:
         return as_values(self.lowering.shown(result))
 
     def _targets(self, result: Result, relation: Relation) -> alg.Entities:
-        """The result of an earlier query as entities that a relation leads to."""
+        """Return the result of an earlier query as entities that a relation leads to."""
         if not result.is_rows:
             return self.lowering.entities(result, None, relation.sources)
         column, name = self._column(relation), " or ".join(relation.names)
@@ -404,7 +406,7 @@ class SearchCall:
         return rows if rows is not None else alg.Referents(shared_values(self.lowering, result, column, name))
 
     def _keyed(self, condition: ColumnCondition, relation: Relation | None) -> alg.Entities | None:
-        """The rows with this literal as their key, where the column refers to them."""
+        """Return the rows with this literal as their key, if the column refers to them."""
         value = condition.value
         if not isinstance(value, Literal) or condition.op not in ("=", "!=") or relation is None or relation.family == "attribute":
             return None
@@ -415,40 +417,40 @@ class SearchCall:
         return result
 
     def _tail_names(self, literal: Literal, relation: Relation) -> tuple[str, ...]:
-        """The names of a relation's objects that a literal means."""
+        """Return the names of a relation's objects that a literal means."""
         ctx = self.ctx
         name = " ".join(literal.text.split())
         if ctx.schema.has_entity(name):
             self.led.append(name)
             return (name,)
-        column, what = self._column(relation), f"value of {relation.names[0]!r}"
+        column, label = self._column(relation), f"value of {relation.names[0]!r}"
         result = tuple(column.folded.get(fold(name), ()))
         if result:
-            ctx.folded(what, name, result)
+            ctx.folded(label, name, result)
         else:
-            result = tuple(ctx.similar(literal, column, what, unlike=False))
+            result = tuple(ctx.similar(literal, column, label, unlike=False))
         self.led.append(result[0] if len(result) == 1 else literal.text)
         return result or (name,)
 
     # -- results -----------------------------------------------------------------------------------
 
     def entities(self, node: alg.Entities, relation: Relation | None) -> Result:
-        """Entities as a result; rows where the relation is one of a table."""
+        """Return entities as a result; they are rows if the relation belongs to a table."""
         table = relation.table if relation is not None else self.source if self.ctx.is_table(self.source) else None
         column = relation.names[0] if relation is not None and relation.names else None
         return Result(node, table, relation.sources if relation else (), column)
 
     def reached(self, facts: alg.Facts, relation: Relation | None) -> Result:
-        """The entities that facts reach."""
+        """Return the entities that facts reach."""
         return self.entities(alg.Reached(facts), relation)
 
     def values(self, node: alg.Values, relation: Relation | None, kinds: Kinds) -> Result:
-        """Values as a result, with the entities or rows that carry them."""
+        """Return values as a result, with the entities or rows that carry them."""
         result = self.entities(alg.SubjectsOf(node), relation)
         return Result(node, result.table, result.sources, result.column, kinds, carried=True)
 
     def objects(self, relation: Relation, of: alg.Entities | None, *conditions: ColumnCondition) -> Result:
-        """The objects of facts: entities where the relation has nothing else, else values."""
+        """Return the objects of facts: entities if the relation has nothing else, else values."""
         if relation.numbers:
             rows = of if of is not None else self.ctx.rows(relation.table or "")
             return self.values(alg.RowNumbers(self._numbered(rows, *conditions)), relation, NUMBERS)
@@ -458,12 +460,12 @@ class SearchCall:
         return self.values(alg.Objects(self.facts(relation, of, *conditions)), relation, self._column(relation).kinds)
 
     def _objects_reached(self, facts: alg.Facts, relation: Relation) -> Result:
-        """The entities that facts of a relation lead to, with the facts, since columns are bags."""
+        """Return the entities that facts lead to; the facts are kept, since columns are bags."""
         column = relation.names[0] if relation.names else None
         return Result(alg.Reached(facts), None, relation.sources, column, facts=facts)
 
     def subjects(self, relation: Relation, of: alg.Entities | None, *conditions: ColumnCondition) -> Result:
-        """The subjects of facts that satisfy conditions."""
+        """Return the subjects of facts that satisfy the conditions."""
         if relation.numbers:
             rows = of if of is not None else self.ctx.rows(relation.table or "")
             return self.entities(self._numbered(rows, *conditions), relation)
@@ -478,7 +480,7 @@ class SearchCall:
         return self.reached(self.facts(relation, of, *conditions), relation)
 
     def _backward(self, relation: Relation, condition: ColumnCondition) -> Result | None:
-        """Subjects by an entity at the object: a scan from there."""
+        """Return the subjects of facts by a scan from their objects."""
         value = condition.value
         targets: alg.Entities
         if isinstance(value, Literal):
@@ -503,7 +505,7 @@ class SearchCall:
         return self.ctx.linker.column(relation.names, relation.source)
 
     def _numbered(self, rows: alg.Entities, *conditions: ColumnCondition) -> alg.Entities:
-        """Rows whose number satisfies the conditions."""
+        """Return the rows whose number satisfies the conditions."""
         for condition in conditions:
             numbers = alg.RowNumbers(rows)
             value = condition.value
@@ -533,20 +535,20 @@ class SearchCall:
         return rows
 
     def _repeated(self, relation: Relation, conditions: tuple[ColumnCondition, ...]) -> Relation:
-        """The column of a repeated header ("Country (2)") that has a literal, if the first has not."""
+        """Return the repeated column ("Country (2)") that contains a literal, if the first one does not."""
         if relation.table is None or len(relation.names) != 1 or len(conditions) != 1 or conditions[0].op != "=":
             return relation
         value = conditions[0].value
         if not isinstance(value, Literal):
             return relation
-        name, wanted = relation.names[0], fold(value.text)
-        others = self.ctx.repeats(name, relation.table)
-        if not others or wanted in self._column(relation).folded:
+        name, literal = relation.names[0], fold(value.text)
+        repeats = self.ctx.repeats(name, relation.table)
+        if not repeats or literal in self._column(relation).folded:
             return relation
-        for other in others:
-            result = replace(relation, names=(other,))
-            if wanted in self._column(result).folded:
-                self.ctx.warn(f"{value.text!r} stands in {other!r}, another column of the header {name!r}")
+        for repeat in repeats:
+            result = replace(relation, names=(repeat,))
+            if literal in self._column(result).folded:
+                self.ctx.warn(f"{value.text!r} stands in {repeat!r}, another column of the header {name!r}")
                 return result
         return relation
 
@@ -560,7 +562,7 @@ class SearchCall:
         return fold(value.text) not in self._column(relation).folded
 
     def _without(self, relation: Relation, of: alg.Entities | None, condition: ColumnCondition) -> alg.Entities:
-        """The rows without a cell (for `!=`: with one)."""
+        """Return the rows without a cell, or with one for `!=`."""
         self.ctx.warn(f"{condition.value.text!r} means rows without a value of {relation.names[0]!r}")  # type: ignore[union-attr]
         filled = alg.Reached(self.scan(relation, of))
         if condition.op == "!=":
@@ -588,13 +590,13 @@ class SearchCall:
 
     @property
     def k(self) -> Relation:
-        """The key, where it is a predicate."""
+        """The key as a predicate."""
         assert self.key_relation is not None
         return self.key_relation
 
     @property
     def q(self) -> Key:
-        """The key, where it is a qualifier or a time word."""
+        """The key as a qualifier or a time word."""
         assert self.key is not None
         return self.key
 
@@ -609,41 +611,39 @@ class SearchCall:
         return (*self.t, *self.v)
 
     def heads_of(self, result: Result, relation: Relation) -> alg.Entities:
-        """A result as heads of a relation."""
         return self.lowering.entities(result, relation.table, relation.sources)
 
     def members(self, relation: Relation, of: alg.Entities | None, *conditions: ColumnCondition) -> alg.Entities:
-        """`subjects` as a set."""
+        """Return `subjects` as a set."""
         node = self.subjects(relation, of, *conditions).node
         assert isinstance(node, alg.Entities)
         return node
 
     def names_of(self, facts: alg.Facts) -> Result:
-        """The predicates of facts and the keys of their qualifiers, each once."""
+        """Return the distinct predicates of facts and keys of their qualifiers."""
         return Result(alg.Distinct(alg.Concat((alg.Predicates(facts), alg.QualifierKeys(facts)))), kinds=TEXTS)
 
     def predicates(self, facts: alg.Facts) -> Result:
-        """The predicates of facts, each once."""
+        """Return the distinct predicates of facts."""
         return Result(alg.Distinct(alg.Predicates(facts)), kinds=TEXTS)
 
     def exists(self, facts: alg.Facts) -> Result:
-        """Whether there are facts."""
         return Result(alg.Exists(facts), kinds=NUMBERS)
 
     def holds(self, relation: Relation) -> Result:
-        """Whether the heads have facts of a relation that satisfy the conditions."""
+        """Return whether the heads have facts of a relation that satisfy the conditions."""
         if relation.numbers:
             return self.exists(self.any_facts(alg.Reached(self.any_facts(self._numbered(self.h, *self.tv)))))
         return self.exists(self.facts(relation, self.h, *self.tv))
 
     def holds_by_key(self) -> Result:
-        """Whether one head has such facts of the key; of a set of heads those that have."""
+        """Return whether a single head has matching facts of the key; of a set of heads, those that do."""
         if isinstance(self.search.head, Literal):
             return self.exists(self.facts(self.k, self.h, *self.tv))
         return self.subjects(self.k, self.h, *self.tv)
 
     def qualified_objects(self, of: alg.Entities | None) -> Result:
-        """The objects of facts whose qualifier satisfies the conditions on the value."""
+        """Return the objects of facts whose qualifier satisfies the conditions on the value."""
         relation = self.r
         if relation.family == "relation" and relation.table is None:
             facts = self.q.where(self.scan(relation, of, reach="object"), *self.v)
@@ -652,21 +652,21 @@ class SearchCall:
         return self.values(alg.Objects(facts), relation, self._column(relation).kinds)
 
     def objects_that_have(self) -> Result:
-        """The objects of H's facts that have facts of the key themselves."""
+        """Return the objects of H's facts that have matching facts of the key themselves."""
         objects = self.objects(self.r, self.h)
         if self.r.table is not None and self.k.table == self.r.table:
-            # Cells have no facts of their own: the condition is one on the row.
+            # Cells have no facts of their own, so the condition applies to the row.
             return self.objects(self.r, self.members(self.k, self.h, *self.v))
         return self.subjects(self.k, self.heads_of(objects, self.k), *self.v)
 
     def subjects_of_any(self) -> Result:
-        """The subjects of F(K)[V] that have any fact with T as well."""
-        first = self.subjects(self.k, None, *self.v)
-        assert isinstance(first.node, alg.Entities)
-        return first.of(alg.Reached(self.facts(None, first.node, *self.t)))
+        """Return the subjects of F(K)[V] that also have any fact with T."""
+        subjects = self.subjects(self.k, None, *self.v)
+        assert isinstance(subjects.node, alg.Entities)
+        return subjects.of(alg.Reached(self.facts(None, subjects.node, *self.t)))
 
     def subjects_of_both(self) -> Result:
-        """The subjects of F(R)[T] that are subjects of F(K)[V]."""
+        """Return the subjects of F(R)[T] that are subjects of F(K)[V]."""
         first, second = self.subjects(self.r, None, *self.t), self.members(self.k, None, *self.v)
         assert isinstance(first.node, alg.Entities)
         return first.of(alg.intersect(first.node, second), empty=first.empty)
@@ -678,16 +678,14 @@ class SearchCall:
 # H is head_entity, R relation, T tail_entity, K key, V value. F(p) are the facts of predicate p;
 # F(p)[H] those whose subject lies in H, F(p)[T] those whose object satisfies T. K names a predicate,
 # a qualifier key or a time word. "K is a qualifier" holds for the time words (`time`, `start time`,
-# `end time`), and for a qualifier key that the schema has seen on R, or on any predicate where R is
-# not given; where K is such a key and a predicate as well, it is the qualifier. Which choice of a
-# case applies is decided while lowering, from the schema and the program's text, never from the data.
-# The paper's Table 1 covers ten of the cases. `lower` of a choice takes the call `s`.
+# `end time`), and for a qualifier key that the schema has on R, or on any predicate if R is missing; a
+# key that is both a qualifier and a predicate is the qualifier. The lowering decides from the schema
+# and the program's text which choice of a case applies, never from the data. The paper's Table 1
+# covers ten of the cases. `lower` of a choice takes the call `s`.
 
 
 class ChoiceRule(Enum):
-    """What has to hold for a choice. `QUALIFIER` and `PREDICATE` speak of K, `CONSTANT` and `SET`
-    of H.
-    """
+    """The condition of a choice; `QUALIFIER` and `PREDICATE` are about K, `CONSTANT` and `SET` about H."""
 
     ALWAYS = "always"
     QUALIFIER = "K is a qualifier"
@@ -698,8 +696,9 @@ class ChoiceRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One meaning of a subset of the parameters: when it applies, what it means, and what lowers it;
-    None is a typed error.
+    """One meaning of a subset of the parameters: its condition, its meaning, and its lowering.
+
+    `lower` None raises an error.
     """
 
     when: ChoiceRule
@@ -823,22 +822,23 @@ _TABLE: Final[tuple[_Row, ...]] = (
     ),
 )
 
-#: By the parameters that are given, as letters in the order H R T K V: the choices, one of which applies.
+#: The choices for each subset of the parameters, by letters in the order H R T K V; one of them applies.
 CASES: Final[Mapping[str, tuple[Choice, ...]]] = MappingProxyType(
     {given: tuple(Choice(*row[1:]) for row in _TABLE if row[0] == given) for given in dict.fromkeys(row[0] for row in _TABLE)}
 )
 
 
 def subsets() -> Iterator[str]:
-    """All 32 subsets of the parameters, as letters in the order H R T K V."""
+    """Yield all 32 subsets of the parameters, as letters in the order H R T K V."""
     for size in range(len(PARAMETERS) + 1):
         for chosen in combinations(PARAMETERS, size):
             yield "".join(chosen)
 
 
 def choose(given: str, *, qualifier: bool, constant: bool) -> Choice:
-    """The choice that applies to a subset, when K is a qualifier (or not), and H is one constant
-    (or a set).
+    """Return the choice that applies to a subset of the parameters.
+
+    `qualifier`: K is a qualifier; `constant`: H is one constant.
 
     >>> choose("RTK", qualifier=False, constant=False).meaning
     'the objects of F(K) of the subjects of F(R)[T]'
@@ -854,7 +854,7 @@ def choose(given: str, *, qualifier: bool, constant: bool) -> Choice:
 
 
 def lower_search(lowering: Lowering, search: Search) -> Result:
-    """The operator of a call of get_information."""
+    """Lower a call of get_information."""
     call = SearchCall(lowering, search)
     choice = choose(call.search.case, qualifier=call.key is not None, constant=isinstance(search.head, Literal))
     if choice.lower is None:
@@ -865,7 +865,7 @@ def lower_search(lowering: Lowering, search: Search) -> Result:
 
 
 def markdown() -> str:
-    """The table as Markdown, a row a choice."""
+    """Return the table of cases as Markdown, a row for each choice."""
     lines = ["| given | when | meaning |", "|---|---|---|"]
     for given in subsets():
         for choice in CASES[given]:

@@ -1,7 +1,7 @@
-"""Functions of LLM queries that make tables: groups, tests of them, their order, a part of them.
+"""Lowers the functions of LLM queries that make tables: groups, having, order, limit.
 
-Names of columns are looked up as everywhere in LLM queries: exactly, without case, then the
-nearest, with a warning. A table is the end of a program, or is tested, ordered and cut further.
+Names of columns are resolved as everywhere in LLM queries: exactly, ignoring case, then the nearest
+with a warning. A table may be the answer, or be filtered, ordered and limited further.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from condgraph.languages.table.tree import Expression as Cell
 from condgraph.names.vocabulary import Vocabulary, resolve
 from condgraph.vectors.encoders import fold
 
-#: Functions that take a set, as what they mean of a table.
+#: Functions of sets that choose the best rows of a table.
 _LARGEST: Final = frozenset(("max", "argmax", "most"))
 _SMALLEST: Final = frozenset(("min", "argmin", "least"))
 
 
 def on_table(lowering: Lowering, call: Application) -> Rule | None:
-    """What a function of sets means where it is given a table; None for everything else."""
+    """Return the rule of a set function that is applied to a table, or None."""
     if len(call.operands) != 1 or not isinstance(call.operands[0], OutputRef):
         return None
     if not isinstance(lowering.evaluate(call.operands[0]).node, alg.Table):
@@ -45,35 +45,36 @@ def on_table(lowering: Lowering, call: Application) -> Rule | None:
 
 
 def lower_group(lowering: Lowering, call: Application) -> Result:
-    """group_by(set, key, aggregate, of): one row a group."""
+    """Lower group_by(set, key, aggregate, of): one row for each group."""
     result = lowering.evaluate(call.operands[0])
-    given = dict(zip(("key", "aggregate", "of"), call.operands[1:], strict=False)) | dict(call.options)
+    arguments = dict(zip(("key", "aggregate", "of"), call.operands[1:], strict=False)) | dict(call.options)
     rows = _rows(lowering, result, call)
     columns = Columns(rows, lowering.context.schema)
-    keys = [_path(lowering, result, text) for text in _texts(given.get("key"))]
+    keys = [_path(lowering, result, text) for text in _texts(arguments.get("key"))]
     if not keys and result.column is not None and not isinstance(result.node, alg.Entities):
         keys = [Path((Step(result.column),))]
     if not keys:
         raise PlanError(
             "group_by needs a key", span=call.span, hint="group_by(set='output_of_query1', key='country', aggregate='count')"
         )
-    of = [_path(lowering, result, text) for text in _texts(given.get("of"))]
-    if not of and result.column is not None and Path((Step(result.column),)) not in keys:
-        of = [Path((Step(result.column),))]
+    measured = [_path(lowering, result, text) for text in _texts(arguments.get("of"))]
+    if not measured and result.column is not None and Path((Step(result.column),)) not in keys:
+        measured = [Path((Step(result.column),))]
     measures: list[ex.Measure] = []
-    for text in _texts(given.get("aggregate")) or ["count"]:
-        measures += _measures(lowering, columns, result, text, of, call)
+    for text in _texts(arguments.get("aggregate")) or ["count"]:
+        measures += _measures(lowering, columns, result, text, measured, call)
     names = _each_name([*map(title, keys), *(measure.name for measure in measures)])
-    by = tuple([ex.Key(name, columns.expression(key)) for name, key in zip(names, keys, strict=False)])
+    group_keys = tuple([ex.Key(name, columns.expression(key)) for name, key in zip(names, keys, strict=False)])
     shown = tuple([replace(measure, name=name) for name, measure in zip(names[len(keys) :], measures, strict=True)])
-    return Result(alg.Group(rows, tuple(columns.facts), tuple(columns.values), by, shown), led=result.led, span=call.span)
+    return Result(alg.Group(rows, tuple(columns.facts), tuple(columns.values), group_keys, shown), led=result.led, span=call.span)
 
 
 def _measures(
     lowering: Lowering, columns: Columns, result: Result, text: str, of: list[Path], call: Application
 ) -> list[ex.Measure]:
-    """What a model writes for an aggregate: a function, of the columns that are named beside it, or
-    in parentheses.
+    """Return the measures of an aggregate as models write it.
+
+    That is a function of the columns named separately, or a call such as "sum(price)".
     """
     _no_parameter(text, "an aggregate", call)
     if "(" in text:
@@ -101,7 +102,7 @@ def _named(columns: Columns, of: Cell) -> ex.Measure:
 
 
 def _looked_up(lowering: Lowering, result: Result, of: Cell) -> Cell:
-    """An expression with the names of its paths looked up."""
+    """Return an expression with its columns resolved."""
     if isinstance(of, Path):
         return _path(lowering, result, ".".join(step.name for step in of.steps)) if of.steps and of.qualifier is None else of
     if isinstance(of, Call):
@@ -112,7 +113,7 @@ def _looked_up(lowering: Lowering, result: Result, of: Cell) -> Cell:
 
 
 def _rows(lowering: Lowering, result: Result, call: Application) -> alg.Entities:
-    """The rows of a set: itself, or what carries its values."""
+    """Return the rows of a set, or the rows that carry its values."""
     node = result.node
     if isinstance(node, alg.Entities):
         return node
@@ -129,16 +130,16 @@ def _rows(lowering: Lowering, result: Result, call: Application) -> alg.Entities
 
 
 def _path(lowering: Lowering, result: Result, text: str) -> Path:
-    """A column as a model names it, or several with dots between."""
+    """Return the path of a column as a model names it, perhaps with dots."""
     context = lowering.context
     if isinstance(text, GivenText) or context.find_predicates(text, result.table) or "." not in text:
         return Path((_step(lowering, text, result.table),))
-    first, *others = text.split(".")
-    return Path((_step(lowering, first, result.table), *(_step(lowering, other, None) for other in others)))
+    first, *further = text.split(".")
+    return Path((_step(lowering, first, result.table), *(_step(lowering, part, None) for part in further)))
 
 
 def _step(lowering: Lowering, text: str, source: str | None) -> Step:
-    # What is given for a parameter is a name, and so is what a column is called.
+    # A parameter's value is always a name, and so is the exact name of a column.
     is_name = isinstance(text, GivenText) or bool(lowering.context.find_predicates(text, source))
     backward = not is_name and text.strip().startswith("^")
     result = lowering.context.predicates(Literal(text.strip().lstrip("^") if backward else text), source, "column")
@@ -151,7 +152,7 @@ def _step(lowering: Lowering, text: str, source: str | None) -> Step:
 
 
 def lower_having(lowering: Lowering, call: Application) -> Result:
-    """having(set, condition): the rows that it holds of."""
+    """Lower having(set, condition): filter the rows of a table."""
     result = lowering.evaluate(call.operands[0])
     if not isinstance(result.node, alg.Table):
         hint = "it comes after group_by; get_information(..., tail_entity>'5') tests rows"
@@ -179,13 +180,13 @@ def _test(group: alg.Group, test: Expression, call: Application) -> Any:
 
 
 def lower_order(lowering: Lowering, call: Application) -> Result:
-    """order_by(set, key, order): a table in order; rows become one."""
+    """Lower order_by(set, key, order); rows become a table."""
     key = call.options.get("key", call.operands[1] if len(call.operands) > 1 else None)
     return _ordered(lowering, call, key, descending=_descending(call))
 
 
 def lower_limit(lowering: Lowering, call: Application) -> Result:
-    """limit(set, n): so many rows, in the order they stand in."""
+    """Lower limit(set, n): the first rows in the current order."""
     result = _as_table(lowering, call, [])
     number = _number(call, "n", 1)
     assert isinstance(result.node, alg.Table)
@@ -193,35 +194,35 @@ def lower_limit(lowering: Lowering, call: Application) -> Result:
 
 
 def lower_top(lowering: Lowering, call: Application) -> Result:
-    """top(set, n, key), bottom(set, n, key): the largest or smallest in order."""
-    others = list(call.operands[1:])
+    """Lower top(set, n, key) and bottom(set, n, key)."""
+    arguments = list(call.operands[1:])
     number = _number(call, "n", 1, 1)
-    if "n" not in call.options and others:
-        others.pop(0)
-    key = call.options.get("key", others[0] if others else None)
+    if "n" not in call.options and arguments:
+        arguments.pop(0)
+    key = call.options.get("key", arguments[0] if arguments else None)
     result = _ordered(lowering, call, key, descending=call.function == "top")
     assert isinstance(result.node, alg.Table)
     return result.of(alg.Limit(result.node, number))
 
 
 def _best(lowering: Lowering, call: Application) -> Result:
-    """The rows of a table with the largest or smallest last column, all ties."""
+    """Keep the rows of a table with the largest or smallest last column, including ties."""
     result = _ordered(lowering, call, None, descending=call.function in _LARGEST)
     assert isinstance(result.node, alg.Table)
     return result.of(alg.Limit(result.node, 1, ties=True))
 
 
 def _ordered(lowering: Lowering, call: Application, key: Expression | None, *, descending: bool) -> Result:
-    wanted = _texts(key)
-    result = _as_table(lowering, call, wanted)
+    key_names = _texts(key)
+    result = _as_table(lowering, call, key_names)
     assert isinstance(result.node, alg.Table)
     group = _group(result.node)
-    places = [_column(lowering, group, text, call) for text in wanted] or [len(_names(group)) - 1]
+    places = [_column(lowering, group, text, call) for text in key_names] or [len(_names(group)) - 1]
     return result.of(alg.Order(result.node, tuple([ex.OrderBy(place, descending) for place in places])))
 
 
 def _as_table(lowering: Lowering, call: Application, wanted: list[str]) -> Result:
-    """A table as it is; rows as one with their column used last, and those wanted."""
+    """Return a table unchanged; rows become one with their shown, last used and wanted columns."""
     result = lowering.evaluate(call.operands[0])
     if isinstance(result.node, alg.Table):
         return result
@@ -256,20 +257,18 @@ def _names(group: alg.Group) -> list[str]:
 
 
 def _column(lowering: Lowering, group: alg.Group, text: str, call: Application) -> int:
-    """The place of a column: by its name, without case, by the function of its measure, else the
-    nearest.
-    """
+    """Return the index of a column: by name, ignoring case, by its aggregate function, else the nearest."""
     names = _names(group)
     if text in names:
         return names.index(text)
-    wanted = fold(text.removesuffix("()"))
-    function = SYNONYMS.get(wanted, wanted)
+    folded_name = fold(text.removesuffix("()"))
+    function = SYNONYMS.get(folded_name, folded_name)
     of_function = [at for at, item in enumerate(group.measures, len(group.keys)) if item.function == function]
-    same = [at for at, name in enumerate(names) if fold(name) == wanted]
-    inside = [at for at, name in enumerate(names) if fold(name).split("(")[-1].rstrip(")").strip() == wanted]
-    for fits in (same, of_function, inside):
-        if len(fits) == 1:
-            return fits[0]
+    same_name = [at for at, name in enumerate(names) if fold(name) == folded_name]
+    same_argument = [at for at, name in enumerate(names) if fold(name).split("(")[-1].rstrip(")").strip() == folded_name]
+    for candidates in (same_name, of_function, same_argument):
+        if len(candidates) == 1:
+            return candidates[0]
     result = resolve(text, Vocabulary(names))
     if len(result.matches) != 1:
         raise UnknownNameError("column", text, candidates=names, span=call.span, hint=f"the columns are: {', '.join(names)}")
@@ -278,7 +277,7 @@ def _column(lowering: Lowering, group: alg.Group, text: str, call: Application) 
 
 
 def _texts(expression: Expression | None) -> list[str]:
-    """The names that an argument has: one, or several in a list."""
+    """Return the names in an argument: one, or several in a list."""
     if expression is None:
         return []
     if isinstance(expression, Items):
@@ -289,19 +288,19 @@ def _texts(expression: Expression | None) -> list[str]:
 
 
 def _no_parameter(text: str, what: str, call: Application) -> None:
-    """Raises `ParseError` for what is given for a parameter, where words of the language belong."""
+    """Raise `ParseError` for a parameter in the place of words of the language."""
     if isinstance(text, GivenText):
         hint = "having(set='output_of_query2', count > $least)" if call.function == "having" else None
         raise ParseError(f"${text.parameter} stands for {what}, and a parameter is a name or a value", span=call.span, hint=hint)
 
 
 def _number(call: Application, option: str, place: int | None = None, otherwise: int | None = None) -> int:
-    """A whole number from an option, or from an operand."""
-    given = call.options.get(option)
-    if given is None and place is not None and len(call.operands) > place:
-        given = call.operands[place]
-    result = read_quantity(given.text) if isinstance(given, Literal) else None
-    if result is None and given is None and otherwise is not None:
+    """Return a whole number from an option or an operand."""
+    argument = call.options.get(option)
+    if argument is None and place is not None and len(call.operands) > place:
+        argument = call.operands[place]
+    result = read_quantity(argument.text) if isinstance(argument, Literal) else None
+    if result is None and argument is None and otherwise is not None:
         return otherwise
     if result is None or not isinstance(result.number, int) or result.number < 0:
         raise PlanError(f"{call.function} needs {option}, a whole number", span=call.span, hint=f"{call.function}(set='...', n=3)")
@@ -314,7 +313,7 @@ def _descending(call: Application) -> bool:
 
 
 def _each_name(names: list[str]) -> list[str]:
-    """Names of columns that are all different."""
+    """Make the names of columns unique."""
     result: list[str] = []
     for name in names:
         number = 2

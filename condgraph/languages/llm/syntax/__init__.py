@@ -1,1 +1,1 @@
-"""The text of an LLM query as a tree."""
+"""The syntax of LLM queries: tokens, tree and parser."""

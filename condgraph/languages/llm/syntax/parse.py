@@ -1,4 +1,4 @@
-"""The parser of LLM queries: tokens, operators, expressions, and numbered lines, as models write them."""
+"""The parser of LLM queries as models write them: expressions, calls, and numbered lines."""
 
 from __future__ import annotations
 
@@ -17,46 +17,39 @@ from condgraph.languages.llm.syntax.tree import Argument, Literal, Program
 from condgraph.languages.parameters import GivenText, Hole, hole, in_order
 
 # -- reader ------------------------------------------------------------------------------------------
-# Words of an expression one after the other, as its grammar takes them; how deep and how long an
-# expression may be.
+# Limits of an expression's depth and length.
 
 
-#: Parentheses, lists, texts within texts and the like may lie this deep, and a line may have this
-#: many operators and indexes. Both together bound the depth of a tree, so that walking one never
-#: runs out of stack.
+#: The deepest nesting of parentheses, lists and nested texts, and the most operators and indexes of a
+#: line. Together they bound the depth of a tree, so that walking it never overflows the stack.
 MOST_DEPTH: Final = 20
 MOST_OPERATORS: Final = 200
-#: A quote around the whole expression. An apostrophe is one only before a call:
+#: A quote around the whole expression. A single quote counts only before a call, since
 #: `'A' if ... else 'B'` begins with a text.
 _WRAPPED: Final = re.compile(rf"[{DOUBLE}]|[{SINGLE}](?=[^\W\d][\w.]*+\s*+\(|if\b)")
 
 
 @dataclass(slots=True)
 class Limits:
-    """How deep the expressions of one line lie at the moment, and how many operators it has had."""
+    """The current nesting depth of a line, and its operators so far."""
 
     depth: int = 0
     operators: int = 0
 
     def operator(self, span: tree.Span) -> None:
-        """Count an operator; raise `ParseError` where there are too many."""
+        """Count an operator; raises `ParseError` if there are too many."""
         self.operators += 1
         if self.operators > MOST_OPERATORS:
             raise ParseError(f"more than {MOST_OPERATORS} operators in one line", span=span)
 
 
 # -- operators ---------------------------------------------------------------------------------------
-# Operators of the expression grammar by how tightly they bind; see `expression` for the grammar.
-
-
-#: Words that stand for "the first operand" in front of an operator and say nothing themselves:
-#: `set1='...' > set2='...'`.
+#: Labels before an operand, which have no meaning: `set1='...' > set2='...'`.
 _PLACEHOLDER: Final = re.compile(r"(?:set|value|count|x|y|a|b)\d*")
 
 
 # -- expression --------------------------------------------------------------------------------------
-# The expression grammar of LLM queries: calls, comparisons, arithmetic, and the ways language
-# models write "if".
+# The expression grammar: calls, comparisons, arithmetic, and the forms of "if" that models write.
 #
 #     expression  := "if" choice | either [ "?" expression ":" expression | "if" either "else" expression ]
 #     either      := both { "or" both }          both := opposite { "and" opposite }
@@ -69,12 +62,12 @@ _PLACEHOLDER: Final = re.compile(r"(?:set|value|count|x|y|a|b)\d*")
 #     argument    := [ name operator ] expression
 #     choice      := "(" test "," a "," b ")" | test ("then" | ":" | ",") ["return"] a ["," | ";"] "else" [":" | ","] ["return"] b
 #
-# A text between quotes that holds nothing but such an expression over outputs
-# (`condition='output_of_query2 > 2000'`) is that expression.
+# A quoted text that contains only such an expression over outputs (`condition='output_of_query2 > 2000'`)
+# is that expression.
 
 
 _KEYWORDS: Final = frozenset({"then", "else", "and", "or", "in", "not", "return", "if"})
-#: Keywords that name arguments as well: `if(test, then='A', else='B')`.
+#: Keywords that are also names of arguments: `if(test, then='A', else='B')`.
 _BRANCHES: Final = frozenset({"then", "else"})
 _PARAMETER: Final = re.compile(r"relation|(?:head|tail)_entity\d*|key|value\d*|source|set\d*|operator|unit|order|number\d*")
 _MENTION: Final = re.compile(r"(?i)output_?(?:of_?)?query_?\d")
@@ -83,11 +76,11 @@ _UNBOUND: Final = re.compile(r"set\d+")
 
 
 class Parser:
-    """Reads one expression from `text[start:stop]`.
+    """A parser of one expression in `text[start:stop]`.
 
-    `known` maps the labels of the queries written so far to their positions. After `expression` and
-    `finish`, `end` is where the expression ended. Errors are `ParseError`, or `UnknownNameError`
-    for an output that no earlier query gives.
+    `known` maps the labels of earlier queries to their positions. After `expression` and `finish`, `end`
+    is where the expression ended. Raises `ParseError`, or `UnknownNameError` for an output that no
+    earlier query has.
     """
 
     def __init__(
@@ -115,11 +108,11 @@ class Parser:
 
     @property
     def end(self) -> int:
-        """Offset at which the expression ended."""
+        """The offset where the expression ended."""
         return self._tokens[-1].span[0]
 
     def finish(self) -> None:
-        """Raise `ParseError` unless every word was used."""
+        """Raise `ParseError` unless every token was used."""
         token = self._peek()
         if token.kind != "end":
             hint = None
@@ -189,13 +182,13 @@ class Parser:
             self._limits.depth -= 1
 
     def _span(self, begin: int) -> tree.Span:
-        """From `begin` to the end of the word read last."""
+        """Return the span from `begin` to the end of the last token."""
         return begin, self._tokens[self._at - 1].span[1] if self._at else begin
 
     # The grammar, from the loosest binding to the tightest
 
     def expression(self) -> tree.Expression:
-        """One expression; what follows it is left for `finish`."""
+        """Parse one expression; `finish` checks what follows it."""
         return self._deeper(self._expression)
 
     def _expression(self) -> tree.Expression:
@@ -258,7 +251,7 @@ class Parser:
         return tree.Comparison(cast(tree.CompareOp, token.text), left, self._labelled(), self._span(begin))
 
     def _labelled(self) -> tree.Expression:
-        """A sum, without a placeholder and "=" in front of it."""
+        """Parse a sum, skipping a meaningless label and "=" before it."""
         token = self._peek()
         if (
             token.kind == "word"
@@ -319,7 +312,7 @@ class Parser:
         raise ParseError(f"an expression is expected before {self._written(token)!r}", span=token.span, hint=hint)
 
     def _quoted(self, token: Token) -> tree.Expression:
-        """A text, or the expression over outputs that it holds."""
+        """Parse a text, or the expression over outputs that it contains."""
         start, stop = token.inner
         content = self._text[start:stop]
         if not _MENTION.search(content):
@@ -345,7 +338,7 @@ class Parser:
             ) from None
 
     def list_in_text(self, span: tree.Span) -> tree.Expression:
-        """Expressions parted by commas up to the end, as one expression."""
+        """Parse expressions separated by commas up to the end, as one expression."""
         items = [self.expression()]
         while self._skip(","):
             items.append(self.expression())
@@ -368,7 +361,7 @@ class Parser:
         return tree.OutputRef(position, token.span)
 
     def _words(self, token: Token) -> tree.Expression:
-        """A run of bare words and numbers, taken as one text with the spaces it was written with."""
+        """Parse a run of bare words and numbers as one text, with its original spaces."""
         begin = token.span[0]
         if token.kind == "word" and _OTHER_MENTION.search(token.text):
             raise ParseError(
@@ -475,9 +468,7 @@ class Parser:
         return tree.Ternary(condition, then, self.expression(), self._span(begin))
 
     def _is_call(self) -> bool:
-        """Whether the parenthesis at hand holds all of a conditional, rather than (the beginning
-        of) its test.
-        """
+        """Whether the parenthesis here encloses a whole conditional, rather than (part of) its test."""
         depth, at = 0, self._at
         while True:
             token = self._tokens[at]
@@ -495,12 +486,11 @@ class Parser:
 
 
 # -- plain -------------------------------------------------------------------------------------------
-# Query lines of the plain kind, read in one pass: one call whose arguments are texts without
-# quotes, or outputs.
+# A fast path for plain lines: one call whose arguments are outputs or texts without inner quotes.
 #
-# Nine of ten lines that models write are `"function(name='text', other>'output_of_query1')"`. They
-# need no grammar; whatever else stands in a line sends it to `expression`, which gives the same tree
-# for the plain ones (a test holds both against each other).
+# Nine of ten lines that models write look like `"function(name='text', other>'output_of_query1')"`
+# and need no grammar. All others go to `Parser.expression`, which gives the same tree for plain lines
+# (a test compares both).
 
 
 _QUOTED: Final = r"'[^'‘’‚‛´′\"“”„‟″\\\n`]*'"
@@ -510,15 +500,15 @@ _LINE: Final = re.compile(
 )
 _ARGUMENT: Final = re.compile(rf"([^\W\d]\w*) ?(!=|<=|>=|=|<|>) ?({_QUOTED})")
 _REFERENCE: Final = re.compile(r"output_of_query(\d+)").fullmatch
-#: Words that the grammar gives a meaning, or texts that may hold an expression.
+#: Keywords of the grammar.
 _SPECIAL: Final = frozenset({"then", "else", "and", "or", "in", "not", "return", "if"})
 
 
 def plain_call(text: str, start: int, stop: int, known: Mapping[str, int]) -> tree.Expression | None:
-    """The call of a plain line `text[start:stop]`, or None where the line needs the grammar.
+    """Return the call of a plain line `text[start:stop]`, or None if the line needs the grammar.
 
-    `known` maps the labels of the queries before to their positions; an output that is not among
-    them is left to the grammar, which says what is wrong with it.
+    `known` maps the labels of earlier queries to their positions; an unknown output is left to the
+    grammar, which reports the error.
     """
     match = _LINE.fullmatch(text, start, stop)
     if match is None or match["name"].casefold() in _SPECIAL:
@@ -550,10 +540,9 @@ def plain_call(text: str, start: int, stop: int, known: Mapping[str, int]) -> tr
 #     Step2: Count them
 #     Query2: "count(set='output_of_query1')"
 #
-# The answer is the last query; what it needs is followed back from there. A query that nobody needs
-# is not run, so its errors are notices. Lines that are neither step nor query are left out with a
-# notice: language models like to explain themselves. The grammar of one query is in `expression`,
-# what its functions mean in `languages.llm.functions`.
+# The answer is the last query, and only the queries that it needs are run; errors in others are
+# notices. Lines that are neither step nor query are ignored with a notice, since language models like
+# to explain themselves. `languages.llm.functions` defines the functions.
 
 
 _HEADER: Final = re.compile(
@@ -571,7 +560,7 @@ _FENCE: Final = re.compile(r"[ \t]*```\w*[ \t]*")
 
 @dataclass(slots=True)
 class _Section:
-    """A step or a query with the lines up to the next one: where its text begins and ends."""
+    """A step or a query, with the start and end of its text, which extends to the next one."""
 
     kind: str
     label: str
@@ -581,12 +570,12 @@ class _Section:
 
 
 def parse(text: str) -> tree.Program:
-    """Read a program. Raises `ParseError` for what has no meaning, and `UnknownNameError` for an
-    output that no earlier query gives.
+    r"""Parse a program.
 
-    A single expression without any `Query1:` is a program as well.
+    A single expression without any `Query1:` is a program, too. Raises `ParseError` for invalid text,
+    and `UnknownNameError` for an output that no earlier query has.
 
-    >>> program = parse('Query1: "get_information(relation=\\'Year\\', tail_entity>\\'2000\\')"')
+    >>> program = parse('Query1: "get_information(relation=\'Year\', tail_entity>\'2000\')"')
     >>> [argument.op for argument in program.queries[0].expression.arguments]
     ['=', '>']
     """
@@ -603,8 +592,8 @@ def parse(text: str) -> tree.Program:
             step = section
             continue
         words = "" if step is None else " ".join(text[step.start : step.stop].split())
-        query, said = _query(text, section, words, known)
-        notices.extend(said)
+        query, query_notices = _query(text, section, words, known)
+        notices.extend(query_notices)
         if section.label in known:
             notices.append(tree.Notice(f"query {section.label} is written twice; later queries mean the second one", section.span))
         known[section.label] = len(queries)
@@ -625,7 +614,7 @@ def parse(text: str) -> tree.Program:
 
 
 def parse_expression(text: str) -> tree.Expression:
-    """Read one expression without references to other queries, for tests and tools."""
+    """Parse one expression without references to other queries, for tests and tools."""
     parser = Parser(text, 0, len(text), {}, [])
     expression = parser.expression()
     parser.finish()
@@ -633,9 +622,7 @@ def parse_expression(text: str) -> tree.Expression:
 
 
 def _sections(text: str, notices: list[tree.Notice]) -> tuple[list[_Section], str | None]:
-    """Cut the text into steps and queries; lines before the first one are notices, the target type
-    is read.
-    """
+    """Split the text into steps and queries, and read the target type; other lines become notices."""
     sections: list[_Section] = []
     target_type: str | None = None
     if text.strip() and not any(_HEADER.match(line) for line in watched(text.splitlines())):
@@ -677,7 +664,7 @@ def _sections(text: str, notices: list[tree.Notice]) -> tuple[list[_Section], st
 
 
 def _prose(text: str, start: int, stop: int, notices: list[tree.Notice]) -> None:
-    """Lines that say nothing to the engine: a notice each, but for blank ones and code fences."""
+    """Add a notice for each ignored line, except blank ones and code fences."""
     at = start
     for line in watched(text[start:stop].splitlines(keepends=True)):
         if line.strip() and not _FENCE.fullmatch(line.rstrip("\r\n")):
@@ -691,9 +678,7 @@ def _target(text: str) -> str | None:
 
 
 def _query(text: str, section: _Section, step: str, known: dict[str, int]) -> tuple[tree.Query, list[tree.Notice]]:
-    """Read one query; an error is kept in it, because only the queries that the answer needs have
-    to be right.
-    """
+    """Parse one query. An error is stored in it, since only queries that the answer needs must be valid."""
     plain = plain_call(text, section.start, section.stop, known)
     if plain is not None:
         return tree.Query(section.label, plain, step, None, section.span), []
@@ -711,7 +696,7 @@ def _query(text: str, section: _Section, step: str, known: dict[str, int]) -> tu
 
 
 def _leftover(text: str, start: int, stop: int, notices: list[tree.Notice]) -> None:
-    """What follows an expression: closing marks on its own line, and lines of prose."""
+    """Check what follows an expression: closing marks on its own line, and lines of prose."""
     line_end = text.find("\n", start, stop)
     line_end = stop if line_end < 0 else line_end
     match = _LEFTOVER.match(text, start, line_end)
@@ -727,7 +712,7 @@ def _leftover(text: str, start: int, stop: int, notices: list[tree.Notice]) -> N
 
 
 def _used(queries: list[tree.Query]) -> tuple[int, ...]:
-    """The positions that the last query needs; raises the error of one that cannot be read."""
+    """Return the positions that the last query needs; raises the error of an invalid one."""
     waiting, used = [len(queries) - 1], set[int]()
     while waiting:
         position = waiting.pop()
@@ -745,18 +730,19 @@ def _used(queries: list[tree.Query]) -> tuple[int, ...]:
 # -- templates ---------------------------------------------------------------------------------------
 # LLM queries with parameters: `Query1: "get_information(head_entity=$person, relation='born')"`.
 #
-# A parameter is a bare word, `$person`; `'$person'` in quotes is the text `$person`. What is given
-# for one is a name or a value: "highest" and "none" are no words of the language then, and
-# `output_of_query1` is no output.
+# A parameter is a bare word, `$person`; `'$person'` in quotes is the text `$person`. Its value is always
+# a name or a value: "highest" and "none" lose their meaning in the language, and `output_of_query1` is
+# not an output.
 
 
-#: Arguments whose texts are words of the language.
+#: Arguments whose values are words of the language.
 _SYNTAX: Final = frozenset({*OPERATOR_OPTION, "order", "sort", "ascending", "descending", "absolute", "reverse"})
 
 
 class LlmTemplate:
-    """The syntax tree of a program. Reading one raises as `parse`, and `ParseError` for a parameter
-    in the place of an operator or an order, which are syntax.
+    """A parsed LLM query with parameters.
+
+    Raises as `parse`, and `ParseError` for a parameter as an operator or an order, which are syntax.
     """
 
     language: ClassVar[str] = "llm_query"
@@ -783,6 +769,5 @@ class LlmTemplate:
         self.entities: frozenset[str] = frozenset()
 
     def bind(self, values: Mapping[str, GivenText]) -> Program:
-        """The tree with these values."""
         result: Program = remade(self._program, lambda node: values[node] if type(node) is Hole else node)
         return result

@@ -1,11 +1,10 @@
-"""The words of an LLM query line: quoted texts, numbers, references, operators.
+"""The tokenizer of LLM query lines: quoted texts, numbers, references, operators.
 
-Language models do not escape apostrophes: `head_entity='Child's Play'` is normal. A quote therefore
-closes a text only where what follows can follow an argument (a comma and a parameter, a closing
-parenthesis that ends the call, an operator, the end of the line). Where no quote of the line
-qualifies, the first one before a comma or a parenthesis does. Every pattern is anchored to one
-quote and looks at text up to the next, and a failed search is remembered, so scanning takes time
-linear in the length of the line.
+Language models do not escape apostrophes: `head_entity='Child's Play'` is common. So a quote closes a
+text only if what follows can follow an argument (a comma and a parameter, a closing parenthesis that
+ends the call, an operator, the end of the line). If no quote of the line qualifies, the first one
+before a comma or a parenthesis closes it. Each pattern is anchored to one quote and looks at text up
+to the next, and a failed search is remembered, so scanning is linear in the length of the line.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ OPERATORS: Final = {
     "=>": ">=",
     "≥": ">=",
 }
-#: Spellings that are taken without a word; the others are normalised with a notice.
+#: Spellings that are accepted silently; others are normalised with a notice.
 PLAIN_OPERATORS: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "≤", "≥", "≠"})
 
 Kind: TypeAlias = OneOf["text", "number", "word", "reference", "operator", "symbol", "end"]
@@ -46,26 +45,24 @@ Kind: TypeAlias = OneOf["text", "number", "word", "reference", "operator", "symb
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word of a line: what it is, its text (without quotes, escapes read; a label for a
-    reference), and where it stands.
-    """
+    """A token: its kind, its text (unquoted and unescaped; the label of a reference), and its position."""
 
     kind: Kind
     text: str
     span: Span
-    #: Where the text between the quotes stands.
+    #: The position of the text between the quotes.
     inner: Span = (0, 0)
 
 
 _QUOTE = f"[{SINGLE}{DOUBLE}]"
-_NAME = r"[^\W\d]\w*"  # a possessive + is added where it stands
+_NAME = r"[^\W\d]\w*"  # users append + to make it possessive
 _OP = "[=<>!≤≥≠~]"
 _REF = r"output_(?:of_)?query"
 _ARGUMENT = (
     rf"(?:{_NAME}+\s*+{_OP}|{_QUOTE}|{_REF}|{_NAME}+\(|[\[{{]|-?\d[\d.,]*+\s*+\)"
     r"|(?:return|else|then|None|True|False|relation|(?:head|tail)_entity)\b)"
 )
-# Possessive repetitions: a failed attempt never looks at the same characters in another way.
+# Possessive repetitions: a failed attempt never rescans the same characters.
 _AFTER = rf"""(?=
       \s*+,\s*+{_ARGUMENT}
     | \s*+[)\]}}][)\]}}\s]*+(?:\Z|[{DOUBLE}`;:?.\[]|,\s*+{_ARGUMENT}|{_OP}|[-+*/%]\s*+(?:{_QUOTE}?{_REF}|{_NAME}+\()
@@ -80,7 +77,7 @@ _AFTER = rf"""(?=
     | \s*+\[\s*+-?\d
     | [^\S\n]*+(?:[{DOUBLE}][^\S\n]*+)?[.,;`)]*+[^\S\n]*+(?:\n|\Z)
 )"""
-#: Not behind a backslash that is none itself: `'c:\\\\'` ends.
+#: Not after a backslash, unless that is escaped itself: `'c:\\\\'` ends.
 _UNESCAPED = r"(?:(?<!\\)|(?<=[^\\]\\\\)|(?<=[^\\]\\\\\\\\))"
 _CLOSING: Final = {
     quotes: re.compile(rf"{_UNESCAPED}[{quotes}]" + _AFTER, re.VERBOSE | re.IGNORECASE) for quotes in (SINGLE, DOUBLE)
@@ -88,7 +85,7 @@ _CLOSING: Final = {
 _LIKELY: Final = {quotes: re.compile(rf"{_UNESCAPED}[{quotes}](?=\s*[,)\]}}])") for quotes in (SINGLE, DOUBLE)}
 
 REFERENCE: Final = re.compile(r"output_?(?:of_?)?query_?(?P<label>\d+(?:_[a-z]\w*)?)(?![\w])", re.IGNORECASE)
-#: What is no reference, but means one where a result is wanted: 'query1', 'step 1', 'result_of_query1'.
+#: Text that means a reference where a result is expected: 'query1', 'step 1', 'result_of_query1'.
 AN_OUTPUT: Final = re.compile(
     r"(?:the[ _])?(?:(?:outputs?|results?|answers?)[ _]?(?:(?:of|from)[ _])?)?(?:query|step|output|result)[ _]?(\d+)", re.IGNORECASE
 )
@@ -108,18 +105,18 @@ _TOKEN: Final = re.compile(
 _STRAY: Final = re.compile(r"\s*(?:\Z|[,)\]}])")
 _ESCAPE: Final = re.compile(rf"\\([nt\\{SINGLE}{DOUBLE}])")
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
-#: Words that are read between two looks at the clock.
+#: How many tokens are read between two checks of the deadline.
 SOME: Final = 256
 _OPENERS: Final = "([{"
 _CLOSERS: Final = ")]}"
 
 
 def scan(text: str, start: int, stop: int, wrapper: str | None, notices: list[Notice]) -> list[Token]:
-    """Words of `text[start:stop]` up to the end of the expression; the last one is of kind `end`.
+    """Return the tokens of `text[start:stop]` up to the end of the expression, with a final `end` token.
 
-    `wrapper` are the quotes (`SINGLE` or `DOUBLE`) one of which was opened around the whole
-    expression, or None. The expression ends outside all parentheses, at such a quote, a line break,
-    a backtick or a closing parenthesis. Raises `ParseError`.
+    `wrapper` are the quotes (`SINGLE` or `DOUBLE`) one of which encloses the whole expression, or None.
+    Outside all parentheses, the expression ends at such a quote, a line break, a backtick or a closing
+    parenthesis. Raises `ParseError`.
     """
     tokens: list[Token] = []
     depth = 0
@@ -174,9 +171,7 @@ def scan(text: str, start: int, stop: int, wrapper: str | None, notices: list[No
 
 
 def unescape(text: str) -> str:
-    """A text with its backslash escapes read: quotes, the backslash, `\\n` and `\\t`; another
-    backslash stands for itself.
-    """
+    r"""Resolve backslash escapes: quotes, the backslash, `\n` and `\t`; any other backslash stays."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text)
@@ -184,33 +179,32 @@ def unescape(text: str) -> str:
 
 def _token(found: re.Match[str], notices: list[Notice]) -> Token:
     kind = found.lastgroup
-    written, span = found[0], found.span()
+    spelling, span = found[0], found.span()
     if found["reference"] is not None:
-        if not _CANONICAL.fullmatch(written):
-            notices.append(Notice(f"{written} is read as output_of_query{found['label']}", span))
+        if not _CANONICAL.fullmatch(spelling):
+            notices.append(Notice(f"{spelling} is read as output_of_query{found['label']}", span))
         return Token("reference", found["label"], span)
     if kind == "date" or kind == "word":
-        return Token("word", written, span)
+        return Token("word", spelling, span)
     if kind == "thousands":
-        notices.append(Notice(f"{written} is read as one number", span))
-        return Token("number", written.replace(",", ""), span)
+        notices.append(Notice(f"{spelling} is read as one number", span))
+        return Token("number", spelling.replace(",", ""), span)
     if kind == "number":
-        return Token("number", written, span)
+        return Token("number", spelling, span)
     if kind == "operator":
-        op = OPERATORS.get(written)
+        op = OPERATORS.get(spelling)
         if op is None:
-            raise ParseError(f"unknown operator {written!r}", span=span, hint="the operators are = != < > <= >=")
-        if written not in PLAIN_OPERATORS:
-            notices.append(Notice(f"the operator {written!r} is read as {op!r}", span))
+            raise ParseError(f"unknown operator {spelling!r}", span=span, hint="the operators are = != < > <= >=")
+        if spelling not in PLAIN_OPERATORS:
+            notices.append(Notice(f"the operator {spelling!r} is read as {op!r}", span))
         return Token("operator", op, span)
-    return Token("symbol", "-" if written == "−" else written, span)
+    return Token("symbol", "-" if spelling == "−" else spelling, span)
 
 
 def _closing(text: str, start: int, stop: int, quotes: str, hopeless: dict[tuple[str, bool], int]) -> int | None:
-    """Where the quote stands that closes a text which begins at `start`; None where there is none.
+    """Return the position of the quote that closes a text which begins at `start`, or None.
 
-    `hopeless` remembers from where on a search found nothing, for each kind of quote: later
-    searches need not look again.
+    `hopeless` records from where on a search for each kind of quote fails, so that it is not repeated.
     """
     for strict, patterns in ((True, _CLOSING), (False, _LIKELY)):
         if start >= hopeless.get((quotes, strict), stop + 1):

@@ -1,10 +1,9 @@
-"""The syntax tree of an LLM query: what `parse.parse` gives, and what the lowering reads.
+"""The syntax tree of LLM queries, which `parse.parse` makes and the lowering reads.
 
-A `Program` is a list of `Query` lines; each holds one expression. Every node is frozen and carries
-its `span` (start and end offset in the program's text), which takes no part in equality. An
-`OutputRef` names an earlier query by its position in `Program.queries`, so that nothing is looked
-up by label later. Nodes hold what was written; `languages.llm.binding.bind` says which function and
-parameters are meant.
+A `Program` is a list of `Query` lines; each holds one expression. Every node is frozen and has a
+`span` (start and end offset in the program's text), which equality ignores. An `OutputRef` refers to
+an earlier query by its position in `Program.queries`, so labels are never looked up again. Nodes
+keep the written names; `lower.query.bind` decides which function and parameters they mean.
 """
 
 from __future__ import annotations
@@ -17,11 +16,6 @@ from typing import Literal as OneOf
 from condgraph.engine.errors import CondgraphError, UnknownNameError
 
 # -- trees -------------------------------------------------------------------------------------------
-# A `Program` is a list of `Query` lines; each holds one expression. Every node is frozen and carries
-# its `span` (start and end offset in the program's text), which takes no part in equality. An
-# `OutputRef` names an earlier query by its position in `Program.queries`, so that nothing is looked
-# up by label later. Nodes hold what was written; `languages.llm.binding.bind` says which function and
-# parameters are meant.
 
 
 Span: TypeAlias = tuple[int, int]
@@ -33,7 +27,7 @@ InfixOp: TypeAlias = OneOf["+", "-", "*", "/", "%", "and", "or", "in"]
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a user should know about a program that was read anyway."""
+    """A remark for the user about a program that could be parsed."""
 
     message: str
     span: Span = field(default=NOWHERE, compare=False)
@@ -44,7 +38,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A text, number or bare word, as it was written; `quoted` tells `'None'` from `None`."""
+    """A text, number or bare word, as written; `quoted` distinguishes `'None'` from `None`."""
 
     text: str
     quoted: bool = True
@@ -61,9 +55,7 @@ class OutputRef:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One member of a result by its 0-based index, from the end where negative:
-    `output_of_query1[0]`.
-    """
+    """A member of a result by its 0-based index, negative from the end: `output_of_query1[0]`."""
 
     of: Expression
     index: int
@@ -72,7 +64,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Several expressions side by side: `['A', 'B']`."""
+    """A list of expressions: `['A', 'B']`."""
 
     items: tuple[Expression, ...]
     span: Span = field(default=NOWHERE, compare=False)
@@ -80,9 +72,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a call: its name (None by position), the operator between name and value, and
-    the value.
-    """
+    """An argument of a call: its name (None if positional), the operator after it, and its value."""
 
     name: str | None
     op: CompareOp
@@ -92,7 +82,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function by the name it was written with, and its arguments."""
+    """A function, named as written, and its arguments."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -121,7 +111,7 @@ class Infix:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite of a truth value."""
+    """The negation of a truth value."""
 
     of: Expression
     span: Span = field(default=NOWHERE, compare=False)
@@ -129,7 +119,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Ternary:
-    """`then` if `test` holds, else `otherwise`."""
+    """`then` if `condition` holds, else `otherwise`."""
 
     condition: Expression
     then: Expression
@@ -142,10 +132,9 @@ Expression: TypeAlias = Literal | OutputRef | Item | Items | Call | Comparison |
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One line: its label (`"4"`, `"4_houston"`), the step it answers in words, and its expression.
+    """A line: its label (`"4"`, `"4_houston"`), the words of its step, and its expression.
 
-    `error` says why a line has no expression; such a line is only kept when no other query needs
-    it.
+    `error` explains why a line has no expression; that is allowed only if no other query needs it.
     """
 
     label: str
@@ -157,7 +146,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole program. The last query is the answer; `used` are the positions of those that it
+    """A parsed program. The last query is the answer; `used` are the positions of the queries that it
     needs, itself included, ascending.
     """
 
@@ -168,7 +157,7 @@ class Program:
 
 
 def children(node: Expression) -> Iterator[Expression]:
-    """The expressions directly under a node, in the order they were written."""
+    """Yield the direct subexpressions of a node, as written."""
     if isinstance(node, Call):
         yield from (argument.value for argument in node.arguments)
     elif isinstance(node, Items):
@@ -185,7 +174,7 @@ def children(node: Expression) -> Iterator[Expression]:
 
 
 def references(node: Expression) -> Iterator[OutputRef]:
-    """Every reference to another query under a node, itself included."""
+    """Yield every reference to another query in an expression."""
     waiting = [node]
     while waiting:
         current = waiting.pop()
@@ -195,17 +184,17 @@ def references(node: Expression) -> Iterator[OutputRef]:
 
 
 # -- bound calls -------------------------------------------------------------------------------------
-# What bound calls of an LLM query are: a search, a function with its operands and options, or a call
-# of a function that nobody knows (`binding` makes them).
+# A bound call is a search, a native function with its operands and options, or a call of an unknown
+# function; `lower.query.bind` makes them.
 
 
-#: The parameters of get_information, as letters in the order of the table of 32 cases.
+#: The parameters of get_information by their letters in the table of 32 cases.
 PARAMETERS: Final = {"H": "head_entity", "R": "relation", "T": "tail_entity", "K": "key", "V": "value"}
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnCondition:
-    """A condition on an object or a qualifier: `op` and what to compare with."""
+    """A condition on an object or a qualifier: an operator and the value to compare with."""
 
     op: CompareOp
     value: Expression
@@ -214,8 +203,9 @@ class ColumnCondition:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A bound get_information. `tail` and `value` hold one test, or several that must all hold;
-    empty where not given.
+    """A bound get_information.
+
+    `tail` and `value` hold the conditions that must all hold; empty if the parameter is missing.
     """
 
     head: Expression | None = None
@@ -228,16 +218,14 @@ class Search:
 
     @property
     def case(self) -> str:
-        """Which of the five parameters are given, as letters: "HR", "RTKV"."""
+        """The letters of the parameters that are present: "HR", "RTKV"."""
         parts = (self.head, self.relation, self.tail, self.key, self.value)
         return "".join(letter for letter, part in zip(PARAMETERS, parts, strict=True) if part is not None and part != ())
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A bound call of a native function: its name in `FUNCTIONS`, its operands in order, its
-    options by name.
-    """
+    """A bound call of a native function: its name in `FUNCTIONS`, its operands, and its options by name."""
 
     function: str
     operands: tuple[Expression, ...]
@@ -247,13 +235,13 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A call of a function that the table does not know; `candidates` are the nearest names it has."""
+    """A call of an unknown function; `candidates` are the nearest known names."""
 
     call: Call
     candidates: tuple[str, ...]
 
     def error(self) -> UnknownNameError:
-        """What to raise where no LLM is there to answer it."""
+        """Return the error to raise if no language model can answer the call."""
         return UnknownNameError("function", self.call.name, candidates=self.candidates, span=self.call.span)
 
 
