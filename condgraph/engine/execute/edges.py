@@ -204,7 +204,8 @@ class Edge:
 
     def runs(self) -> list[tuple[int, int]]:
         """Return its statements as runs."""
-        if self.sets[1] is not None and isinstance(self.part, StatementPattern) and self.part.family == "attribute":
+        part = self.part
+        if self.sets[1] is not None and isinstance(part, StatementPattern) and part.family == "attribute" and not part.undirected:
             # No value is an entity.
             return []
         return self.run.snapshot.runs(self.predicates, self.family != "attribute", self.family != "relation")
