@@ -1,8 +1,8 @@
-"""From rows that are wanted of an operator back to the rows, statements, memberships and entities that led to them.
+"""Trace wanted rows of an operator back to the rows, statements, memberships and entities that led to them.
 
-What is wanted is a set of rows: an input is asked for those of its rows that agree with a wanted one in all variables
-they share. What a result rests on the absence of (AntiJoin and the like) is asked for as a whole, as far as it meets
-anything of the other input.
+The demand on an operator is a set of rows; from an input it wants the rows that agree with a wanted one in all shared
+variables. An input whose lack of rows matters (AntiJoin and the like) is wanted as far as it is compatible with any
+row of the other input.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RowEvidence:
-    """What some rows of an operator rest on beside its inputs, and what it asks of these."""
+    """The evidence of some rows of an operator, and its demand on the inputs (`asked`)."""
 
     asked: Asked = field(default_factory=list)
     statements: list[NDArray[Any]] = field(default_factory=list)
@@ -43,7 +43,9 @@ class RowEvidence:
 
 
 def agreeing(rows: RowSet, wanted: RowSet, names: dict[str, str] | None = None) -> RowSet:
-    """The rows that agree with a wanted one in every variable of both; `names` are those of `rows` by the wanted ones."""
+    """Return the rows that agree with a wanted one in every shared variable; `names` maps variables of `wanted` to
+    those of `rows`.
+    """
     pairs = {name: name for name in wanted.columns if name in rows.columns} if names is None else names
     if not pairs:
         return rows if wanted.size else rows.take(np.empty(0, np.int64))
@@ -53,19 +55,19 @@ def agreeing(rows: RowSet, wanted: RowSet, names: dict[str, str] | None = None) 
 
 
 def meeting(rows: RowSet, others: RowSet) -> RowSet:
-    """The rows that are compatible with one of some others."""
+    """Return the rows that are compatible with one of the others."""
     shared = [name for name in rows.columns if name in others.columns]
     if not shared:
         return rows if others.size else rows.take(np.empty(0, np.int64))
-    one, _ = compatible(rows, others.only(shared).distinct(), shared)
-    return rows.take(np.unique(one))
+    matching, _ = compatible(rows, others.only(shared).distinct(), shared)
+    return rows.take(np.unique(matching))
 
 
 def row_evidence(run: Run, node: Node, demand: Demand) -> RowEvidence:
-    """What the wanted part of an operator of `algebra.solutions` rests on."""
-    found = RowEvidence()
-    _OF[type(node)](run, node, demand, found)
-    return found
+    """Return the evidence of the wanted part of an operator of `algebra.solutions`."""
+    evidence = RowEvidence()
+    _OF[type(node)](run, node, demand, evidence)
+    return evidence
 
 
 def _wanted(demand: Demand) -> RowSet:
@@ -78,7 +80,7 @@ def _wanted(demand: Demand) -> RowSet:
 
 def _pattern(run: Run, node: alg.Pattern, demand: Demand, found: RowEvidence) -> None:
     wanted = _wanted(demand)
-    # A plan that goes on with some variables has the columns of these alone.
+    # The result may lack variables that the plan does not need.
     names = [name for name in node.variables if name in wanted.columns]
     rows = Solver(run, node, wanted.only(names).distinct() if names else None, trace=True).rows()
     for number, part in enumerate(node.statements):
@@ -109,7 +111,7 @@ def _tested(run: Run, condition: Condition | None, found: RowEvidence) -> None:
 
 def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: RowEvidence) -> None:
     snapshot = run.snapshot
-    # With variables in both places, so that members and concepts are known.
+    # A pattern with variables at both ends, so that members and concepts are known.
     open_part = alg.MembershipPattern(alg.Variable("\0m"), alg.Variable("\0c"), part.direct)
     entries = Edge(run, open_part, 0).entries()
     members, concepts = entries.subject, entries.object.entities()
@@ -126,8 +128,8 @@ def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: RowE
         found.memberships.update(zip(members.tolist(), concepts.tolist(), strict=True))
     else:
         for concept in watched(np.unique(concepts).tolist(), 16):
-            of = distinct(members[concepts == concept], snapshot.entities)
-            _, stated, steps = put_under(snapshot, np.array([concept], np.int32), of)
+            members_ = distinct(members[concepts == concept], snapshot.entities)
+            _, stated, steps = put_under(snapshot, np.array([concept], np.int32), members_)
             found.memberships.update(stated)
             found.subclasses.update(steps)
     for place, numbers in ((part.member, members), (part.concept, concepts)):
@@ -152,10 +154,10 @@ def _path(run: Run, node: alg.Path, demand: Demand, found: RowEvidence) -> None:
     if node.mode == "ends":
         statements = _between(run, node, *ends)
     else:
-        before = wanted.only([name for name in wanted.columns if name not in _names(node.path, node.length)])
-        _, walks = paths(run, node, seed=before.distinct())
+        rows_before = wanted.only([name for name in wanted.columns if name not in _names(node.path, node.length)])
+        _, walks = paths(run, node, seed=rows_before.distinct())
         assert walks is not None
-        statements = [one[one >= 0] for one in walks.statements]
+        statements = [statement_numbers[statement_numbers >= 0] for statement_numbers in walks.statements]
     chosen = distinct(np.concatenate([*statements, EMPTY]).astype(np.int32), snapshot.statements)
     found.statements.append(chosen)
     if node.among is not None:
@@ -173,15 +175,15 @@ def _names(*variables: alg.Variable | None) -> set[str]:
 
 
 def _between(run: Run, node: alg.Path, starts: Numbers, ends: Numbers) -> list[NDArray[Any]]:
-    """The statements that some path from a start to an end may use."""
+    """Return the statements that some path from a start to an end may use."""
     size = run.snapshot.entities
     forward = Steps(run, node)
-    _, after = reached(forward, starts, 0, None if node.most is None else node.most - 1)
-    _, before = reached(Steps(run, node, backward=True), ends, 0, None if node.most is None else node.most - 1)
-    leads = np.zeros(size, bool)
-    leads[before.astype(np.intp)] = True
-    _, targets, statements = forward.onward(distinct(after, size))
-    return [statements[leads.take(targets)]]
+    _, reachable = reached(forward, starts, 0, None if node.most is None else node.most - 1)
+    _, reaching = reached(Steps(run, node, backward=True), ends, 0, None if node.most is None else node.most - 1)
+    reaches_end = np.zeros(size, bool)
+    reaches_end[reaching.astype(np.intp)] = True
+    _, targets, statements = forward.onward(distinct(reachable, size))
+    return [statements[reaches_end.take(targets)]]
 
 
 # -- the other operators -----------------------------------------------------------------------------
@@ -202,7 +204,7 @@ def _rows(run: Run, node: alg.Rows, demand: Demand, found: RowEvidence) -> None:
 
 
 def _inputs(run: Run, node: Any, demand: Demand, found: RowEvidence) -> None:
-    """Of each input the rows that agree."""
+    """Want the agreeing rows of each input."""
     found.asked.extend((child, Demand(rows=agreeing(run.rows(child), _wanted(demand)))) for child in node.inputs())
 
 
@@ -212,7 +214,9 @@ def _semi(run: Run, node: alg.SemiJoin, demand: Demand, found: RowEvidence) -> N
 
 
 def _absent(run: Run, node: Any, demand: Demand, found: RowEvidence) -> None:
-    """Of the right input what meets anything of the left one: in a graph of the evidence nothing else is there."""
+    """Want the right rows that are compatible with any left row: in a graph of the evidence no other right rows
+    exist.
+    """
     left = run.rows(node.left)
     found.asked.append((node.left, Demand(rows=agreeing(left, _wanted(demand)))))
     found.asked.append((node.right, Demand(rows=meeting(run.rows(node.right), left))))
@@ -221,19 +225,19 @@ def _absent(run: Run, node: Any, demand: Demand, found: RowEvidence) -> None:
         _touched(run, condition, run.results[id(node)], found)
 
 
-#: Expressions of which a value that is missing can only make a condition false.
+#: Expressions in which a missing value can only make a condition false.
 _STEADY: Final = (ex.Variable, ex.Constant, ex.Property, ex.Comparison, ex.And, ex.Or, ex.TextTest, ex.Arithmetic)
 
 
 def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: RowEvidence) -> None:
-    """The statements that an expression reads values from."""
+    """Add the statements that an expression reads values from."""
     names = [name for name in rows.columns if name in ex.variables(expression)]
-    some = rows.only(names).distinct() if names else rows.take(np.arange(min(rows.size, 1)))
+    distinct_rows = rows.only(names).distinct() if names else rows.take(np.arange(min(rows.size, 1)))
     touched: set[int] = set()
     terms = GraphTerms(run.snapshot, touched)
-    evaluate = Compiler({name: at for at, name in enumerate(names)}, terms)(expression)
-    columns = [python_terms(run.scope, some.columns[name]) for name in names]
-    for item in watched(zip(*columns, strict=True) if columns else [()] * some.size, 1 << 10):
+    evaluate = Compiler({name: position for position, name in enumerate(names)}, terms)(expression)
+    columns = [python_terms(run.scope, distinct_rows.columns[name]) for name in names]
+    for item in watched(zip(*columns, strict=True) if columns else [()] * distinct_rows.size, 1 << 10):
         evaluate(item)
     found.statements.append(np.array(sorted(touched), np.int32))
     found.memberships.update(terms.memberships)
@@ -241,16 +245,16 @@ def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: RowEviden
 
 
 def _filter(run: Run, node: alg.Filter, demand: Demand, found: RowEvidence) -> None:
-    of, asked = run.rows(node.of), _wanted(demand)
-    if TIMES in of.columns and isinstance(node.of, alg.Pattern):
-        # They were counted, and the rows that the filter leaves out taken off their number.
-        of = Solver(run, node.of, needed={*of.columns, *ex.variables(node.test)}).rows()
-        one, other = (of.columns[name].numbers for name in ex.variables(node.test))
-        of, asked = of.where(one != other), asked.only([name for name in asked.columns if name != TIMES])
-    wanted = agreeing(of, asked)
+    rows, wanted_rows = run.rows(node.of), _wanted(demand)
+    if TIMES in rows.columns and isinstance(node.of, alg.Pattern):
+        # The rows were counted; enumerate them again, without those that the filter drops.
+        rows = Solver(run, node.of, needed={*rows.columns, *ex.variables(node.test)}).rows()
+        left, right = (rows.columns[name].numbers for name in ex.variables(node.test))
+        rows, wanted_rows = rows.where(left != right), wanted_rows.only([name for name in wanted_rows.columns if name != TIMES])
+    wanted = agreeing(rows, wanted_rows)
     found.asked.append((node.of, Demand(rows=wanted)))
-    steady = all(isinstance(part, _STEADY) for part in ex.walk(node.test))
-    _touched(run, node.test, wanted if steady else of, found)
+    monotonic = all(isinstance(part, _STEADY) for part in ex.walk(node.test))
+    _touched(run, node.test, wanted if monotonic else rows, found)
 
 
 def _where(run: Run, node: alg.WhereRows, demand: Demand, found: RowEvidence) -> None:
@@ -259,9 +263,9 @@ def _where(run: Run, node: alg.WhereRows, demand: Demand, found: RowEvidence) ->
 
 
 def _computed(run: Run, node: alg.Extend | alg.Unwind, demand: Demand, found: RowEvidence) -> None:
-    of = agreeing(run.rows(node.of), _wanted(demand))
-    found.asked.append((node.of, Demand(rows=of)))
-    _touched(run, node.expression, of, found)
+    rows = agreeing(run.rows(node.of), _wanted(demand))
+    found.asked.append((node.of, Demand(rows=rows)))
+    _touched(run, node.expression, rows, found)
 
 
 def _project(run: Run, node: alg.Project, demand: Demand, found: RowEvidence) -> None:
@@ -274,19 +278,19 @@ def _whole(run: Run, node: alg.GroupRows | alg.SliceRows, demand: Demand, found:
 
 
 def _entities_of(run: Run, node: alg.EntitiesOf, demand: Demand, found: RowEvidence) -> None:
-    of = run.rows(node.of)
-    entities = of.column(node.variable).entities()
-    there = (entities >= 0) & run.among(np.maximum(entities, 0), demand.entities)
-    found.asked.append((node.of, Demand(rows=of.where(there))))
+    rows = run.rows(node.of)
+    entities = rows.column(node.variable).entities()
+    chosen = (entities >= 0) & run.among(np.maximum(entities, 0), demand.entities)
+    found.asked.append((node.of, Demand(rows=rows.where(chosen))))
 
 
 def _facts_of(run: Run, node: alg.FactsOf, demand: Demand, found: RowEvidence) -> None:
-    of = run.rows(node.of)
-    mask = np.zeros(of.size, bool)
-    for kind, places, numbers in of.column(node.variable).split():
+    rows = run.rows(node.of)
+    mask = np.zeros(rows.size, bool)
+    for kind, places, numbers in rows.column(node.variable).split():
         if kind == STATEMENT:
             mask[places[np.isin(numbers, demand.statements)]] = True
-    found.asked.append((node.of, Demand(rows=of.where(mask))))
+    found.asked.append((node.of, Demand(rows=rows.where(mask))))
 
 
 _Of: TypeAlias = Callable[["Run", Any, Demand, RowEvidence], None]

@@ -1,9 +1,9 @@
-"""Rows that bind variables, as columns of numbers: what the operators of `algebra.solutions` give in process.
+"""Rows that bind variables, as columns of numbers: the results of the operators of `algebra.solutions` in process.
 
-A column has one number a row, -1 where the variable is unbound. In a column of one kind these are the numbers of
-entities, statements, predicates, attributes (counted from 0), qualifiers, terms that a program gave (`Scope.terms`), or
-entities whose names are the terms;
-in a mixed column the kind stands above them. Nothing is decoded before somebody looks at a term.
+A column has one number for each row, -1 where the variable is unbound. In a column of one kind these are the numbers
+of entities, statements, predicates, attributes (counted from 0), qualifiers, terms from outside the graph
+(`Scope.terms`), or entities whose names are the terms; in a mixed column the high bits of each number are its kind.
+Terms are decoded on access.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ Numbers: TypeAlias = NDArray[Any]
 
 #: Kinds of columns.
 ENTITY, STATEMENT, PREDICATE, ATTRIBUTE, QUALIFIER, GIVEN, NAME = range(7)
-#: Where the kind stands in a number of a mixed column.
+#: The position of the kind in a number of a mixed column.
 _SHIFT: Final = 40
 _NUMBER: Final = (1 << _SHIFT) - 1
-#: Python writes floats from here on with an exponent.
+#: From here on Python prints floats with an exponent.
 _EXPONENT: Final = 1e16
-#: Rows that one operator may give. More take minutes and gigabytes, and nobody reads them.
+#: The largest number of rows of one operator. More take minutes and gigabytes, and nobody reads them.
 MOST_ROWS: Final = 32_000_000
-#: Pairs of rows that are looked at together, between two looks at the clock.
+#: The number of pairs of rows that are processed between two checks of the deadline.
 CHUNK: Final = 1 << 18
-#: Terms from which on equal ones are looked at once.
+#: From this many terms on, equal ones are processed once.
 _SEVERAL: Final = 16
-#: The column of how many equal rows each row stands for, where an operator above only counts them.
+#: The column with the number of equal rows that a row stands for, if the plan only counts them.
 TIMES: Final = "\0times"
-#: Kinds beyond those of values, by which cells of statements and of other terms are told apart.
+#: Further kinds of cells: statements, and terms that are not values.
 _STATEMENT_CELL: Final = 10
 _OTHER_CELL: Final = 11
 _BAGS: Final[dict[int, PartKind]] = {PREDICATE: "pred", ATTRIBUTE: "att", QUALIFIER: "q", NAME: "name"}
 
 
 class Terms:
-    """A column; `kind` is None where it is mixed. `counts` are the terms of a column of whole numbers that has no unbound
-    rows, where they are at hand.
+    """A column; `kind` is None if it is mixed. `counts` are the terms of a column of integers without unbound rows,
+    if they are known.
     """
 
     __slots__ = ("counts", "kind", "numbers")
@@ -68,23 +68,23 @@ class Terms:
         return len(self.numbers)
 
     def take(self, places: Numbers) -> Terms:
-        """Some of the rows, by place."""
+        """Return some of the rows, by position."""
         return Terms(self.kind, self.numbers.take(places), None if self.counts is None else self.counts.take(places))
 
     @property
     def bound(self) -> NDArray[np.bool_]:
-        """Where the variable is bound."""
+        """A mask of the rows in which the variable is bound."""
         mask: NDArray[np.bool_] = self.numbers >= 0
         return mask
 
     def marked(self) -> Places:
-        """The numbers of a mixed column."""
+        """Return the numbers as in a mixed column, with their kinds."""
         if self.kind is None:
             return self.numbers
         return np.where(self.numbers >= 0, self.numbers.astype(np.int64) | (self.kind << _SHIFT), -1)
 
     def entities(self) -> Numbers:
-        """The entity of each row, -1 where it has none."""
+        """Return the entity of each row, -1 for other terms."""
         if self.kind == ENTITY:
             return self.numbers
         if self.kind is not None:
@@ -92,7 +92,7 @@ class Terms:
         return np.where((self.numbers >> _SHIFT) == ENTITY, self.numbers & _NUMBER, -1).astype(np.int32)
 
     def split(self) -> Iterator[tuple[int, Places, Numbers]]:
-        """The kinds of its terms, each with the places of its rows and their numbers."""
+        """Yield the kinds of the terms, each with the positions of its rows and their numbers."""
         if self.kind is not None:
             places = np.flatnonzero(self.numbers >= 0)
             if len(places):
@@ -105,7 +105,7 @@ class Terms:
                 yield kind, places, self.numbers.take(places) & _NUMBER
 
     def narrowed(self) -> Terms:
-        """The same column, of one kind if it has only one."""
+        """Return the same column, with one kind if all terms have the same."""
         if self.kind is not None:
             return self
         parts = list(self.split())
@@ -117,12 +117,12 @@ class Terms:
 
     @classmethod
     def unbound(cls, size: int) -> Terms:
-        """A column without terms."""
+        """Return a column without terms."""
         return cls(ENTITY, np.full(size, -1, np.int32))
 
     @classmethod
     def joined(cls, parts: Sequence[Terms]) -> Terms:
-        """Columns one after the other."""
+        """Return the concatenated columns."""
         if len(parts) == 1:
             return parts[0]
         kinds = {part.kind for part in parts if len(part)}
@@ -130,16 +130,16 @@ class Terms:
             return cls(kinds.pop(), np.concatenate([part.numbers for part in parts if len(part)]))
         if not kinds:
             return parts[0]
-        # A column that is unbound everywhere has the kind of the others.
-        some = [part for part in parts if part.kind is None or part.bound.any()]
-        of = {part.kind for part in some}
-        if len(of) == 1 and None not in of:
-            return cls(of.pop(), np.concatenate([part.numbers for part in parts]))
+        # A column without bound terms takes the kind of the others.
+        bound_parts = [part for part in parts if part.kind is None or part.bound.any()]
+        bound_kinds = {part.kind for part in bound_parts}
+        if len(bound_kinds) == 1 and None not in bound_kinds:
+            return cls(bound_kinds.pop(), np.concatenate([part.numbers for part in parts]))
         return cls(None, np.concatenate([part.marked() for part in parts]))
 
 
 def qualifier_terms(scope: Scope, numbers: Numbers) -> Terms:
-    """The values of qualifiers; those that are entities as entities."""
+    """Return the values of qualifiers; entities among them as entities."""
     get = scope.snapshot.arrays.get
     entity = get("q.kind").take(numbers) == Kind.ENTITY
     if not entity.any():
@@ -151,7 +151,7 @@ def qualifier_terms(scope: Scope, numbers: Numbers) -> Terms:
 
 
 def object_terms(scope: Scope, statements: Numbers) -> Terms:
-    """The objects of statements, in any order."""
+    """Return the objects of statements, in any order."""
     snapshot = scope.snapshot
     relation = statements < snapshot.relations
     if relation.all():
@@ -164,7 +164,7 @@ def object_terms(scope: Scope, statements: Numbers) -> Terms:
 
 
 def subjects(scope: Scope, statements: Numbers) -> Numbers:
-    """The subjects of statements, in any order."""
+    """Return the subjects of statements, in any order."""
     snapshot = scope.snapshot
     relation = statements < snapshot.relations
     if relation.all():
@@ -172,15 +172,19 @@ def subjects(scope: Scope, statements: Numbers) -> Numbers:
     attributes = statements - np.int32(snapshot.relations)
     if not relation.any():
         return snapshot.attribute_subject.take(attributes)
-    of = snapshot.attribute_subject.take(np.where(relation, 0, attributes))
-    return np.where(relation, snapshot.relation_subject.take(np.where(relation, statements, 0)), of) if snapshot.relations else of
+    attribute_subjects = snapshot.attribute_subject.take(np.where(relation, 0, attributes))
+    return (
+        np.where(relation, snapshot.relation_subject.take(np.where(relation, statements, 0)), attribute_subjects)
+        if snapshot.relations
+        else attribute_subjects
+    )
 
 
-# -- terms that a program gives ----------------------------------------------------------------------
+# -- terms from outside the graph --------------------------------------------------------------------
 
 
 def same(value: Any) -> Any:
-    """What equal terms have in common, as a key of a dictionary."""
+    """Return a dictionary key that is equal for equal terms."""
     if isinstance(value, bool):
         return ("truth", value)
     if isinstance(value, int | float | Decimal):
@@ -195,9 +199,9 @@ def same(value: Any) -> Any:
 
 
 def _typed(value: Any) -> Any:
-    """What terms have in common that are equal and of one type, item by item."""
+    """Return a dictionary key that is equal for equal terms of one type, item by item."""
     if isinstance(value, list | tuple):
-        # A list of a list, twice each, forty times over, is short to write.
+        # A short program can build a list of exponential size by doubling it.
         check()
         return ("list", *[_typed(item) for item in value])
     if isinstance(value, dict):
@@ -207,7 +211,7 @@ def _typed(value: Any) -> Any:
 
 
 def given(scope: Scope, value: Any) -> int:
-    """The number of a term that is none of the graph; equal ones of one type have one number, but for lists."""
+    """Return the number of a term that the graph does not have; equal ones of one type share a number, except lists."""
     kind = type(value)
     if kind is list:
         scope.terms.append(value)
@@ -221,7 +225,7 @@ def given(scope: Scope, value: Any) -> int:
 
 
 def _as_value(value: Any) -> Any:
-    """A given term as a value of a graph; None where it is none."""
+    """Return a term from outside the graph as a value of a graph; None if it is not one."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float | Decimal):
@@ -235,15 +239,15 @@ _PARTS: Final = ("kind", "ref", "a", "b", "unit", "precision")
 
 
 def value_cells(scope: Scope, terms: Terms) -> tuple[Places, Cells]:
-    """The places of the rows whose terms are entities or values, and these as cells."""
+    """Return the positions of the rows whose terms are entities or values, and these as cells."""
     parts: list[dict[str, Any]] = []
     places: list[Places] = []
-    for kind, at, numbers in terms.split():
+    for kind, positions, numbers in terms.split():
         if kind == STATEMENT:
             continue
-        columns, there = _cells(scope, kind, numbers)
-        chosen = there["kind"] < _STATEMENT_CELL if kind == GIVEN else slice(None)
-        places.append(at[chosen])
+        columns, ready = _cells(scope, kind, numbers)
+        chosen = ready["kind"] < _STATEMENT_CELL if kind == GIVEN else slice(None)
+        places.append(positions[chosen])
         parts.append({name: columns(name)[chosen] for name in _PARTS})
     if not parts:
         return np.empty(0, np.int64), Cells(0, lambda name: np.empty(0, np.int64))
@@ -252,29 +256,33 @@ def value_cells(scope: Scope, terms: Terms) -> tuple[Places, Cells]:
 
 
 def _cells(scope: Scope, kind: int, numbers: Numbers) -> tuple[Callable[[str], Any], dict[str, Any]]:
-    """The columns of terms of one kind by which they are equal; the second has those that are made already."""
+    """Return the columns by which terms of one kind are compared; the second result has those that are already
+    computed.
+    """
     count = len(numbers)
-    made: dict[str, Any] = {}
+    ready: dict[str, Any] = {}
     if kind in (STATEMENT, ENTITY):
-        made["kind"] = np.full(count, _STATEMENT_CELL if kind == STATEMENT else int(Kind.ENTITY), np.int8)
-        made["ref"] = numbers
+        ready["kind"] = np.full(count, _STATEMENT_CELL if kind == STATEMENT else int(Kind.ENTITY), np.int8)
+        ready["ref"] = numbers
     elif kind == GIVEN:
-        distinct, which = once(numbers)
+        distinct, inverse = once(numbers)
         terms = [scope.terms[number] for number in watched(distinct.tolist())]
         values = [_as_value(term) for term in terms]
         cells = Bag(scope, [Part("given", np.arange(len(terms)), distinct, ["" if value is None else value for value in values])])
         columns = {name: cells.cells()[name].copy() for name in _PARTS}
-        for at, (term, value) in enumerate(zip(terms, values, strict=True)):
+        for position, (term, value) in enumerate(zip(terms, values, strict=True)):
             if value is None:
                 unknown = term is UNKNOWN
-                columns["kind"][at] = Kind.UNKNOWN if unknown else _OTHER_CELL
-                # The first term that equals it stands for it.
-                columns["ref"][at] = -1 if unknown else scope.term_numbers.setdefault(("equal", same(term)), int(distinct[at]))
-        made = {name: column.take(which) for name, column in columns.items()}
+                columns["kind"][position] = Kind.UNKNOWN if unknown else _OTHER_CELL
+                # Equal terms share the number of the first of them.
+                columns["ref"][position] = (
+                    -1 if unknown else scope.term_numbers.setdefault(("equal", same(term)), int(distinct[position]))
+                )
+        ready = {name: column.take(inverse) for name, column in columns.items()}
     else:
         found = Bag(scope, [Part(_BAGS[kind], numbers, numbers)]).cells()
-        return found.__getitem__, made
-    return lambda name: made[name] if name in made else _filled(name, count), made
+        return found.__getitem__, ready
+    return lambda name: ready[name] if name in ready else _filled(name, count), ready
 
 
 def _filled(name: str, count: int) -> Any:
@@ -282,12 +290,12 @@ def _filled(name: str, count: int) -> Any:
 
 
 def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
-    """Numbers that are equal where terms are, in any of the columns; -1 where a variable is unbound."""
+    """Return numbers that are equal for equal terms, across all columns; -1 where a variable is unbound."""
     kinds = {column.kind for column in columns if len(column)}
     if len(kinds) <= 1 and kinds <= {ENTITY, STATEMENT, PREDICATE}:
         return [column.numbers.astype(np.int64) for column in columns]
     if kinds == {NAME}:
-        # The last place is that of unbound ones.
+        # The last item stands for unbound terms, -1.
         texts = np.append(scope.snapshot.entity_name, -1)
         return [texts.take(column.numbers).astype(np.int64) for column in columns]
     narrowed = [column.narrowed() for column in columns]
@@ -299,18 +307,18 @@ def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
     merged = np.full(sum(sizes), -1, np.int64)
     places: list[Places] = []
     parts: dict[str, list[Any]] = {name: [] for name in _PARTS}
-    before = 0
+    offset = 0
     for column, size in zip(narrowed, sizes, strict=True):
-        for kind, at, numbers in column.split():
+        for kind, positions, numbers in column.split():
             check()
-            # Equal numbers are looked at once.
-            distinct, which = (numbers, None) if kind not in (ATTRIBUTE, QUALIFIER, NAME) else _at_once(numbers)
+            # Equal numbers are processed once.
+            distinct, inverse = (numbers, None) if kind not in (ATTRIBUTE, QUALIFIER, NAME) else _at_once(numbers)
             read, _ = _cells(scope, kind, distinct)
-            places.append(at + before)
+            places.append(positions + offset)
             for name in _PARTS:
                 part = np.asarray(read(name)).astype(np.int64)
-                parts[name].append(part if which is None else part.take(which))
-        before += size
+                parts[name].append(part if inverse is None else part.take(inverse))
+        offset += size
     if places:
         columns_of = [np.concatenate(parts[name]) for name in _PARTS]
         varying = [column for column in columns_of if len(column) and (column != column[0]).any()]
@@ -319,7 +327,7 @@ def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
 
 
 def _plain_type(scope: Scope, columns: Sequence[Terms]) -> type | None:
-    """The type of all terms of columns of given ones, if they have only one."""
+    """Return the type of all terms of columns of kind `GIVEN`, or None if there are several."""
     numbers, _ = once(np.concatenate([column.numbers for column in columns]))
     types = {type(scope.terms[number]) for number in watched(numbers[np.searchsorted(numbers, 0) :].tolist())}
     return types.pop() if len(types) == 1 else None
@@ -328,12 +336,12 @@ def _plain_type(scope: Scope, columns: Sequence[Terms]) -> type | None:
 def _at_once(numbers: Numbers) -> tuple[Numbers, Places | None]:
     if len(numbers) < 4096:
         return numbers, None
-    found = once(numbers)
-    return (numbers, None) if len(found[0]) * 2 > len(numbers) else found
+    result = once(numbers)
+    return (numbers, None) if len(result[0]) * 2 > len(numbers) else result
 
 
 def packed(columns: Sequence[Places], size: int) -> Places:
-    """Rows of codes as one number each, equal where the rows are; of no columns 0."""
+    """Combine the codes of each row in one number, equal for equal rows; 0 if there are no columns."""
     if not columns:
         return np.zeros(size, np.int64)
     if len(columns) == 1:
@@ -349,8 +357,8 @@ def packed(columns: Sequence[Places], size: int) -> Places:
 
 
 class RowSet:
-    """Rows by columns; `ordered` says that their order is one that was asked for. Its length counts a row as often as its
-    column `TIMES` says; `size` is the length of the columns.
+    """Rows as columns; `ordered` tells that their order is meaningful. `len` counts a row as often as its column
+    `TIMES` says; `size` is the length of the columns.
     """
 
     __slots__ = ("_grid", "columns", "ordered", "scope", "size")
@@ -364,38 +372,38 @@ class RowSet:
         return self.size if times is None else int(times.numbers.sum())
 
     def column(self, name: str) -> Terms:
-        """The column of a variable; unbound everywhere where the rows do not have it."""
-        known = self.columns.get(name)
-        return Terms.unbound(self.size) if known is None else known
+        """Return the column of a variable; unbound everywhere if the rows do not have it."""
+        column = self.columns.get(name)
+        return Terms.unbound(self.size) if column is None else column
 
     def take(self, places: Numbers, *, ordered: bool | None = None) -> RowSet:
-        """Some of the rows, in this order."""
+        """Return some of the rows, in this order."""
         columns = {name: column.take(places) for name, column in self.columns.items()}
         return RowSet(self.scope, len(places), columns, ordered=self.ordered if ordered is None else ordered)
 
     def where(self, mask: NDArray[np.bool_]) -> RowSet:
-        """The rows where a mask is true."""
+        """Return the rows for which a mask is true."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def having(self, **columns: Terms) -> RowSet:
-        """The same rows with more columns."""
+        """Return the same rows with more columns."""
         return RowSet(self.scope, self.size, {**self.columns, **columns}, ordered=self.ordered)
 
     def with_rows(self, other: RowSet) -> RowSet:
-        """These rows, then others."""
+        """Return these rows, followed by others."""
         return concatenated([self, other], list(dict.fromkeys([*self.columns, *other.columns])), self.scope)
 
     def only(self, names: Sequence[str]) -> RowSet:
-        """The same rows with these columns alone."""
+        """Return the same rows with only these columns."""
         return RowSet(self.scope, self.size, {name: self.column(name) for name in names}, ordered=self.ordered)
 
     def keys(self, names: Sequence[str] | None = None) -> Places:
-        """A number for each row, equal where the rows are in these columns."""
+        """Return a number for each row, equal for rows that are equal in these columns."""
         names = list(self.columns) if names is None else names
         return packed([codes(self.scope, [self.column(name)])[0] for name in names], self.size)
 
     def distinct(self, names: Sequence[str] | None = None) -> RowSet:
-        """The first of equal rows each."""
+        """Return the first of each set of equal rows."""
         if self.size < 2:
             return self
         keys = self.keys(names)
@@ -406,8 +414,8 @@ class RowSet:
     # -- order -------------------------------------------------------------------------------------
 
     def ranks(self, name: str, *, spelled: bool = True) -> Places:
-        """Numbers of the terms of a column in the fixed order of values, unbound ones last; equal ones that are written in
-        several ways are told apart if `spelled`.
+        """Return ranks of the terms of a column in the fixed order of values, unbound ones last; with `spelled`,
+        equal terms with different texts have different ranks.
         """
         column = self.column(name).narrowed()
         if column.counts is not None:
@@ -418,10 +426,10 @@ class RowSet:
             return ranks
         if column.kind == GIVEN and len(places) > _SEVERAL:
             # Equal terms are ranked once.
-            terms, which = once(column.numbers.take(places))
+            terms, inverse = once(column.numbers.take(places))
             if len(terms) < len(places):
-                of_each = RowSet(self.scope, len(terms), {name: Terms(GIVEN, terms)}).ranks(name, spelled=spelled)
-                ranks[places] = of_each.take(which)
+                term_ranks = RowSet(self.scope, len(terms), {name: Terms(GIVEN, terms)}).ranks(name, spelled=spelled)
+                ranks[places] = term_ranks.take(inverse)
                 return ranks
         if column.kind == GIVEN and (kind := _plain_type(self.scope, [column])) in (int, float, str):
             values = [self.scope.terms[number] for number in watched(column.numbers.take(places).tolist())]
@@ -429,31 +437,31 @@ class RowSet:
                 ranks[places] = ranked(values)
                 return ranks
             numbers = np.array(values)
-            # Zeros have two signs, and numbers that are none no place.
+            # Not for zeros, which have two signs, nor for NaN.
             if numbers.dtype.kind == "i" or (numbers.dtype.kind == "f" and numbers.all() and np.isfinite(numbers).all()):
                 order = numbers.argsort(kind="stable")
                 ranks[places.take(order)] = changed(numbers.take(order)).cumsum() - 1
                 return ranks
         series = term_series(self.scope, column)
-        known = series.ranks(places)
-        if known is not None:
+        series_ranks = series.ranks(places)
+        if series_ranks is not None:
             spellings = series.spellings(places) if spelled else None
-            ranks[places] = known if spellings is None else dense(known, spellings)
+            ranks[places] = series_ranks if spellings is None else dense(series_ranks, spellings)
             return ranks
-        first, which = first_of_each(column.numbers.take(places))
+        first, inverse = first_of_each(column.numbers.take(places))
         cells = series.cells(places.take(first))
-        ranks[places] = ranked([_order(cell, spelled) for cell in cells]).take(which)
+        ranks[places] = ranked([_order(cell, spelled) for cell in cells]).take(inverse)
         return ranks
 
     def in_fixed_order(self) -> RowSet:
-        """The rows in the order that was asked for, else in the fixed order of rows."""
+        """Return the rows in their order, if they are ordered, else in the fixed order of rows."""
         if self.ordered or self.size < 2 or not self.columns:
             return self
         return self.in_order(())
 
     def in_order(self, by: Sequence[RowOrder], number: int | None = None) -> RowSet:
-        """The rows by some variables, equal ones in the fixed order of rows; the first ones alone with a `number`. Columns
-        are looked at as far as those before leave an order open.
+        """Return the rows ordered by some variables, ties in the fixed order of rows; only the first `number` if
+        given. A column is only examined if the ones before leave ties.
         """
 
         def ranked_by(one: RowOrder, rows: RowSet) -> Places:
@@ -461,26 +469,26 @@ class RowSet:
             return np.where(bound, dense(-ranks if one.descending else ranks) + 1, 0 if one.first else rows.size + 1)
 
         marks: list[Callable[[RowSet], Places]] = [partial(ranked_by, one) for one in by]
-        # Columns that are one, and those whose equal terms are written alike, tell no rows apart that are equal by them.
+        # Columns that were compared need not be compared again by text: those with one text for equal terms, and copies.
         columns = [self.column(one.variable) for one in by]
-        seen = {id(one.numbers) for one in columns if one.kind in (ENTITY, STATEMENT, NAME) or one.counts is not None}
+        used = {id(one.numbers) for one in columns if one.kind in (ENTITY, STATEMENT, NAME) or one.counts is not None}
         for name, column in self.columns.items():
-            if id(column.numbers) not in seen:
-                seen.add(id(column.numbers))
+            if id(column.numbers) not in used:
+                used.add(id(column.numbers))
                 marks.append(lambda rows, name=name: rows.ranks(name))  # type: ignore[misc]
-        rows, places, known = self, np.arange(self.size), np.zeros(self.size, np.int64)
+        rows, places, ranks = self, np.arange(self.size), np.zeros(self.size, np.int64)
         for mark in marks:
             check()
-            if not rows.size or int(known.max()) + 1 == rows.size:
+            if not rows.size or int(ranks.max()) + 1 == rows.size:
                 break
-            known = dense(known, mark(rows))
+            ranks = dense(ranks, mark(rows))
             if number is not None and 0 < number < rows.size:
-                kept = np.flatnonzero(known <= np.partition(known, number - 1)[number - 1])
-                rows, places, known = rows.take(kept), places.take(kept), dense(known.take(kept))
-        return self.take(places.take(in_order([known]))[:number], ordered=True)
+                chosen = np.flatnonzero(ranks <= np.partition(ranks, number - 1)[number - 1])
+                rows, places, ranks = rows.take(chosen), places.take(chosen), dense(ranks.take(chosen))
+        return self.take(places.take(in_order([ranks]))[:number], ordered=True)
 
     def grid(self, names: Sequence[str]) -> Grid:
-        """The rows as an answer shows them."""
+        """Return the rows as the table of an answer."""
         if self._grid is None:
             rows = self.in_fixed_order()
             columns = []
@@ -492,18 +500,18 @@ class RowSet:
 
 
 def _order(cell: Cell, spelled: bool) -> tuple[Any, ...]:
-    """The fixed order of terms: values first, then statements, paths and the rest by their texts."""
+    """Return the sort key of a term: values first, then statements, paths and the rest by their texts."""
     value = cell.value
     if value is UNKNOWN or isinstance(value, bool | str | int | float | Quantity | Time | Entity):
         return fixed_order(cell) if spelled else order_of(cell)
     return (7, type(value).__name__, cell.text)
 
 
-# -- terms as Python sees them -----------------------------------------------------------------------
+# -- terms as Python values --------------------------------------------------------------------------
 
 
 class _StatementSeries(Series):
-    """Statements, as the records that evidence has of them."""
+    """Statements, decoded to the records of evidence."""
 
     def __init__(self, scope: Scope, numbers: Numbers) -> None:
         self._scope, self._numbers = scope, numbers
@@ -512,38 +520,38 @@ class _StatementSeries(Series):
         return len(self._numbers)
 
     def cells(self, at: Places) -> list[Cell]:
-        distinct, which = once(self._numbers.take(at))
+        distinct, inverse = once(self._numbers.take(at))
         cells = [Cell(record, statement_text(record)) for record in records_of(self._scope.snapshot, distinct)]
-        return [cells[one] for one in watched(which.tolist())]
+        return [cells[number] for number in watched(inverse.tolist())]
 
     def codes(self, at: Places) -> Places:
         return self._numbers.take(at).astype(np.int64)
 
 
 def term_series(scope: Scope, column: Terms) -> Series:
-    """The terms of a column, by row; places of unbound ones are not to be asked for."""
+    """Return the terms of a column, by row; positions of unbound terms must not be accessed."""
     numbers = column.numbers
     if column.kind == ENTITY:
         return EntitySeries(scope.snapshot, numbers)
     if column.kind == STATEMENT:
         return _StatementSeries(scope, numbers)
     if column.kind in _BAGS:
-        # Unbound places stand for the first cell, which is not looked at there.
+        # Unbound rows get the first cell, which is never accessed there.
         return BagSeries(Bag(scope, [Part(_BAGS[column.kind], np.maximum(numbers, 0), numbers)]))
     cells: list[Cell | None] = [None] * len(numbers)
-    for kind, at, some in column.split():
-        distinct, which = once(some)
+    for kind, positions, part_numbers in column.split():
+        distinct, inverse = once(part_numbers)
         if kind == GIVEN:
-            known = [given_cell(scope, scope.terms[number]) for number in watched(distinct.tolist())]
+            part_cells = [given_cell(scope, scope.terms[number]) for number in watched(distinct.tolist())]
         else:
-            known = term_series(scope, Terms(kind, distinct)).cells(np.arange(len(distinct)))
-        for place, one in watched(zip(at.tolist(), which.tolist(), strict=True)):
-            cells[place] = known[one]
+            part_cells = term_series(scope, Terms(kind, distinct)).cells(np.arange(len(distinct)))
+        for place, number_ in watched(zip(positions.tolist(), inverse.tolist(), strict=True)):
+            cells[place] = part_cells[number_]
     return ListSeries(cells)
 
 
 def given_cell(scope: Scope, term: Any) -> Cell:
-    """A given term as an answer has it, with its text."""
+    """Return a term from outside the graph as a cell of an answer."""
     snapshot = scope.snapshot
     if isinstance(term, EntityAt):
         entity = snapshot.entity(term.number)
@@ -567,15 +575,17 @@ def given_cell(scope: Scope, term: Any) -> Cell:
 
 
 def term_text(term: Any) -> str:
-    """The text of a single term. Floats with an exponent have it, so that no digits are shown that nobody wrote."""
+    """Return the text of a single term. Floats that Python prints with an exponent keep it, so that no invented
+    digits are shown.
+    """
     if type(term) is float and abs(term) >= _EXPONENT:
         return repr(term)
     return shown(term) if isinstance(term, str | bool | int | float | Decimal | Quantity | Time | Entity) else str(term)
 
 
 def python_terms(scope: Scope, column: Terms) -> list[Any]:
-    """The terms of a column as expressions have them (`execute.terms`), None where it is unbound or not known."""
-    found: list[Any] = [None] * len(column)
+    """Return the terms of a column as expressions use them (`execute.terms`); None if unbound or unknown."""
+    result: list[Any] = [None] * len(column)
     if column.kind == NAME and column.bound.all():
         return list(scope.snapshot.texts.take(scope.snapshot.entity_name.take(column.numbers)))
     if column.kind == ENTITY:
@@ -585,8 +595,8 @@ def python_terms(scope: Scope, column: Terms) -> list[Any]:
     if column.kind == GIVEN:
         terms = scope.terms
         return [terms[number] if number >= 0 else None for number in watched(column.numbers.tolist())]
-    for kind, at, numbers in column.split():
-        distinct, which = once(numbers)
+    for kind, positions, numbers in column.split():
+        distinct, inverse = once(numbers)
         if kind == ENTITY:
             terms = [EntityAt(number) for number in watched(distinct.tolist())]
         elif kind == STATEMENT:
@@ -595,31 +605,31 @@ def python_terms(scope: Scope, column: Terms) -> list[Any]:
             terms = [scope.terms[number] for number in watched(distinct.tolist())]
         else:
             terms = [_plain(value) for value in watched(Bag(scope, [Part(_BAGS[kind], distinct, distinct)]).values())]
-        for place, one in watched(zip(at.tolist(), which.tolist(), strict=True)):
-            found[place] = terms[one]
-    return found
+        for place, number_ in watched(zip(positions.tolist(), inverse.tolist(), strict=True)):
+            result[place] = terms[number_]
+    return result
 
 
 def _plain(value: Any) -> Any:
-    """A value as expressions have it: numbers without a unit are numbers."""
+    """Return a value as expressions use it: numbers without a unit are plain numbers."""
     if isinstance(value, Quantity) and value.unit == NO_UNIT:
         return value.number
     return None if value is UNKNOWN else value
 
 
 def column_of(scope: Scope, terms: Sequence[Any]) -> Terms:
-    """Terms of expressions as a column."""
+    """Return terms of expressions as a column."""
     kind = type(terms[0]) if len(terms) else None
     if kind in (int, float, str) and all(type(term) is kind for term in watched(terms)):
-        known, made = scope.term_numbers, scope.terms
-        found = []
+        term_numbers, all_terms = scope.term_numbers, scope.terms
+        numbers = []
         for term in watched(terms):
-            number = known.get((kind, term))
+            number = term_numbers.get((kind, term))
             if number is None:
-                number = known[kind, term] = len(made)
-                made.append(term)
-            found.append(number)
-        return Terms(GIVEN, np.array(found, np.int32))
+                number = term_numbers[kind, term] = len(all_terms)
+                all_terms.append(term)
+            numbers.append(number)
+        return Terms(GIVEN, np.array(numbers, np.int32))
     marked = np.full(len(terms), -1, np.int64)
     for place, term in enumerate(watched(terms)):
         if isinstance(term, EntityAt):
@@ -635,13 +645,13 @@ def column_of(scope: Scope, terms: Sequence[Any]) -> Terms:
 
 
 def too_many(count: int | None, what: str, hint: str) -> PlanError:
-    """The error of an operator that gives more rows than `MOST_ROWS`, how many if that is known."""
+    """Return the error of an operator with more than `MOST_ROWS` rows; `count` is None if the number is unknown."""
     rows = f"more than {MOST_ROWS:,} rows" if count is None else f"{count:,} rows, more than {MOST_ROWS:,}"
     return PlanError(f"{what} has {rows}", hint=hint)
 
 
 def pairs(left: Places, right: Places) -> Iterator[tuple[Places, Places]]:
-    """The places of equal keys in both, in chunks; keys below 0 equal nothing."""
+    """Yield the positions of equal keys in both, in chunks; negative keys equal nothing."""
     order = in_order([right])
     order = order[int((right < 0).sum()) :]
     if not len(left) or not len(order):
@@ -651,13 +661,13 @@ def pairs(left: Places, right: Places) -> Iterator[tuple[Places, Places]]:
     if total > MOST_ROWS:
         raise too_many(total, "a join", "join on more variables, or filter its inputs first")
     for start, stop in chunks(sizes):
-        begin, many = low[start:stop], sizes[start:stop]
-        yield np.arange(start, stop).repeat(many), order.take(ranges(begin, begin + many))
+        begin, counts = low[start:stop], sizes[start:stop]
+        yield np.arange(start, stop).repeat(counts), order.take(ranges(begin, begin + counts))
 
 
 def chunks(counts: Places, size: int = CHUNK) -> Iterator[tuple[int, int]]:
-    """Bounds of runs of rows with about `size` results each, of which row i has `counts[i]`; a look at the clock before
-    each.
+    """Yield bounds of runs of rows with about `size` results each, where row i has `counts[i]`; checks the deadline
+    before each.
     """
     ends = counts.cumsum()
     start, total = 0, len(counts)
@@ -670,7 +680,7 @@ def chunks(counts: Places, size: int = CHUNK) -> Iterator[tuple[int, int]]:
 
 
 def compatible(left: RowSet, right: RowSet, shared: Sequence[str]) -> tuple[Places, Places]:
-    """The places of all compatible pairs of rows."""
+    """Return the positions of all compatible pairs of rows."""
     if not shared:
         total = left.size * right.size
         if total > MOST_ROWS:
@@ -683,36 +693,38 @@ def compatible(left: RowSet, right: RowSet, shared: Sequence[str]) -> tuple[Plac
         return np.arange(left.size).repeat(right.size), np.tile(np.arange(right.size), left.size)
     columns = [codes(left.scope, [left.column(name), right.column(name)]) for name in shared]
     lefts, rights = [part[0] for part in columns], [part[1] for part in columns]
-    found: list[tuple[Places, Places]] = []
+    results: list[tuple[Places, Places]] = []
     for left_places, left_bound in _by_bound(lefts, left.size):
         for right_places, right_bound in _by_bound(rights, right.size):
-            both = [at for at in range(len(shared)) if left_bound[at] and right_bound[at]]
-            ones = [lefts[at].take(left_places) for at in both]
-            others = [rights[at].take(right_places) for at in both]
-            keys = packed([np.concatenate(pair) for pair in zip(ones, others, strict=True)], len(left_places) + len(right_places))
-            for one, other in pairs(keys[: len(left_places)], keys[len(left_places) :]):
-                found.append((left_places.take(one), right_places.take(other)))
-                if sum(len(part[0]) for part in found) > MOST_ROWS:
+            common = [at for at in range(len(shared)) if left_bound[at] and right_bound[at]]
+            left_keys = [lefts[at].take(left_places) for at in common]
+            right_keys = [rights[at].take(right_places) for at in common]
+            keys = packed(
+                [np.concatenate(pair) for pair in zip(left_keys, right_keys, strict=True)], len(left_places) + len(right_places)
+            )
+            for left_position, right_position in pairs(keys[: len(left_places)], keys[len(left_places) :]):
+                results.append((left_places.take(left_position), right_places.take(right_position)))
+                if sum(len(part[0]) for part in results) > MOST_ROWS:
                     raise too_many(None, "a join", "join on more variables, or filter its inputs first")
-    if not found:
+    if not results:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+    return np.concatenate([part[0] for part in results]), np.concatenate([part[1] for part in results])
 
 
 def _by_bound(columns: Sequence[Places], size: int) -> Iterator[tuple[Places, tuple[bool, ...]]]:
-    """The places of rows that bind the same of the shared variables, with which these are."""
+    """Yield groups of rows that bind the same shared variables: their positions, and which variables these are."""
     if all((column >= 0).all() for column in columns):
         yield np.arange(size), (True,) * len(columns)
         return
-    mark = np.zeros(size, np.int64)
+    masks = np.zeros(size, np.int64)
     for at, column in enumerate(columns):
-        mark |= (column >= 0).astype(np.int64) << at
-    for value in np.unique(mark).tolist():
-        yield np.flatnonzero(mark == value), tuple(bool(value >> at & 1) for at in range(len(columns)))
+        masks |= (column >= 0).astype(np.int64) << at
+    for value in np.unique(masks).tolist():
+        yield np.flatnonzero(masks == value), tuple(bool(value >> at & 1) for at in range(len(columns)))
 
 
 def merged(left: RowSet, right: RowSet, one: Places, other: Places, names: Sequence[str]) -> RowSet:
-    """Pairs of compatible rows as rows with these columns."""
+    """Return pairs of compatible rows as rows with these columns."""
     columns: dict[str, Terms] = {}
     for name in names:
         if name not in right.columns:
@@ -722,17 +734,17 @@ def merged(left: RowSet, right: RowSet, one: Places, other: Places, names: Seque
         else:
             column = left.columns[name].take(one)
             if not column.bound.all():
-                more = right.columns[name].take(other)
-                if column.kind == more.kind:
-                    column = Terms(column.kind, np.where(column.numbers >= 0, column.numbers, more.numbers))
+                other_column = right.columns[name].take(other)
+                if column.kind == other_column.kind:
+                    column = Terms(column.kind, np.where(column.numbers >= 0, column.numbers, other_column.numbers))
                 else:
-                    column = Terms(None, np.where(column.numbers >= 0, column.marked(), more.marked())).narrowed()
+                    column = Terms(None, np.where(column.numbers >= 0, column.marked(), other_column.marked())).narrowed()
             columns[name] = column
     return RowSet(left.scope, len(one), columns)
 
 
 def concatenated(parts: Sequence[RowSet], names: Sequence[str], scope: Scope) -> RowSet:
-    """Rows one after the other."""
+    """Return the rows one after the other."""
     size = sum(part.size for part in parts)
     if size > MOST_ROWS:
         raise too_many(size, "a union", "filter its parts first")

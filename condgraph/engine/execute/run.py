@@ -1,6 +1,4 @@
-"""One execution of a plan: walks the operators inputs first, keeps every result, gathers warnings,
-keeps the deadline.
-"""
+"""One execution of a plan: runs the operators, inputs first, and stores their results, warnings and the deadline."""
 
 from __future__ import annotations
 
@@ -27,24 +25,24 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.rowset import RowSet
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: What an operator gives: sorted entity numbers, statements, values, rows, or one value.
+#: The result of an operator: sorted entity numbers, statements, values, rows, or one value.
 Outcome: TypeAlias = "NDArray[np.int32] | FactSet | Bag | Grid | RowSet | bool | int | float | None"
 
 
 class Run:
-    """The state of one execution. `results` has the outcome of each operator by its identity."""
+    """The state of one execution. `results` has the result of each operator by its identity."""
 
     __slots__ = (
         "_kept", "_warned", "left_out", "notes", "order", "results", "scope", "snapshot", "warnings",
     )  # fmt: skip
-    #: What runs each operator; `operators` fills it, which needs all that they are made of.
+    #: The function that runs each operator; filled by the module `operators`.
     operators: ClassVar[dict[type[Node | Condition], Callable[[Run, Any], Outcome]]] = {}
 
     def __init__(self, snapshot: Snapshot, scope: Scope | None = None) -> None:
         self.snapshot = snapshot
-        #: What results refer to; they know nothing of the execution that holds them.
+        #: The context of results, which have no reference to the execution itself.
         self.scope = Scope(snapshot) if scope is None else scope
-        # An `Outcome` each; `entities`, `facts` and `values` say which.
+        # Each is an `Outcome`; `entities`, `facts` and `values` return typed ones.
         self.results: dict[int, Any] = {}
         self.order: list[Node] = []
         self.warnings: list[str] = []
@@ -53,12 +51,12 @@ class Run:
         self.notes: dict[int, str] = {}
         #: Values that a test could not compare.
         self.left_out = LeftOut()
-        # Operators are known by identity, so those that are run later must stay alive.
+        # Results are stored by identity, so operators that are run later must stay alive.
         self._kept: list[Node] = []
 
     def execute(self, plan: Node, order: list[Node] | None = None) -> Outcome:
-        """Run a plan; the outcome of its root. `order` is its `postorder`, where the caller has it
-        already. What `results` holds already is taken as it is.
+        """Run a plan and return the result of its root. `order` is its `postorder`, if known. Results that are
+        already in `results` are reused.
         """
         table, results = self.operators, self.results
         self.order = order = postorder(plan) if order is None else order
@@ -76,26 +74,26 @@ class Run:
         return outcome
 
     def all_warnings(self, more: LeftOut | None = None) -> list[str]:
-        """All warnings, those of values that were left out last; `more` were left out elsewhere."""
+        """Return all warnings, those about ignored values last; `more` were ignored elsewhere."""
         return self.warnings + left_out_warnings(self.left_out if more is None else self.left_out + more)
 
     def outcome(self, node: Node) -> Outcome:
-        """The outcome of an operator that a pass removed or replaced, for the trace; runs what is
-        missing.
+        """Return the result of an operator that a pass removed or replaced, for the trace; runs what is missing,
+        without its warnings.
         """
         if id(node) not in self.results:
-            warnings, before = list(self.warnings), self.left_out.copy()
+            warnings, left_out = list(self.warnings), self.left_out.copy()
             for part in self.missing(node):
                 check()
                 self.results[id(part)] = self.operators[type(part)](self, part)
                 self._kept.append(part)
-            self.warnings, self.left_out = warnings, before
+            self.warnings, self.left_out = warnings, left_out
         outcome: Outcome = self.results[id(node)]
         return outcome
 
     def size(self, node: Node) -> int:
-        """How many results an operator gives; what cannot give any, as an operator that it needs gave none, is not run.
-        What is run warns as in `execute`.
+        """Return the number of results of an operator. If an operator that it requires is empty, the rest is not run.
+        Operators that are run warn as in `execute`.
         """
         results = self.results
         if id(node) not in results:
@@ -108,7 +106,7 @@ class Run:
         return len(results[id(node)])
 
     def missing(self, node: Node) -> Sequence[Node]:
-        """An operator and those below it that were not run, inputs first."""
+        """Return an operator and those below it that were not run, inputs first."""
         results = self.results
         if id(node) in results:
             return ()
@@ -118,8 +116,8 @@ class Run:
         return (node,)
 
     def step(self, node: Node) -> bool:
-        """Run an operator whose inputs were run; whether it gives nothing, where that is quickly known: the statements of many
-        entities are not looked up to count them, as their ends may be all that matters.
+        """Run an operator whose inputs were run; return whether its result is known to be empty. The statements of
+        many entities are not counted, as only their ends may be needed.
         """
         check()
         outcome: Any = self.operators[type(node)](self, node)
@@ -130,39 +128,39 @@ class Run:
         return known and not len(outcome)
 
     def listen(self, node: Node) -> None:
-        """Run an operator whose outcome is known, for what it warns of."""
+        """Run an operator whose result is known again, for its warnings."""
         self.operators[type(node)](self, node)
 
     # -- results of inputs -------------------------------------------------------------------------
 
     def entities(self, node: algebra.Entities) -> Numbers:
-        """The outcome of an operator of that sort."""
-        found: Numbers = self.results[id(node)]
-        return found
+        """Return the result of an operator that returns entities."""
+        result: Numbers = self.results[id(node)]
+        return result
 
     def facts(self, node: algebra.Facts) -> FactSet:
-        """The outcome of an operator of that sort."""
-        found: FactSet = self.results[id(node)]
-        return found
+        """Return the result of an operator that returns statements."""
+        result: FactSet = self.results[id(node)]
+        return result
 
     def values(self, node: algebra.Values) -> Bag:
-        """The outcome of an operator of that sort."""
-        found: Bag = self.results[id(node)]
-        return found
+        """Return the result of an operator that returns values."""
+        result: Bag = self.results[id(node)]
+        return result
 
     def rows(self, node: algebra.Solutions) -> RowSet:
-        """The outcome of an operator of that sort."""
-        found: RowSet = self.results[id(node)]
-        return found
+        """Return the result of an operator that returns rows."""
+        result: RowSet = self.results[id(node)]
+        return result
 
     def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
-        """For each entity (in any order), whether it is in the sorted set `of`."""
+        """Return for each entity (in any order) whether it is in the sorted set `of`."""
         return self.scope.among(entities, of)
 
     # -- helpers of the operators ------------------------------------------------------------------
 
     def source(self, name: str | None) -> int:
-        """The number of a source, -1 for none given; an unknown one is an error."""
+        """Return the number of a source, -1 for None; raise `UnknownNameError` for an unknown one."""
         if name is None:
             return -1
         sources = self.snapshot.schema.sources
@@ -177,24 +175,24 @@ class Run:
             self.warnings.append(message)
 
     def warn_incomparable(self, cells: Cells, condition: Condition) -> None:
-        """Count the cells that the test cannot compare, by type and unit."""
+        """Count the cells that the condition cannot compare, by type and unit."""
         if len(cells):
             self.warn_types(cells.types(), condition)
 
     def warn_types(self, types: dict[tuple[int, int], int], condition: Condition) -> None:
-        """The same of cells that are counted already."""
+        """The same, given the number of cells of each type and unit."""
         wanted = compared_kinds(condition)
         for (kind, unit), count in types.items():
             left_out(self.left_out, Kind(kind), self.scope.text(unit) if unit != -1 else NO_UNIT, count, wanted)
 
     def leave_out(self, kind: Kind, unit: str, count: int, condition: Condition) -> None:
-        """Count values of a type and unit that the test cannot compare."""
+        """Count values of a type and unit that the condition cannot compare."""
         if count:
             left_out(self.left_out, kind, unit, count, compared_kinds(condition))
 
 
 def _strict(parts: Sequence[Node]) -> set[int]:
-    """The operators, by identity, that leave the last of them without results where they have none; inputs are first."""
+    """Return the identities of the operators that make the last one empty if they are empty; inputs are first."""
     result = {id(parts[-1])}
     for part in reversed(parts):
         if id(part) in result:
@@ -203,7 +201,9 @@ def _strict(parts: Sequence[Node]) -> set[int]:
 
 
 def _later(node: Node) -> Callable[[Run, Any], Outcome] | None:
-    """What runs an operator over rows, whose module most plans do without; None for an unknown operator."""
+    """Return the function for an operator over rows, whose module most plans need not import; None for an unknown
+    operator.
+    """
     if type(node).__module__ != "condgraph.engine.algebra.solutions":
         return None
     import_module("condgraph.engine.execute.solutions")
@@ -211,9 +211,7 @@ def _later(node: Node) -> Callable[[Run, Any], Outcome] | None:
 
 
 def run(plan: Node, snapshot: Snapshot, *, timeout: float | None = None, cancelled: Event | None = None) -> Run:
-    """Execute a plan on a snapshot; `timeout` is in seconds. The `Run` has every operator's
-    outcome.
-    """
+    """Execute a plan on a snapshot; `timeout` is in seconds. The `Run` has the result of every operator."""
     execution = Run(snapshot)
     with within(timeout, cancelled):
         execution.execute(plan)
@@ -221,13 +219,11 @@ def run(plan: Node, snapshot: Snapshot, *, timeout: float | None = None, cancell
 
 
 def count(snapshot: Snapshot, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
-    """How many statements, or entities, each operator gives; `timeout` is in seconds, for all of
-    them.
-    """
+    """Return the number of statements or entities of each operator; `timeout`, for all of them, is in seconds."""
     with within(timeout):
         shared, sizes = Run(snapshot), []
         for node in nodes:
-            # Rows are worked out as far as the operator above needs them, so that no other plan may take them.
+            # Rows are computed only as far as the operator above needs them, so plans cannot share them.
             alone = any(isinstance(part, algebra.Solutions) for part in postorder(node))
             sizes.append(len((Run(snapshot) if alone else shared).execute(node)))  # type: ignore[arg-type]
         return sizes

@@ -1,9 +1,9 @@
-"""The parts of a graph that were searched, where an answer depends on there being no more: counts,
-extremes, differences, "no", empty answers.
+"""The parts of a graph that were searched, for answers that depend on there being no more: counts, extremes,
+differences, "no", empty answers.
 
-The same walk as for evidence, for the operators that have to be complete. What they look through
-are statements of predicates, members of concepts, entities of a name: each becomes a `SearchRecord`, an
-operator that counts them, on any store and at any time again.
+The plan is walked as for evidence, for operators that must be complete. They search the statements of predicates, the
+members of concepts, or the entities with a name: each becomes a `SearchRecord`, an operator that counts them, on any
+store and at any later time.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ What = Literal["statements", "members", "entities", "rows"]
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:
-    """Something that was looked through: the operator that gives it, and the one that it started
-    from.
-    """
+    """Something that was searched: the operator that returns it, and the one it started from."""
 
     what: What
     names: tuple[str, ...]
@@ -43,75 +41,71 @@ class SearchRecord:
 
 
 def looks(trail: EvidenceTrail, plan: Node) -> list[SearchRecord]:
-    """What had to be looked through for an answer, each once; nothing where what is there proves
-    it.
-    """
+    """Return each thing that had to be searched for an answer; nothing if the evidence alone proves it."""
     run = trail.run
     if monotone(plan) and not nothing(run.results[id(plan)]):
         return []
     complete: set[int] = {id(plan)} if nothing(run.results[id(plan)]) else set()
-    found: dict[tuple[Any, ...], SearchRecord] = {}
+    records: dict[tuple[Any, ...], SearchRecord] = {}
     bounded = _bounded(run.order)
     for node in reversed(run.order):
         if id(node) not in trail.demands:
             continue
-        whole = {id(child) for child in whole_inputs(node)}
-        # A "yes" is shown by what shows it.
-        through = id(node) in complete and not (node.needs.shown and run.results[id(node)])
-        complete.update(id(child) for child in node.inputs() if through or id(child) in whole)
-        if (through and id(node) not in bounded) or node.needs.graph:
+        whole_ids = {id(child) for child in whole_inputs(node)}
+        # A "yes" is proved by the values that satisfy the condition.
+        is_complete = id(node) in complete and not (node.needs.shown and run.results[id(node)])
+        complete.update(id(child) for child in node.inputs() if is_complete or id(child) in whole_ids)
+        if (is_complete and id(node) not in bounded) or node.needs.graph:
             for look in _looks(run, node):
                 family = getattr(look.counted, "family", "")
-                found.setdefault((look.what, look.names, look.direction, look.source, id(look.start), family), look)
-    return [look if look.start is None else replace(look, start=_by_names(run, look.start)) for look in found.values()]
+                records.setdefault((look.what, look.names, look.direction, look.source, id(look.start), family), look)
+    return [look if look.start is None else replace(look, start=_by_names(run, look.start)) for look in records.values()]
 
 
 def _by_names(run: Run, start: alg.Entities) -> alg.Entities:
-    """A set with the names that values give in place of these values: of the entities that only such a name leads to, a run
-    on what a store fetched has those with statements alone.
+    """Return a set with the names that values give in place of these values: a run on what a store fetched knows only
+    those entities with such a name that have statements.
     """
     if isinstance(start, alg.SameName):
-        return alg.SameName(of) if (of := _by_names(run, start.of)) is not start.of else start
+        return alg.SameName(renamed) if (renamed := _by_names(run, start.of)) is not start.of else start
     if not isinstance(start, alg.Referents):
         return start
     bag, snapshot, entities = run.values(start.values), run.snapshot, run.entities(start)
     names = _texts(run, Bag(bag.scope, [part for part in bag.parts if part.kind not in ("ent", "name")]))
     if not names:
         return start
-    idents, called = (snapshot.texts.take(texts.take(entities)) for texts in (snapshot.entity_id, snapshot.entity_name))
-    known = set(names)
-    others = tuple(ident for ident, name in zip(idents, called, strict=True) if name not in known)
-    return alg.Union((alg.ById(others), alg.ByName(names))) if others else alg.ByName(names)
+    ids, entity_names = (snapshot.texts.take(texts.take(entities)) for texts in (snapshot.entity_id, snapshot.entity_name))
+    searched_names = set(names)
+    other_ids = tuple(ident for ident, name in zip(ids, entity_names, strict=True) if name not in searched_names)
+    return alg.Union((alg.ById(other_ids), alg.ByName(names))) if other_ids else alg.ByName(names)
 
 
 def _bounded(order: list[Node]) -> set[int]:
-    """Where "every entity" only means any that statements or other sets lead to: nothing of it was
-    looked through.
-    """
-    free: set[int] = {id(order[-1])}
+    """Return the operators "all entities" that are restricted by statements or other sets: they were not searched."""
+    unrestricted: set[int] = {id(order[-1])}
     for node in order:
         parts = node.parts if isinstance(node, alg.Intersect) else ()
         if not isinstance(node, alg.Scan) and not any(not isinstance(part, alg.AllEntities) for part in parts):
-            free.update(map(id, node.inputs()))
-    return {id(node) for node in order if isinstance(node, alg.AllEntities) and id(node) not in free}
+            unrestricted.update(map(id, node.inputs()))
+    return {id(node) for node in order if isinstance(node, alg.AllEntities) and id(node) not in unrestricted}
 
 
 def nothing(found: Any) -> bool:
-    """Whether a result is empty, or a "no"."""
+    """Return whether a result is empty, or a "no"."""
     if isinstance(found, np.ndarray):
         return not len(found)
     return found is None or found is False or (hasattr(found, "__len__") and not len(found))
 
 
 def _looks(run: Run, node: Node) -> Iterator[SearchRecord]:
-    """What an operator reads of the graph beside its inputs (`Facets.reads`)."""
+    """Yield what an operator reads from the graph, apart from its inputs (`Facets.reads`)."""
     if node.facets.reads == "nothing":
         return iter(())
     return _of_rows(node) if isinstance(node, alg.Solutions) else LOOKS[type(node)](run, node)
 
 
 def _of_rows(node: Any) -> Iterator[SearchRecord]:
-    """The statements and members that a pattern, or a path, looks through."""
+    """Yield the statements and members that a pattern, or a path, searches."""
     if isinstance(node, alg.Path):
         for hop in node.hops:
             scan = alg.Scan(None, hop.predicates, family="relation")
@@ -130,9 +124,9 @@ def _of_rows(node: Any) -> Iterator[SearchRecord]:
 
 
 def _scan(run: Run, node: alg.Scan) -> Iterator[SearchRecord]:
-    whole = node.of is None or node.of == alg.AllEntities()
+    everywhere = node.of is None or node.of == alg.AllEntities()
     direction: Literal["forward", "backward"] = "backward" if node.anchor == "object" else "forward"
-    yield SearchRecord("statements", node.predicates or (), direction, node.source, node, None if whole else node.of)
+    yield SearchRecord("statements", node.predicates or (), direction, node.source, node, None if everywhere else node.of)
 
 
 def _best(run: Run, node: alg.ArgExtreme) -> Iterator[SearchRecord]:
@@ -176,11 +170,11 @@ def _named(names: tuple[str, ...]) -> Iterator[SearchRecord]:
 
 
 def _by_id(run: Run, node: alg.ById) -> Iterator[SearchRecord]:
-    """Nothing: an id has one entity or none."""
+    """Nothing is searched: an id has at most one entity."""
     return iter(())
 
 
-#: Every operator that reads the graph; a test holds it against the algebra.
+#: Every operator that reads the graph; a test compares it with the algebra.
 LOOKS: Final[dict[type[Node], Callable[[Run, Any], Iterator[SearchRecord]]]] = {
     alg.Scan: _scan,
     alg.ArgExtreme: _best,
@@ -199,15 +193,15 @@ def _names(run: Run, entities: Any) -> tuple[str, ...]:
 
 
 def _texts(run: Run, bag: Bag) -> tuple[str, ...]:
-    """The texts of a bag, which may be names."""
+    """Return the texts of a bag, which may be names."""
     cells = bag.cells()
     refs = np.unique(cells["ref"][cells["kind"] == Kind.TEXT]).tolist()
     return tuple(sorted({run.snapshot.texts[ref] if ref >= 0 else run.scope.given_text(ref) for ref in refs if ref != -1}))
 
 
 def countable(node: Node, beyond: Callable[[Node], bool], known: Callable[[alg.Entities], Sequence[str]]) -> Node:
-    """An operator as a store can count it: what is `beyond` the store is named by its ids, which
-    are `known`. Raises `PlanError` for statements that only the client can tell apart.
+    """Return an operator in a form that a store can count: an operator for which `beyond` holds is replaced by the
+    ids that `known` returns. Raise `PlanError` for statements that only the client can select.
     """
     if not beyond(node):
         return node

@@ -1,8 +1,8 @@
-"""Series: typed values of one column, as arrays for as long as they can be, decoded when a user sees them.
+"""Series: typed values of one column, kept as arrays as long as possible and decoded for display.
 
-Grouping, summing, comparing and ordering 100,000 rows are a few passes over arrays if the values are numbers of one unit, times, or
-texts of the pool. What is none of these (several units, digits beyond a float, texts that are read as numbers) is decoded, and goes
-through the rules of single values in `sums` and `grouped`; both give the same results.
+Grouping, summing, comparing and ordering 100,000 rows take a few passes over arrays if the values are numbers of one
+unit, times, or texts of the pool. Other values (several units, digits beyond a float, texts that are read as numbers)
+are decoded and follow the rules of single values in `sums` and `grouped`; both give the same results.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from condgraph.engine.values import NO_UNIT, Kind, Quantity
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Places in a series, or numbers that stand for values.
+#: Positions in a series, or numbers that stand for values.
 Places = NDArray[np.int64]
-#: A decimal of at most fifteen digits is the shortest text of its nearest float, and the other way round.
+#: Decimals of at most fifteen digits and their nearest floats correspond one to one.
 CERTAIN: Final = 10**15
-#: A float has every power of ten up to this one exactly.
+#: The largest power of ten that a float represents exactly.
 MOST_DECIMALS: Final = 22
-#: Sums of 64-bit integers must stay below.
+#: The bound for sums of 64-bit integers.
 LARGEST: Final = 1 << 62
-#: Values from which on equal ones are decoded once.
+#: From this many values on, equal ones are decoded once.
 _MANY: Final = 256
 
 
 class Cell(NamedTuple):
-    """A value and how a user sees it."""
+    """A value and its text for display."""
 
     value: Any
     text: str
@@ -51,22 +51,23 @@ class Decimals(NamedTuple):
     unit: str
 
     def exact(self, integer: int, parts: int = 1) -> Fraction:
-        """One of the numbers, or a sum of them, divided by `parts`."""
+        """Return one of the numbers, or a sum of them, divided by `parts`."""
         return Fraction(integer, 10**self.digits * parts)
 
 
 def decimals_of(numbers: NDArray[np.float64]) -> tuple[Places, int] | None:
-    """Floats as integers and how many of their digits are decimals, where each is a decimal of at most fifteen digits.
+    """Return floats as integers and the number of their decimals; None unless each is a decimal of at most fifteen
+    digits.
 
-    >>> decimals_of(np.array([12.5, 3.0, -0.25]))
-    (array([1250,  300,  -25]), 2)
+        >>> decimals_of(np.array([12.5, 3.0, -0.25]))
+        (array([1250,  300,  -25]), 2)
     """
     largest = float(np.abs(numbers).max(initial=0))
     for digits in range(16):
         scale = 10.0**digits
         if not largest * scale < CERTAIN:
             return None
-        # Most columns need as many digits as their first values do.
+        # The first values mostly decide how many digits are needed.
         for part in (numbers[:64], numbers):
             scaled = np.rint(part * scale)
             if not (scaled / scale == part).all():
@@ -77,20 +78,21 @@ def decimals_of(numbers: NDArray[np.float64]) -> tuple[Places, int] | None:
 
 
 def dense(*columns: NDArray[Any]) -> Places:
-    """Rows of integer columns as numbers from 0: equal rows have one number, in the order of the columns.
+    """Return consecutive numbers from 0 for the rows of integer columns: equal rows have one number, in the order of
+    the columns.
 
-    >>> dense(np.array([7, 5, 7]), np.array([1, 1, 1])).tolist()
-    [1, 0, 1]
+        >>> dense(np.array([7, 5, 7]), np.array([1, 1, 1])).tolist()
+        [1, 0, 1]
     """
     if len(columns) == 1 and len(columns[0]):
         (column,) = columns
         low, high = int(column.min()), int(column.max())
         if high - low < 2 * len(column):
             # Counted instead of sorted.
-            above = column - low
-            there = np.zeros(high - low + 1, bool)
-            there[above] = True
-            return (there.cumsum() - 1).take(above)
+            offsets = column - low
+            occurs = np.zeros(high - low + 1, bool)
+            occurs[offsets] = True
+            return (occurs.cumsum() - 1).take(offsets)
     order = in_order(columns)
     numbers = np.empty(len(order), np.int64)
     numbers[order] = changed(*(column.take(order) for column in columns)).cumsum() - 1
@@ -98,19 +100,20 @@ def dense(*columns: NDArray[Any]) -> Places:
 
 
 def once(numbers: NDArray[Any]) -> tuple[NDArray[Any], Places]:
-    """The different ones of some numbers, ascending, and which of them each is: `np.unique`, several times quicker.
+    """Return the distinct numbers, ascending, and the index of each number among them: `np.unique`, several times
+    faster.
 
-    >>> [part.tolist() for part in once(np.array([7, 5, 7]))]
-    [[5, 7], [1, 0, 1]]
+        >>> [part.tolist() for part in once(np.array([7, 5, 7]))]
+        [[5, 7], [1, 0, 1]]
     """
-    which = dense(numbers)
-    values = np.empty(int(which.max(initial=-1)) + 1, numbers.dtype)
-    values[which] = numbers
-    return values, which
+    inverse = dense(numbers)
+    values = np.empty(int(inverse.max(initial=-1)) + 1, numbers.dtype)
+    values[inverse] = numbers
+    return values, inverse
 
 
 def runs(numbers: Places, size: int) -> tuple[Places, Places]:
-    """Where each of the numbers below `size` begins in sorted numbers, and how often it is there.
+    """Return the begin and count of each number below `size` in sorted numbers.
 
     >>> [part.tolist() for part in runs(np.array([0, 0, 2]), 4)]
     [[0, 2, 2, 3], [2, 0, 1, 0]]
@@ -120,10 +123,11 @@ def runs(numbers: Places, size: int) -> tuple[Places, Places]:
 
 
 def first_of_each(codes: Places) -> tuple[Places, Places]:
-    """The place where each distinct number comes first, ascending, and for each number which of these it is.
+    """Return the position of the first occurrence of each distinct number, ascending, and the index of each number
+    among them.
 
-    >>> [part.tolist() for part in first_of_each(np.array([7, 5, 7, 9]))]
-    [[0, 1, 3], [0, 1, 0, 2]]
+        >>> [part.tolist() for part in first_of_each(np.array([7, 5, 7, 9]))]
+        [[0, 1, 3], [0, 1, 0, 2]]
     """
     numbers = dense(codes)
     first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
@@ -135,33 +139,33 @@ def first_of_each(codes: Places) -> tuple[Places, Places]:
 
 
 class Series:
-    """Values by their places. `cells` decodes them; the rest answers for arrays of places without decoding."""
+    """Values by position. `cells` decodes them; the other methods work on arrays of positions without decoding."""
 
     def __len__(self) -> int:
         raise NotImplementedError
 
     def cells(self, at: Places) -> list[Cell]:
-        """The values at these places, with their texts."""
+        """Return the values at these positions, with their texts."""
         raise NotImplementedError
 
     def codes(self, at: Places) -> Places:
-        """Numbers that are equal where the values are."""
+        """Return numbers that are equal for equal values."""
         raise NotImplementedError
 
     def spellings(self, at: Places) -> Places | None:
-        """Where equal values may have several texts: numbers in the order of the texts."""
+        """Return numbers in the order of the texts, if equal values may have several texts; else None."""
         return None
 
     def decimals(self, at: Places) -> Decimals | None:
-        """The numbers, where all are exact decimals of one unit."""
+        """Return the numbers, if all are exact decimals of one unit; else None."""
         return None
 
     def times(self, at: Places) -> tuple[Places, Places] | None:
-        """Starts and ends, where all are times."""
+        """Return starts and ends, if all are times; else None."""
         return None
 
     def ranks(self, at: Places) -> Places | None:
-        """Numbers in the fixed order of the values, equal where these are, where arrays tell it."""
+        """Return numbers in the fixed order of values, equal for equal values; None if arrays do not suffice."""
         return None
 
 
@@ -179,7 +183,7 @@ class BagSeries(Series):
         return self._columns[name].take(at)
 
     def _kind(self, at: Places) -> int | None:
-        """The type, where all have one."""
+        """Return the type of the values, or None if there are several."""
         if self._kinds is not None or not len(at):
             return self._kinds
         kinds = self._part("kind", at)
@@ -192,28 +196,28 @@ class BagSeries(Series):
 
     @cached_property
     def _unit(self) -> int | None:
-        """The unit, where all have one and no digits beyond a float."""
+        """The unit of all values, if they share one and none has digits beyond a float."""
         units, refs = self._columns["unit"], self._columns["ref"]
         return int(units[0]) if len(units) and (units == units[0]).all() and not (refs >= 0).any() else None
 
     @cached_property
     def _raws(self) -> NDArray[Any] | None:
-        """The texts of cells as they stood in their source, -1 for a value's own; None where all are."""
+        """The raw texts of cells, -1 where the value has its own text; None if all have."""
         raws = self._bag.scope.snapshot.arrays.get("att.raw")
         if not len(raws):
             return None
         parts = [raws.take(part.ids) if part.kind == "att" else np.full(len(part.ids), -1, np.int32) for part in self._bag.parts]
-        found = np.concatenate(parts) if parts else raws[:0]
-        return found if (found >= 0).any() else None
+        texts = np.concatenate(parts) if parts else raws[:0]
+        return texts if (texts >= 0).any() else None
 
     def cells(self, at: Places) -> list[Cell]:
         if len(at) > _MANY:
-            # Equal ones are one object.
+            # Equal values share one object.
             codes = self.codes(at) if self._raws is None else dense(self.codes(at), self._raws.take(at))
-            first, which = first_of_each(codes)
+            first, inverse = first_of_each(codes)
             if len(first) <= len(at) // 2:
-                some = self._decoded(at.take(first))
-                return [some[one] for one in watched(which.tolist())]
+                distinct_cells = self._decoded(at.take(first))
+                return [distinct_cells[number] for number in watched(inverse.tolist())]
         return self._decoded(at)
 
     def _decoded(self, at: Places) -> list[Cell]:
@@ -223,9 +227,9 @@ class BagSeries(Series):
         else:
             places, order = np.unique(at, return_inverse=True)
             values, texts = self._bag.take(places).values_and_texts()
-        # A text is itself: the blanks around it in its file are no part of it.
-        found = [Cell(value, value if type(value) is str else text) for value, text in watched(zip(values, texts, strict=True))]
-        return found if order is None else [found[one] for one in watched(order.tolist())]
+        # A text is its own text, without the blanks around it in its file.
+        cells = [Cell(value, value if type(value) is str else text) for value, text in watched(zip(values, texts, strict=True))]
+        return cells if order is None else [cells[number] for number in watched(order.tolist())]
 
     def codes(self, at: Places) -> Places:
         kind = self._kind(at)
@@ -234,10 +238,10 @@ class BagSeries(Series):
             return refs.astype(np.int64)
         if kind == Kind.TIME:
             return dense(*(self._part(name, at) for name in ("a", "b", "precision")))
-        # 0 and -0 are one number.
+        # Adding 0.0 makes -0 equal to 0.
         if kind == Kind.QUANTITY and self._unit is not None:
-            alone: Places = (self._columns.numbers().take(at) + 0.0).view(np.int64)
-            return alone
+            bits: Places = (self._columns.numbers().take(at) + 0.0).view(np.int64)
+            return bits
         kinds = self._part("kind", at)
         if ((kinds == Kind.QUANTITY) & (refs >= 0)).any():
             # Digits beyond a float: equal as values, not as texts.
@@ -252,11 +256,11 @@ class BagSeries(Series):
         if self._raws is None or self._kind(at) in (Kind.TEXT, Kind.ENTITY):
             return None
         codes, raws = dense(self.codes(at)), self._raws.take(at)
-        both = dense(codes, raws)
-        if not len(at) or both.max() == codes.max():
+        pairs = dense(codes, raws)
+        if not len(at) or pairs.max() == codes.max():
             return None
-        first, which = first_of_each(both)
-        return ranked([cell.text for cell in self._decoded(at.take(first))]).take(which)
+        first, inverse = first_of_each(pairs)
+        return ranked([cell.text for cell in self._decoded(at.take(first))]).take(inverse)
 
     def decimals(self, at: Places) -> Decimals | None:
         if self._kind(at) != Kind.QUANTITY:
@@ -269,8 +273,8 @@ class BagSeries(Series):
             if not (units == units[0]).all() or (refs >= 0).any():
                 return None
             unit = int(units[0])
-        found = decimals_of(self._columns.numbers().take(at))
-        return None if found is None else Decimals(*found, self._bag.scope.text(unit) if unit != -1 else NO_UNIT)
+        scaled = decimals_of(self._columns.numbers().take(at))
+        return None if scaled is None else Decimals(*scaled, self._bag.scope.text(unit) if unit != -1 else NO_UNIT)
 
     def times(self, at: Places) -> tuple[Places, Places] | None:
         return (self._part("a", at), self._part("b", at)) if self._kind(at) == Kind.TIME else None
@@ -279,16 +283,16 @@ class BagSeries(Series):
         kind = self._kind(at)
         if kind in (Kind.TEXT, Kind.ENTITY, Kind.TIME):
             codes = self.codes(at)
-            # The pool and the entities are sorted; texts that a program gave are not in the pool.
+            # The pool and the entities are sorted; negative numbers are texts outside the pool.
             return codes if not (codes < 0).any() else None
         if kind == Kind.QUANTITY:
-            found = self.decimals(at)
-            return None if found is None else found.integers
+            decimals = self.decimals(at)
+            return None if decimals is None else decimals.integers
         return None
 
 
 class EntitySeries(Series):
-    """Entities by their numbers in a snapshot, which are in the order of their names and ids."""
+    """Entities by their numbers in a snapshot, which are ordered by name and id."""
 
     def __init__(self, snapshot: Snapshot, numbers: Numbers) -> None:
         self._snapshot, self._numbers = snapshot, numbers
@@ -308,7 +312,7 @@ class EntitySeries(Series):
 
 
 class DecimalSeries(Series):
-    """Numbers that were calculated."""
+    """Calculated numbers."""
 
     def __init__(self, numbers: Decimals) -> None:
         self._numbers = numbers
@@ -318,7 +322,7 @@ class DecimalSeries(Series):
 
     def cells(self, at: Places) -> list[Cell]:
         numbers = self._numbers
-        values = [Quantity(plain(numbers.exact(one)), numbers.unit) for one in watched(numbers.integers.take(at).tolist())]
+        values = [Quantity(plain(numbers.exact(integer)), numbers.unit) for integer in watched(numbers.integers.take(at).tolist())]
         return [Cell(value, shown(value)) for value in watched(values)]
 
     def codes(self, at: Places) -> Places:
@@ -332,7 +336,7 @@ class DecimalSeries(Series):
 
 
 class ListSeries(Series):
-    """Values that are decoded already; None where there is none, which no place of a column refers to."""
+    """Decoded values; None where there is none, at positions that no column refers to."""
 
     def __init__(self, cells: Sequence[Cell | None]) -> None:
         self._cells = cells
@@ -341,7 +345,7 @@ class ListSeries(Series):
         return len(self._cells)
 
     def cells(self, at: Places) -> list[Cell]:
-        return [cell for one in watched(at.tolist()) if (cell := self._cells[one]) is not None]
+        return [cell for position in watched(at.tolist()) if (cell := self._cells[position]) is not None]
 
     def _values(self, at: Places) -> list[Any]:
         return [cell.value for cell in self.cells(at)]
@@ -363,33 +367,33 @@ class ListSeries(Series):
             if type(number) not in (int, float) or len(units) > 1 or not abs(number) < CERTAIN:
                 return None
             numbers.append(float(number))
-        found = decimals_of(np.array(numbers, np.float64)) if numbers else None
-        return None if found is None else Decimals(*found, units.pop())
+        scaled = decimals_of(np.array(numbers, np.float64)) if numbers else None
+        return None if scaled is None else Decimals(*scaled, units.pop())
 
     def ranks(self, at: Places) -> Places | None:
-        found = self.decimals(at)
-        return None if found is None else found.integers
+        decimals = self.decimals(at)
+        return None if decimals is None else decimals.integers
 
 
 def identity(value: Any) -> Any:
-    """What tells a value from others: entities by their ids."""
+    """Return a hashable key of a value: entities are compared by id."""
     return ("id", value.id) if isinstance(value, Entity) else value
 
 
 def hashed(values: Sequence[Hashable]) -> Places:
-    """A number for each value, equal where these are."""
+    """Return a number for each value, equal for equal values."""
     numbers: dict[Hashable, int] = {}
     return np.fromiter((numbers.setdefault(value, len(numbers)) for value in watched(values)), np.int64, len(values))
 
 
 def ranked(keys: Sequence[Any]) -> Places:
-    """Numbers in the order of keys that compare with each other, equal where these are."""
+    """Return the ranks of comparable keys, equal for equal keys."""
     order = places_in_order(len(keys), keys.__getitem__)
     numbers = np.empty(len(keys), np.int64)
-    at = -1
-    before: Any = None
+    rank = -1
+    previous: Any = None
     for place in watched(order):
-        if at < 0 or keys[place] != before:
-            at, before = at + 1, keys[place]
-        numbers[place] = at
+        if rank < 0 or keys[place] != previous:
+            rank, previous = rank + 1, keys[place]
+        numbers[place] = rank
     return numbers
