@@ -1,6 +1,6 @@
-"""Results of operators in process: sets of entities and of statements, bags of values, and what they refer to.
+"""Results of operators in process: sets of entities and statements, bags of values, and the scope that they refer to.
 
-Sets are sorted int32 arrays of numbers without repeats.
+Sets are sorted int32 arrays of distinct numbers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 Numbers = NDArray[np.int32]
-#: One truth value a number, a cell or a value.
+#: One truth value for each number, cell or value.
 Mask: TypeAlias = NDArray[np.bool_]
 EMPTY: Final[Numbers] = np.empty(0, np.int32)
 EMPTY.flags.writeable = False
 
 
 def distinct(numbers: Numbers, size: int) -> Numbers:
-    """The distinct numbers, sorted; `size` is one more than the largest possible."""
+    """Return the distinct numbers, sorted; all are below `size`."""
     n = len(numbers)
     if n < 2:
         return numbers
@@ -45,21 +45,19 @@ def distinct(numbers: Numbers, size: int) -> Numbers:
 
 
 def ascending(numbers: NDArray[Any]) -> bool:
-    """Whether each number is more than the one before, as the ends of one entity's statements are:
-    far quicker than sorting.
+    """Return whether each number is greater than the one before, as the ends of one entity's statements are. Much
+    faster than sorting.
     """
     return int(np.count_nonzero(numbers[1:] > numbers[:-1])) == len(numbers) - 1
 
 
 def by_mask(numbers: int, size: int) -> bool:
-    """Whether marking beats sorting, which it does once there are enough numbers for the size of
-    the space.
-    """
+    """Return whether marking is faster than sorting: there are enough numbers for the size of the space."""
     return numbers * 32 >= size and numbers > 16
 
 
 def mask_of(numbers: Numbers, size: int) -> NDArray[np.bool_]:
-    """One truth value for each possible number."""
+    """Return one truth value for each possible number."""
     mask = np.zeros(size, bool)
     # NumPy assigns through int32 indices five times slower than through its own integers.
     mask[numbers.astype(np.intp)] = True
@@ -67,36 +65,36 @@ def mask_of(numbers: Numbers, size: int) -> NDArray[np.bool_]:
 
 
 def among(numbers: NDArray[Any], of: Numbers, size: int) -> NDArray[np.bool_]:
-    """For each number (in any order), whether it is in the sorted set `of`."""
+    """Return for each number (in any order) whether it is in the sorted set `of`."""
     if not len(of):
         return np.zeros(len(numbers), bool)
     if len(of) == 1:
-        one: NDArray[np.bool_] = numbers == of[0]
-        return one
+        is_equal: NDArray[np.bool_] = numbers == of[0]
+        return is_equal
     if len(numbers) * 512 > size:
-        # A binary search misses the branch predictor at every step; a mask costs its size once.
+        # A binary search mispredicts a branch at every step; a mask costs its size once.
         return mask_of(of, size).take(numbers)
-    at = np.searchsorted(of, numbers)
-    at[at == len(of)] = 0
-    found: NDArray[np.bool_] = of[at] == numbers
-    return found
+    places = np.searchsorted(of, numbers)
+    places[places == len(of)] = 0
+    mask: NDArray[np.bool_] = of[places] == numbers
+    return mask
 
 
 def intersect(left: Numbers, right: Numbers, size: int) -> Numbers:
-    """Both sorted; the smaller is looked up in the larger."""
+    """Return the intersection of two sorted sets."""
     if len(left) > len(right):
         left, right = right, left
     return left[among(left, right, size)]
 
 
 def minus(left: Numbers, right: Numbers, size: int) -> Numbers:
-    """`left` without `right`, both sorted."""
+    """Return `left` without `right`, both sorted."""
     return left[~among(left, right, size)]
 
 
 def union(parts: list[Numbers], size: int) -> Numbers:
-    """All of the parts, each sorted."""
-    # A program may name one set a thousand times.
+    """Return the union of sorted sets."""
+    # A program may contain the same set a thousand times.
     parts = [part for part in {id(part): part for part in parts}.values() if len(part)]
     if not parts:
         return EMPTY
@@ -112,30 +110,31 @@ def union(parts: list[Numbers], size: int) -> Numbers:
     return mask.nonzero()[0].astype(np.int32)
 
 
-#: Numbers up to so many times as many as there are: counting them is quicker than looking for each.
+#: Numbers are dense if the largest is below this many times their count: counting then beats searching.
 DENSE: Final = 16
 
 
 def equal_runs(left: NDArray[Any], right: NDArray[Any], *, sort: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each of `left`, where those in `right` that equal it begin, and how many they are, as `right` is when it is sorted,
-    which it is where not to be sorted. It has some, and none is below 0; what is below 0 in `left` equals nothing.
+    """Return for each number of `left` the begin and count of the equal numbers in the sorted `right`. `right` must
+    be sorted already unless `sort` is set; it is not empty and has no negative numbers. Negative numbers of `left`
+    equal nothing.
     """
-    most = int(right.max() if sort else right[-1])
-    if most < DENSE * (len(left) + len(right)):
-        counts = np.bincount(right, minlength=most + 1)
-        there = (left >= 0) & (left <= most)
-        known = left if there.all() else np.where(there, left, 0)
-        return (counts.cumsum() - counts).take(known), np.where(there, counts.take(known), 0)
+    maximum = int(right.max() if sort else right[-1])
+    if maximum < DENSE * (len(left) + len(right)):
+        counts = np.bincount(right, minlength=maximum + 1)
+        in_range = (left >= 0) & (left <= maximum)
+        safe = left if in_range.all() else np.where(in_range, left, 0)
+        return (counts.cumsum() - counts).take(safe), np.where(in_range, counts.take(safe), 0)
     ordered = np.sort(right) if sort else right
     low = ordered.searchsorted(left, "left")
     return low, np.where(left < 0, 0, ordered.searchsorted(left, "right") - low)
 
 
 # -- the scope of an execution -----------------------------------------------------------------------
-# Context of the results of operators: the snapshot, masks of sets, numbers of new texts.
+# The context of the results of operators: the snapshot, masks of sets, numbers of new texts.
 #
-# A `Scope` knows no results, so that nothing refers in a circle: an answer and all that it holds goes
-# when nobody holds the answer, without work for the garbage collector.
+# A `Scope` has no reference to results, so that there are no reference cycles: an answer and its results
+# are freed with the last reference to the answer, without the garbage collector.
 
 
 _NOWHERE: Final = -(2**31)
@@ -146,127 +145,121 @@ class Scoped(Protocol):
 
     @property
     def scope(self) -> Scope:
-        """What its results refer to."""
+        """The context of its results."""
 
 
 class Scope:
-    """The scope of one execution."""
+    """The context of the results of one execution."""
 
     __slots__ = ("_given", "_masks", "_texts", "inexact", "snapshot", "term_numbers", "terms")
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        #: Whether any number, stored or given, is none that a float can hold.
+        #: Whether any number, stored or in the program, is not exact as a float.
         self.inexact = bool(snapshot.inexact)
         self._masks: dict[int, tuple[Numbers, NDArray[np.bool_]]] = {}
         self._given: dict[str, int] = {}
         self._texts: list[str] = []
-        #: Terms of rows that the graph does not have, each once, and their numbers (`rowset.given`).
+        #: The distinct terms of rows that the graph does not have, and their numbers (`rowset.given`).
         self.terms: list[Any] = []
         self.term_numbers: dict[Any, int] = {}
 
     @property
     def scope(self) -> Scope:
-        """Itself: an execution and its scope are asked alike."""
+        """The scope itself, as for an execution."""
         return self
 
     def mask(self, numbers: Numbers) -> NDArray[np.bool_]:
-        """One truth value an entity; sets that were asked for before are not marked again."""
-        found = self._masks.get(id(numbers))
-        if found is None or found[0] is not numbers:
-            kept = self.snapshot.mask_of(numbers)
-            found = self._masks[id(numbers)] = numbers, mask_of(numbers, self.snapshot.entities) if kept is None else kept
-        return found[1]
+        """Return one truth value for each entity; masks are cached by set."""
+        entry = self._masks.get(id(numbers))
+        if entry is None or entry[0] is not numbers:
+            stored = self.snapshot.mask_of(numbers)
+            entry = self._masks[id(numbers)] = numbers, mask_of(numbers, self.snapshot.entities) if stored is None else stored
+        return entry[1]
 
     def distinct(self, entities: Numbers) -> Numbers:
-        """The distinct entities, sorted; where they are marked on the way, the marks are kept for
-        the operator that comes next.
-        """
+        """Return the distinct entities, sorted. A mask computed on the way is cached for the next operator."""
         size = self.snapshot.entities
         if not by_mask(len(entities), size):
             return distinct(entities, size)
         if ascending(entities):
             return entities
         mask = mask_of(entities, size)
-        found: Numbers = mask.nonzero()[0].astype(np.int32)
-        self._masks[id(found)] = found, mask
-        return found
+        result: Numbers = mask.nonzero()[0].astype(np.int32)
+        self._masks[id(result)] = result, mask
+        return result
 
     def among(self, entities: Numbers, of: Numbers) -> NDArray[np.bool_]:
-        """For each entity (in any order), whether it is in the sorted set `of`."""
+        """Return for each entity (in any order) whether it is in the sorted set `of`."""
         if len(of) > 1 and len(entities) * 512 > self.snapshot.entities:
             return self.mask(of).take(entities)
         return among(entities, of, self.snapshot.entities)
 
     def encode_given(self, values: list[Any], columns: dict[str, NDArray[Any]]) -> None:
-        """Fill columns with values written in a program; texts the graph does not have get numbers
-        below -1.
-        """
-        for i, value in enumerate(watched(values)):
+        """Fill columns with values written in a program; texts that the graph does not have get numbers below -1."""
+        for row, value in enumerate(watched(values)):
             if isinstance(value, Quantity):
-                columns["kind"][i] = Kind.QUANTITY
+                columns["kind"][row] = Kind.QUANTITY
                 number, exact = as_float(value)
-                # Minus zero is zero, as where it is stored.
-                columns["a"][i] = np.float64(number + 0.0).view(np.int64)
+                # Adding 0.0 turns minus zero into zero, as in storage.
+                columns["a"][row] = np.float64(number + 0.0).view(np.int64)
                 if not exact:
-                    columns["ref"][i], self.inexact = self._text(format_number(value.number)), True
+                    columns["ref"][row], self.inexact = self._text(format_number(value.number)), True
                 if value.unit != NO_UNIT:
-                    columns["unit"][i] = self._text(value.unit)
+                    columns["unit"][row] = self._text(value.unit)
             elif isinstance(value, Time):
-                columns["kind"][i] = Kind.TIME
-                columns["a"][i], columns["b"][i], columns["precision"][i] = value.start, value.end, value.precision
+                columns["kind"][row] = Kind.TIME
+                columns["a"][row], columns["b"][row], columns["precision"][row] = value.start, value.end, value.precision
             else:
-                columns["ref"][i] = self._text(text_of(value))
+                columns["ref"][row] = self._text(text_of(value))
                 if isinstance(value, FormedText):
-                    columns["unit"][i] = self._text(value.form)
+                    columns["unit"][row] = self._text(value.form)
 
     def text(self, number: int) -> str:
-        """A text by its number, of the graph or given."""
+        """Return a text by its number, from the graph or the program."""
         return self.snapshot.texts[number] if number >= 0 else self.given_text(number)
 
     def unit_number(self, unit: str) -> int:
-        """How a unit stands in columns: -1 for none; one that neither the graph has nor a given
-        value stands nowhere.
-        """
+        """Return the number of a unit in columns: -1 for none; a number that occurs nowhere if it is unknown."""
         if unit == NO_UNIT:
             return -1
-        found = self.snapshot.texts.find(unit)
-        return found if found >= 0 else self._given.get(unit, _NOWHERE)
+        number = self.snapshot.texts.find(unit)
+        return number if number >= 0 else self._given.get(unit, _NOWHERE)
 
     def given_text(self, number: int) -> str:
-        """A text that the graph does not have, by its number below -1."""
+        """Return a text that the graph does not have, by its number below -1."""
         return self._texts[-2 - number]
 
     def _text(self, text: str) -> int:
-        found = self.snapshot.texts.find(text)
-        if found < 0:
-            found = self._given.get(text, 0)
-            if not found:
-                found = self._given[text] = -2 - len(self._given)
+        number = self.snapshot.texts.find(text)
+        if number < 0:
+            number = self._given.get(text, 0)
+            if not number:
+                number = self._given[text] = -2 - len(self._given)
                 self._texts.append(text)
-        return found
+        return number
 
 
 # -- sets of statements ------------------------------------------------------------------------------
-# Sets of statements, computed as late as possible.
+# Sets of statements, computed lazily.
 #
-# A `FactSet` is either the sorted numbers of its statements, or not yet looked at: runs of numbers,
-# and the entities that one end must lie in. A scan is the runs of its predicates; as attributes are
-# numbered by value, a test on the value makes the runs shorter. How the statements are then found
-# (entity by entity, through the adjacency of all entities, or through the runs) is the one physical
+# A `FactSet` is either the sorted numbers of its statements, or unevaluated: runs of numbers, and the
+# set of entities that one end must be in. A scan is the runs of its predicates; as attributes are
+# numbered by value, a condition on the value shortens the runs. How the statements are then found
+# (entity by entity, through the adjacency of all entities, or through the runs) is the only physical
 # choice of execution, and is made here, by counting.
 
 
 #: Up to this many entities, statements are looked up entity by entity; up to this many statements
-#: are looked at one by one.
+#: are processed one by one.
 FEW: Final = 8
 
 Runs = list[tuple[int, int]]
 
 
 class FactSet:
-    """Statements with the end that was reached. `of` is None where the anchor may be any entity; a
-    run lies in one family.
+    """Statements with the end that was reached. `of` is None if the anchor may be any entity; a run contains either
+    relations or attributes.
     """
 
     __slots__ = ("anchor", "numbers", "of", "reach", "runs", "scope", "source")
@@ -291,7 +284,7 @@ class FactSet:
         return len(self.all())
 
     def all(self) -> Numbers:
-        """The sorted numbers of the statements."""
+        """Return the sorted numbers of the statements."""
         if self.numbers is None:
             if self.source < 0:
                 self.numbers = _scan(self)
@@ -302,13 +295,13 @@ class FactSet:
         return self.numbers
 
     def ends(self) -> Numbers:
-        """The distinct entities that were reached."""
+        """Return the distinct entities that were reached."""
         snapshot, of, numbers = self.scope.snapshot, self.of, self.numbers
         if numbers is None:
             lazy = self.source < 0 and len(self.runs) == 1
             if lazy and (of is None or (len(of) > FEW and not _spread(self))):
-                # The numbers of the statements are not needed: one end is read where the other one
-                # fits.
+                # The numbers of the statements are not needed, only one end where the other one
+                # matches.
                 low, high = self.runs[0]
                 if self.reach == "object" and low >= snapshot.relations:
                     return EMPTY  # values are no entities
@@ -327,31 +320,31 @@ class FactSet:
         return self.scope.distinct(snapshot.subjects(numbers))
 
     def few(self) -> bool:
-        """Whether the statements are quickly looked at: they are known, or those of a few entities."""
+        """Return whether the statements are cheap to enumerate: they are known, or those of a few entities."""
         return self.numbers is not None or (self.of is not None and len(self.of) <= FEW)
 
     def small(self) -> bool:
-        """Whether there are so few statements that they are better looked at one by one."""
+        """Return whether there are so few statements that processing them one by one is faster."""
         return self.few() and len(self.all()) <= FEW
 
     def narrowed(self, runs: Runs) -> FactSet:
-        """The statements of shorter runs."""
+        """Return the statements within shorter runs."""
         if self.numbers is not None:
             return self.keep(self.within(runs))
         return FactSet(self.scope, self.reach, runs=runs, of=self.of, anchor=self.anchor, source=self.source)
 
     def within(self, runs: Runs) -> Numbers:
-        """The known statements that lie in one of the sorted runs."""
+        """Return the statements in one of the sorted runs."""
         numbers = self.all()
         bounds = numbers.searchsorted(np.array(runs, np.int32).ravel()).tolist()
         return _joined([numbers[low:high] for low, high in zip(bounds[::2], bounds[1::2], strict=True)])
 
     def keep(self, numbers: Numbers) -> FactSet:
-        """Some of these statements, sorted."""
+        """Return a sorted subset of these statements as a `FactSet`."""
         return FactSet(self.scope, self.reach, numbers=numbers, runs=self.runs, anchor=self.anchor)
 
     def having(self, numbers: Numbers) -> Numbers:
-        """Those of the statements `numbers` (in any order, repeats stay) that this set has."""
+        """Return those of `numbers` (in any order, repeats are kept) that are in this set."""
         snapshot = self.scope.snapshot
         if self.numbers is not None:
             return numbers[among(numbers, self.numbers, snapshot.statements)]
@@ -362,14 +355,14 @@ class FactSet:
                 anchors = column(self, self.anchor, low, high).take(part - np.int32(low))
                 part = part[self.scope.among(anchors, self.of)]
             parts.append(part)
-        found = _joined(parts)
+        result = _joined(parts)
         if self.source >= 0:
-            found = found[among(found, snapshot.sourced(self.source), snapshot.statements)]
-        return found
+            result = result[among(result, snapshot.sourced(self.source), snapshot.statements)]
+        return result
 
 
 def column(facts: FactSet, end: End, low: int, high: int) -> Numbers:
-    """The subjects or objects of a run, which lies in one family."""
+    """Return the subjects or objects of a run, which contains either relations or attributes."""
     snapshot = facts.scope.snapshot
     if end == "object":
         return snapshot.relation_object[low:high]
@@ -382,14 +375,12 @@ def _joined(parts: list[Numbers]) -> Numbers:
 
 
 def _spread(facts: FactSet) -> bool:
-    """Whether the statements of the anchors are likely fewer than those of the runs, so that they
-    are better looked up.
-    """
+    """Return whether the anchors likely have fewer statements than the runs, so that looking them up is faster."""
     snapshot, of = facts.scope.snapshot, facts.of
     if of is None:
         return False
     total = sum(high - low for low, high in facts.runs)
-    # Looking the degrees up is worth it only where they are likely to be the smaller side.
+    # Computing degrees pays only if the anchors are likely the smaller side.
     if len(of) * snapshot.statements >= total * snapshot.entities:
         return False
     return snapshot.degree(of, backward=facts.anchor == "object") * 4 < total + snapshot.entities // 16
@@ -407,41 +398,38 @@ def _scan(facts: FactSet) -> Numbers:
         if len(of) == 1:
             entity = int(of[0])
             return lookup(entity, *runs[0]) if len(runs) == 1 else np.concatenate([lookup(entity, low, high) for low, high in runs])
-        found = np.concatenate([lookup(entity, low, high) for entity in of.tolist() for low, high in runs])
-        found.sort()
-        return found
+        statements = np.concatenate([lookup(entity, low, high) for entity in of.tolist() for low, high in runs])
+        statements.sort()
+        return statements
     if _spread(facts):
         touching = snapshot.touching(of, backward=backward)
-        found = _joined([touching[(touching >= low) & (touching < high)] for low, high in runs])
-        found.sort()
-        return found
+        statements = _joined([touching[(touching >= low) & (touching < high)] for low, high in runs])
+        statements.sort()
+        return statements
     mask = facts.scope.mask(of)
     parts = []
     for low, high in runs:
-        found = mask.take(column(facts, facts.anchor, low, high)).nonzero()[0].astype(np.int32)
-        parts.append(found + np.int32(low))
+        statements = mask.take(column(facts, facts.anchor, low, high)).nonzero()[0].astype(np.int32)
+        parts.append(statements + np.int32(low))
     return _joined(parts)
 
 
 def _scan_source(facts: FactSet) -> Numbers:
-    """The statements of one source: its own are looked through, which are few where a graph has
-    many sources.
-    """
+    """Return the statements of one source; its own are searched, which are few if a graph has many sources."""
     snapshot, of = facts.scope.snapshot, facts.of
     scoped = snapshot.sourced(facts.source)
-    found = FactSet(facts.scope, facts.reach, numbers=scoped).within(facts.runs) if facts.runs else EMPTY
-    if of is None or not len(found):
-        return found
-    ends = snapshot.relation_object.take(found) if facts.anchor == "object" else snapshot.subjects(found)
-    return found[facts.scope.among(ends, of)]
+    statements = FactSet(facts.scope, facts.reach, numbers=scoped).within(facts.runs) if facts.runs else EMPTY
+    if of is None or not len(statements):
+        return statements
+    ends = snapshot.relation_object.take(statements) if facts.anchor == "object" else snapshot.subjects(statements)
+    return statements[facts.scope.among(ends, of)]
 
 
 # -- bags of values ----------------------------------------------------------------------------------
-# Bags of values, read late: a bag knows which cells its values are, and turns them into Python
-# values only when asked.
+# Bags of values, decoded late: a bag refers to the cells of its values, and turns them into Python
+# values on demand.
 #
-# A bag is a list of parts of one kind each. A part has `ids` (what the values are) and `carriers`
-# (what carries them):
+# A bag is a list of parts, each of one kind. A part has `ids` (the values) and `carriers`:
 #
 #     att   ids: attributes, counted from 0        carriers: statements
 #     q     ids: qualifiers                        carriers: statements
@@ -454,14 +442,14 @@ def _scan_source(facts: FactSet) -> Numbers:
 
 
 PartKind = Literal["att", "q", "ent", "name", "row", "pred", "span", "given"]
-#: Values from which on they are many for the garbage collector.
+#: From this many values on, the garbage collector is held off.
 _MANY: Final = 1 << 17
-#: What a value of an answer is: a typed value, an entity, a number, or a truth value.
+#: A value of an answer: a typed value, an entity, a number, or a truth value.
 Result = Value | Entity | bool | int | float
 
 
 class Part:
-    """Values of one kind with their carriers; `data` is what the kind needs beside the numbers."""
+    """Values of one kind with their carriers; `data` has the values of the kinds "span" and "given"."""
 
     __slots__ = ("carriers", "data", "ids", "kind")
 
@@ -469,7 +457,7 @@ class Part:
         self.kind, self.ids, self.carriers, self.data = kind, ids, carriers, data
 
     def take(self, mask: Mask | NDArray[np.int64]) -> Part:
-        """Some of the values."""
+        """Return some of the values."""
         return Part(self.kind, self.ids[mask], self.carriers[mask] if self.kind != "given" else self.carriers, self.data)
 
 
@@ -486,23 +474,21 @@ class Bag:
         return sum(len(part.ids) for part in self.parts)
 
     def take(self, chosen: NDArray[Any]) -> Bag:
-        """The values at these positions, or where this mask is true; the order stays."""
+        """Return the values at these positions, or where this mask is true, in their present order."""
         if len(self.parts) == 1:
             return Bag(self.scope, [self.parts[0].take(chosen)])
         mask = chosen
         if chosen.dtype != bool:
             mask = np.zeros(len(self), bool)
             mask[chosen] = True
-        parts, at = [], 0
+        parts, start = [], 0
         for part in self.parts:
-            parts.append(part.take(mask[at : at + len(part.ids)]))
-            at += len(part.ids)
+            parts.append(part.take(mask[start : start + len(part.ids)]))
+            start += len(part.ids)
         return Bag(self.scope, parts)
 
     def few(self) -> tuple[Ordered, list[int]] | None:
-        """The cells of a few attributes, or of a few qualifiers, and their numbers; None for
-        others.
-        """
+        """Return the cells of a few attributes or qualifiers, and their numbers; None for other bags."""
         if len(self.parts) != 1:
             return None
         part = self.parts[0]
@@ -513,9 +499,7 @@ class Bag:
     # -- as columns --------------------------------------------------------------------------------
 
     def cells(self) -> Cells:
-        """All values as cells. Texts that the graph does not have get numbers below -1, the same
-        for the same text.
-        """
+        """Return all values as cells. Texts that the graph does not have get numbers below -1, equal texts the same."""
         parts = [self.part_cells(part) for part in self.parts]
         if len(parts) == 1:
             return parts[0]
@@ -524,70 +508,68 @@ class Bag:
         return Cells(len(self), lambda name: np.concatenate([part[name] for part in parts]))
 
     def part_cells(self, part: Part) -> Cells:
-        """The values of one part as cells."""
-        snapshot, n = self.scope.snapshot, len(part.ids)
+        """Return the values of one part as cells."""
+        snapshot, count = self.scope.snapshot, len(part.ids)
         get = snapshot.arrays.get
         if part.kind in ("att", "q"):
-            return Cells(n, lambda name: get(f"{part.kind}.{name}").take(part.ids))
+            return Cells(count, lambda name: get(f"{part.kind}.{name}").take(part.ids))
         columns: dict[str, NDArray[Any]] = {}
         if part.kind == "ent":
-            columns["kind"], columns["ref"] = np.full(n, Kind.ENTITY, np.int8), part.ids
+            columns["kind"], columns["ref"] = np.full(count, Kind.ENTITY, np.int8), part.ids
         elif part.kind == "name":
             columns["ref"] = snapshot.entity_name.take(part.ids)
         elif part.kind == "pred":
             columns["ref"] = get("pred.text")[part.ids]
         elif part.kind == "row":
-            columns["kind"] = np.full(n, Kind.QUANTITY, np.int8)
+            columns["kind"] = np.full(count, Kind.QUANTITY, np.int8)
             columns["a"] = get("ent.row")[part.ids].astype(np.float64).view(np.int64)
         elif part.kind == "span":
-            columns["kind"] = np.full(n, Kind.TIME, np.int8)
+            columns["kind"] = np.full(count, Kind.TIME, np.int8)
             columns["a"], columns["b"], columns["precision"] = (column[part.ids] for column in part.data)
         else:
-            columns = {name: np.full(n, default, dtype) for name, (default, dtype) in _DEFAULTS.items()}
-            self.scope.encode_given([part.data[i] for i in part.ids.tolist()], columns)
-        return Cells(n, lambda name: np.full(n, *_DEFAULTS[name]), columns)
+            columns = {name: np.full(count, default, dtype) for name, (default, dtype) in _DEFAULTS.items()}
+            self.scope.encode_given([part.data[position] for position in part.ids.tolist()], columns)
+        return Cells(count, lambda name: np.full(count, *_DEFAULTS[name]), columns)
 
     # -- as Python values --------------------------------------------------------------------------
 
     def values(self) -> list[Result]:
-        """All values, repeats included, in the order of the parts."""
-        found: list[Result] = []
+        """Return all values, repeats included, in the order of the parts."""
+        values: list[Result] = []
         for part in self.parts:
-            found.extend(self._part_values(part))
-        return found
+            values.extend(self._part_values(part))
+        return values
 
     def _part_values(self, part: Part) -> list[Any]:
         if len(part.ids) <= PIECE:
             return self._some_values(part)
-        found: list[Any] = []
+        values: list[Any] = []
         for ids in pieces(part.ids):
-            found += self._some_values(Part(part.kind, ids, part.carriers, part.data))
-        return found
+            values += self._some_values(Part(part.kind, ids, part.carriers, part.data))
+        return values
 
     def _some_values(self, part: Part) -> list[Any]:
         snapshot = self.scope.snapshot
         if part.kind in ("att", "q"):
             return _decode(snapshot, part.kind, part.ids)
         if part.kind == "ent":
-            return [snapshot.entity(i) for i in part.ids.tolist()]
+            return [snapshot.entity(number) for number in part.ids.tolist()]
         if part.kind == "name":
             return snapshot.texts.take(snapshot.entity_name.take(part.ids))
         if part.kind == "pred":
-            return [snapshot.predicate_name(i) for i in part.ids.tolist()]
+            return [snapshot.predicate_name(number) for number in part.ids.tolist()]
         if part.kind == "row":
             return [Quantity(n) for n in snapshot.arrays.get("ent.row")[part.ids].tolist()]
         if part.kind == "span":
             start, end, precision = (column[part.ids].tolist() for column in part.data)
             return [Time(a, b, Precision(p)) for a, b, p in zip(start, end, precision, strict=True)]
-        return [part.data[i] for i in part.ids.tolist()]
+        return [part.data[number] for number in part.ids.tolist()]
 
     def values_and_texts(self) -> tuple[list[Any], list[str]]:
-        """Every value, and how a user sees it: raw text of table cells as it stood, names of
-        entities.
-        """
+        """Return every value and its text for display: the raw text of table cells, the name of entities."""
         if len(self) > _MANY:
-            # All of it is to stay: looking through it for what can go takes long, and cannot be
-            # ended.
+            # All of these objects stay; a search for garbage among them takes long and cannot be
+            # interrupted.
             with fewer_collections():
                 return self._values_and_texts()
         return self._values_and_texts()
@@ -598,25 +580,25 @@ class Bag:
         values: list[Any] = []
         texts: list[str] = []
         for part in self.parts:
-            found, said = self._part_values_and_texts(part)
-            values.extend(found)
-            texts.extend(said)
+            part_values, part_texts = self._part_values_and_texts(part)
+            values.extend(part_values)
+            texts.extend(part_texts)
         return values, texts
 
     def _part_values_and_texts(self, part: Part) -> tuple[list[Any], list[str]]:
         snapshot = self.scope.snapshot
-        found = self._part_values(part)
+        values = self._part_values(part)
         if part.kind == "name" or part.kind == "pred":
-            return found, found
-        texts = [value if type(value) is str else shown(value) for value in watched(found)]
+            return values, values
+        texts = [value if type(value) is str else shown(value) for value in watched(values)]
         if part.kind == "att" and len(raws := snapshot.arrays.get("att.raw")):
             pairs = zip(raws[part.ids].tolist(), texts, strict=True)
-            texts = [snapshot.texts[r] if r >= 0 else text for r, text in watched(pairs)]
-        return found, texts
+            texts = [snapshot.texts[raw] if raw >= 0 else text for raw, text in watched(pairs)]
+        return values, texts
 
     def in_order(self) -> bool:
-        """Whether the values certainly stand in the fixed order: names, and attributes of one
-        predicate, type and unit.
+        """Return whether the values are certain to be in the fixed order: names, and attributes of one predicate,
+        type and unit.
         """
         if len(self.parts) != 1:
             return False
@@ -630,18 +612,17 @@ class Bag:
         return (
             same
             and not snapshot.inexact
-            # Equal values stand in the order of how they stood in their source.
+            # Equal values with raw texts are in the order of their source.
             and not (len(raws := snapshot.arrays.get("att.raw")) and (raws.take(ids) >= 0).any())
             and snapshot.predicate_of(first + base) == snapshot.predicate_of(last + base)
             and bool((ids[1:] >= ids[:-1]).all())
         )
 
     def texts(self) -> list[str]:
-        """The texts alone."""
         return self.values_and_texts()[1]
 
 
-#: Parts of cells that a kind of value does not fill.
+#: Defaults for the columns of cells that a kind of value does not use.
 _DEFAULTS: Final[dict[str, tuple[int, Any]]] = {
     "kind": (Kind.TEXT, np.int8),
     "a": (0, np.int64),
@@ -653,7 +634,7 @@ _DEFAULTS: Final[dict[str, tuple[int, Any]]] = {
 
 
 def _decode(snapshot: Snapshot, family: str, ids: NDArray[Any]) -> list[Any]:
-    """Cells of attributes or qualifiers as values, the common types without a detour."""
+    """Return cells of attributes or qualifiers as values, with shortcuts for the common types."""
     get, texts = snapshot.arrays.get, snapshot.texts
     if len(ids) <= FEW:
         return [_one(snapshot, family, number) for number in ids.tolist()]
@@ -670,8 +651,8 @@ def _decode(snapshot: Snapshot, family: str, ids: NDArray[Any]) -> list[Any]:
         return [_one(snapshot, family, number) for number in ids.tolist()]
     units = {unit: texts[unit] if unit >= 0 else NO_UNIT for unit in set(get(f"{family}.unit").take(ids).tolist())}
     return [
-        Quantity(int(x) if x.is_integer() else x, units[unit])
-        for x, unit in zip(bits.view(np.float64).tolist(), get(f"{family}.unit").take(ids).tolist(), strict=True)
+        Quantity(int(number) if number.is_integer() else number, units[unit])
+        for number, unit in zip(bits.view(np.float64).tolist(), get(f"{family}.unit").take(ids).tolist(), strict=True)
     ]
 
 
@@ -679,24 +660,24 @@ _PRECISIONS: Final = tuple(Precision)
 
 
 def _one(snapshot: Snapshot, family: str, number: int) -> Any:
-    """One cell as a value: the common types from plain Python numbers."""
+    """Return one cell as a value, with shortcuts for the common types."""
     cells, texts = snapshot.ordered(family), snapshot.texts
     kind, ref = cells.kind[number], cells.ref[number]
     if kind == 0 and not snapshot.formed:
         return texts[ref]
     if kind == 1 and ref < 0:
-        unit, x = cells.unit[number], float(cells.x[number])
-        return Quantity(int(x) if x.is_integer() else x, texts[unit] if unit >= 0 else NO_UNIT)
+        unit, value_ = cells.unit[number], float(cells.x[number])
+        return Quantity(int(value_) if value_.is_integer() else value_, texts[unit] if unit >= 0 else NO_UNIT)
     if kind == 2:
         return Time(cells.a[number], cells.b[number], _PRECISIONS[cells.precision[number]])
     value = snapshot.value(family, number)
-    # A reference is the entity it names.
+    # Replace a reference by its entity.
     return snapshot.entity(snapshot.identified(value.id)) if isinstance(value, Ref) else value
 
 
 def order_key(value: Any) -> tuple[Any, ...]:
-    """The fixed order of values: numbers by unit and size, times, then texts and entities by name
-    (and id); unknown last.
+    """Return the key of the fixed order of values: numbers by unit and size, times, then texts and entities by name
+    (and id), unknown values last.
     """
     if isinstance(value, bool):
         return (0, "", value)
@@ -714,11 +695,11 @@ def order_key(value: Any) -> tuple[Any, ...]:
 
 
 # -- equal cells -------------------------------------------------------------------------------------
-# Equality of values by their cells: the distinct ones of a column, and those that another column has.
+# Equality of values by their cells: distinct values of a column, and values that another column has.
 
 
 _IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
-#: What can tell values of one type apart; parts that a type does not fill are all the same.
+#: The columns that distinguish values of one type; the others are constant.
 _TELLING: Final[dict[int, tuple[str, ...]]] = {
     Kind.TEXT: ("ref",),
     Kind.ENTITY: ("ref",),
@@ -729,42 +710,40 @@ _TELLING: Final[dict[int, tuple[str, ...]]] = {
 
 
 def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int64]:
-    """The first position of each distinct value, ascending; `ordered` says that equal values stand
-    together already.
-    """
-    n = len(cells)
-    if n < 2:
-        return np.arange(n)
+    """Return the first position of each distinct value, ascending; `ordered`: equal values are already adjacent."""
+    count = len(cells)
+    if count < 2:
+        return np.arange(count)
     kinds = cells["kind"]
-    parts = _TELLING[int(kinds[0])] if np.count_nonzero(kinds == kinds[0]) == n else _IDENTITY
+    parts = _TELLING[int(kinds[0])] if np.count_nonzero(kinds == kinds[0]) == count else _IDENTITY
     if ordered:
         return changed(*(cells[name] for name in parts)).nonzero()[0]
-    varying = [mark for mark in (cells[name] for name in parts) if np.count_nonzero(mark != mark[0])]
+    varying = [column for column in (cells[name] for name in parts) if np.count_nonzero(column != column[0])]
     if not varying:
         return np.zeros(1, np.int64)
-    # Equal ones are ascending, so the first of them is the first position.
+    # Positions of equal values are ascending, so the first of each run is the first position.
     order = in_order(varying)
-    return np.sort(order[changed(*(mark.take(order) for mark in varying))])
+    return np.sort(order[changed(*(column.take(order) for column in varying))])
 
 
 def equal_cells(run: Scoped, cells: Cells, other: Bag) -> Mask:
-    """For each cell, whether it is one of the values of a bag; an entity and a text meet by name."""
+    """Return for each cell whether it equals a value of a bag; an entity and a text are compared by name."""
     left, right = by_name(run, cells), by_name(run, other.cells())
     size = len(left)
-    found: Mask = np.zeros(size, bool)
+    mask: Mask = np.zeros(size, bool)
     if not size or not len(right):
-        return found
-    marks = [np.concatenate([left[name], right[name]]) for name in _IDENTITY[:5]]
-    order = in_order(marks)
-    group, ours = changed(*(mark.take(order) for mark in marks)).cumsum() - 1, order < size
-    there = np.zeros(int(group[-1]) + 1, bool)
-    there[group[~ours]] = True
-    found[order[ours]] = there[group[ours]]
-    return found
+        return mask
+    columns = [np.concatenate([left[name], right[name]]) for name in _IDENTITY[:5]]
+    order = in_order(columns)
+    group, is_left = changed(*(column.take(order) for column in columns)).cumsum() - 1, order < size
+    occurs = np.zeros(int(group[-1]) + 1, bool)
+    occurs[group[~is_left]] = True
+    mask[order[is_left]] = occurs[group[is_left]]
+    return mask
 
 
 def by_name(run: Scoped, cells: Cells) -> Cells:
-    """Entities turned into the texts of their names."""
+    """Replace entities by the texts of their names."""
     entity = cells["kind"] == Kind.ENTITY
     if not entity.any():
         return cells

@@ -1,9 +1,9 @@
-"""Fast execution of plans whose operators give few rows, over lists of Python instead of arrays.
+"""Fast execution of plans whose operators return few rows, on Python lists instead of arrays.
 
-A call of NumPy takes longer than a loop over twenty rows does, and most queries that somebody sends as a text begin at
-a name and reach some dozens of entities. A plan over rows (`algebra.solutions`) is made into a chain of functions once;
-where it begins, and its texts, are parameters. Such a chain gives what the operators of `execute.solutions` give, or
-None where that is not certain: more rows than `MOST`, and values whose order or equality takes more than Python's own.
+A call of NumPy takes longer than a loop over twenty rows, and most queries sent as text begin at a name and reach
+some dozens of entities. A plan over rows (`algebra.solutions`) is turned into a chain of functions once; its start
+and its texts are parameters. The chain returns the same as the operators of `execute.solutions`, or None if that is
+not certain: for more than `MOST` rows, and for values that Python orders or compares differently.
 """
 
 from __future__ import annotations
@@ -44,61 +44,63 @@ from condgraph.engine.snapshot.snapshot import make_room
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Rows of one operator from which on arrays are quicker.
+#: The largest number of rows of one operator; for more, arrays are faster.
 MOST: Final = 1_000
-#: Bytes of the index of one predicate.
+#: The largest index of one predicate, in bytes.
 _MOST_BYTES: Final = 64_000_000
 
-#: Columns by their variables: numbers of entities or statements, or values; None where a row does not bind one.
+#: Columns by variable: numbers of entities or statements, or values; None where unbound.
 _Columns: TypeAlias = dict[str, list[Any]]
 _Rows: TypeAlias = tuple[int, _Columns]
-#: What a run knows: the texts of the parameters by their names, and the rows of operators that several others take.
+#: The state of a run: the texts of the parameters by name, and the rows of shared operators by identity.
 _Known: TypeAlias = dict[Any, Any]
 _Make: TypeAlias = Callable[[_Known], _Rows]
 _Values: TypeAlias = Callable[[int, _Columns, _Known], list[Any]]
-#: What the columns of an operator hold.
+#: The kinds of an operator's columns.
 _Kinds: TypeAlias = dict[str, str]
 
 _ENTITY, _STATEMENT, _VALUE = "entity", "statement", "value"
 
 
 class _Kind(str):
-    """A kind of which more is known. `name`: all entities have this name, a text of the plan, which may be a parameter."""
+    """A kind with more information. `name`: all entities have this name, a text of the plan, which may be a
+    parameter.
+    """
 
     name: str | None = None
 
     @classmethod
     def of(cls, sets: Sequence[Entities]) -> str:
-        """The kind of a variable that lies in some sets."""
-        for one in sets:
-            if isinstance(one, ByName) and len(one.names) == 1:
+        """Return the kind of a variable that is in some sets."""
+        for entities in sets:
+            if isinstance(entities, ByName) and len(entities.names) == 1:
                 kind = cls(_ENTITY)
-                kind.name = one.names[0]
+                kind.name = entities.names[0]
                 return kind
         return _ENTITY
 
 
 #: Values that are texts, or null.
 _TEXT: Final = _Kind(_VALUE)
-#: Numbers of rows, never null.
+#: Counts, never null.
 _COUNT: Final = _Kind(_VALUE)
 
 
 _NONE: Final = type(None)
 _PLAIN: Final = frozenset((str, int, float, bool, _NONE))
 _LISTED: Final = _PLAIN | {list}
-#: Types whose values Python compares as the fixed order and the equality of terms do.
+#: Types that Python orders and compares like terms.
 _ALIKE: Final[tuple[frozenset[type], ...]] = (frozenset((str,)), frozenset((int,)), frozenset((bool,)))
-#: Functions that give another value each time.
+#: Functions whose result changes with each call.
 _VOLATILE: Final = frozenset(("rand", "randomuuid", "timestamp"))
 
 
 class _Unsuited(Exception):
-    """A plan, or its rows, that are for the operators over arrays."""
+    """Raised for a plan, or rows, that the operators over arrays must handle."""
 
 
 class SmallRows:
-    """A plan as functions over lists. `names` are those of its columns."""
+    """A plan as functions over lists. `names` are the names of its columns."""
 
     __slots__ = ("_columns", "_kinds", "_make", "_ordered", "_plain", "names", "snapshot")
 
@@ -110,8 +112,8 @@ class SmallRows:
         self._plain = all(kind is _TEXT or kind is _COUNT for kind in self._kinds)
 
     def run(self, texts: dict[Any, Any]) -> list[tuple[Any, ...]] | None:
-        """The rows in the order of an answer; None where the operators over arrays have to give them. `texts` are those of
-        the parameters, by name; the run writes to them.
+        """Return the rows in the order of an answer, or None if the operators over arrays must compute them. `texts`
+        are the texts of the parameters by name; the run writes to this dictionary.
         """
         try:
             size, columns = self._make(texts)
@@ -120,22 +122,22 @@ class SmallRows:
                 if size < 2 or self._ordered:
                     return list(zip(*lists, strict=True))
                 try:
-                    # Rows with a null where it decides have no order here.
+                    # Fails if the order depends on a null.
                     return list(zip(sorted(lists[0]))) if len(lists) == 1 else sorted(zip(*lists, strict=True))
                 except TypeError:
                     pass
             if size > 1 and not self._ordered:
                 lists = _in_fixed_order(lists, self._kinds)
-            for at, kind in enumerate(self._kinds):
+            for index, kind in enumerate(self._kinds):
                 if kind is not _TEXT and kind is not _COUNT:
-                    lists[at] = self._shown(lists[at], kind)
+                    lists[index] = self._shown(lists[index], kind)
             return list(zip(*lists, strict=True))
         except (_Unsuited, CondgraphError):
-            # Errors are raised by the operators over arrays.
+            # The operators over arrays raise the errors.
             return None
 
     def _shown(self, values: list[Any], kind: str) -> list[Any]:
-        """The values of a column as an answer has them."""
+        """Return the values of a column as in an answer."""
         if kind == _VALUE:
             if set(map(type, values)) <= _PLAIN:
                 return values
@@ -150,7 +152,7 @@ class SmallRows:
 
 
 def texts_of(rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    """The texts of rows that `SmallRows.run` gave."""
+    """Return the texts of rows returned by `SmallRows.run`."""
     return [BETWEEN.join(["" if value is None else _text(value) for value in row]) for row in rows]
 
 
@@ -170,7 +172,7 @@ def _plain(value: Any) -> Any:
 
 
 def _keys(values: list[Any], kind: str) -> list[Any]:
-    """Keys of a column that are equal where its terms are, and less where these come before in the fixed order."""
+    """Return keys of a column that are equal for equal terms and sort in the fixed order."""
     if kind is _COUNT or (kind is _TEXT and None not in values):
         return values
     types: set[type] = set(map(type, values))
@@ -186,17 +188,17 @@ def _keys(values: list[Any], kind: str) -> list[Any]:
 
 
 def _in_fixed_order(lists: list[list[Any]], kinds: list[str]) -> list[list[Any]]:
-    """Columns with their rows in the fixed order."""
+    """Return columns with their rows in the fixed order."""
     if len(lists) == 1:
         values = lists[0]
-        marks = _keys(values, kinds[0])
-        return [sorted(values)] if marks is values else [[values[place] for place in _sorted_by([marks])]]
+        row_keys = _keys(values, kinds[0])
+        return [sorted(values)] if row_keys is values else [[values[place] for place in _sorted_by([row_keys])]]
     keys: list[list[Any]] = []
     for values, kind in zip(lists, kinds, strict=True):
         try:
             keys.append(_keys(values, kind))
         except _Unsuited:
-            # Rows that differ before are not told apart by it.
+            # Not needed if the columns before distinguish all rows.
             if len(set(zip(*keys, strict=True))) < len(values):
                 raise
             break
@@ -207,11 +209,11 @@ def _in_fixed_order(lists: list[list[Any]], kinds: list[str]) -> list[list[Any]]
 
 
 def _sorted_by(keys: list[list[Any]]) -> list[int]:
-    """The places of rows, in the order of keys."""
+    """Return the positions of rows, sorted by columns of keys."""
     if len(keys) == 1:
         return sorted(range(len(keys[0])), key=keys[0].__getitem__)
-    marks = list(zip(*keys, strict=True))
-    return sorted(range(len(marks)), key=marks.__getitem__)
+    row_keys = list(zip(*keys, strict=True))
+    return sorted(range(len(row_keys)), key=row_keys.__getitem__)
 
 
 def _taken(columns: _Columns, places: Sequence[int]) -> _Columns:
@@ -227,23 +229,23 @@ def _few(size: int) -> None:
 
 
 def small_rows(snapshot: Snapshot, plan: Node, order: Sequence[Node], holes: Mapping[str, str]) -> SmallRows | None:
-    """The plan as functions over lists; None where it has an operator that these do not do. `holes` are the texts of the
-    plan that parameters stand for, with the names of these.
+    """Return the plan as functions over lists, or None if it has an unsupported operator. `holes` maps texts of the
+    plan to the names of the parameters that replace them.
     """
     if not isinstance(plan, alg.Project) or not plan.names:
         return None
     try:
         planner = _Planner(snapshot, order, holes)
-        pairs, of = _through(planner, plan)
+        pairs, input_node = _through(planner, plan)
         columns = [old for _, old in pairs]
-        make, kinds = planner.rows(of, set(columns))
+        make, kinds = planner.rows(input_node, set(columns))
         return SmallRows(snapshot, plan.variables, columns, make, kinds, planner.ordered(plan))
     except (_Unsuited, CondgraphError):
         return None
 
 
 class _Planner:
-    """Makes the functions of one plan."""
+    """Builds the functions of one plan."""
 
     def __init__(self, snapshot: Snapshot, order: Sequence[Node], holes: Mapping[str, str]) -> None:
         self.snapshot, self.holes = snapshot, holes
@@ -253,33 +255,35 @@ class _Planner:
                 takers[id(child)] = takers.get(id(child), 0) + 1
         self.shared = {key for key, count in takers.items() if count > 1}
         self._made: dict[int, tuple[_Make, _Kinds]] = {}
-        #: Variables whose values are those of another one.
+        #: Variables that copy another one.
         self.same: dict[str, str] = {}
         self.asked = self._mentioned(order)
 
     @staticmethod
     def _mentioned(order: Sequence[Node]) -> set[str]:
-        """Variables that the plan needs for more than an order."""
-        found: set[str] = set()
+        """Return the variables that the plan uses for more than an order."""
+        names: set[str] = set()
         for node in order:
             if isinstance(node, alg.Filter):
-                found |= ex.variables(node.test)
+                names |= ex.variables(node.test)
             elif isinstance(node, alg.Extend | alg.Unwind):
-                found |= ex.variables(node.expression)
+                names |= ex.variables(node.expression)
             elif isinstance(node, alg.Project):
-                found.update(old for _, old in node.names)
+                names.update(old for _, old in node.names)
             elif isinstance(node, alg.GroupRows):
-                found.update([*node.keys, *(one.of for one in node.aggregates if one.of is not None)])
-        return found
+                names.update([*node.keys, *(aggregate.of for aggregate in node.aggregates if aggregate.of is not None)])
+        return names
 
     def ordered(self, node: Solutions) -> bool:
-        """Whether the rows of an operator are in an order that was asked for."""
+        """Return whether the rows of an operator have an order of their own."""
         while isinstance(node, alg.Project | alg.Extend | alg.Filter | alg.BoundRows | alg.DistinctRows):
             node = node.of
         return isinstance(node, alg.OrderRows | alg.SliceRows)
 
     def rows(self, node: Solutions, needed: set[str] | None) -> tuple[_Make, _Kinds]:
-        """What makes the rows of an operator, with the columns that are needed (None: all), and their kinds."""
+        """Return the function that makes the rows of an operator, with the needed columns (None: all), and their
+        kinds.
+        """
         shared = id(node) in self.shared
         if shared:
             needed = None
@@ -296,7 +300,7 @@ class _Planner:
                 rows: _Rows | None = known.get(key)
                 if rows is None:
                     rows = known[key] = once(known)
-                # Operators above add columns to theirs.
+                # A copy, because operators above add columns.
                 return rows[0], dict(rows[1])
 
             make = again
@@ -306,7 +310,7 @@ class _Planner:
     # -- sets ----------------------------------------------------------------------------------------
 
     def is_open(self, node: Node) -> bool:
-        """Whether a set depends on parameters or on rows."""
+        """Return whether a set depends on parameters or on rows."""
         for part in postorder(node):
             if isinstance(part, alg.EntitiesOf | alg.FactsOf | Solutions):
                 return True
@@ -319,13 +323,13 @@ class _Planner:
         return False
 
     def entities(self, node: Entities) -> Callable[[_Known], list[int]]:
-        """What gives the entities of a set, sorted."""
+        """Return a function that returns the entities of a set, sorted."""
         if isinstance(node, ByName) and len(node.names) == 1:
             named, name = self.snapshot.named, node.names[0]
             hole = self.holes.get(name)
             if hole is None:
-                fixed: list[int] = named(name).tolist()
-                return lambda known: fixed
+                constant_: list[int] = named(name).tolist()
+                return lambda known: constant_
             return lambda known: named(known[hole]).tolist()
         if isinstance(node, alg.EntitiesOf):
             rows, kinds = self.rows(node.of, {node.variable})
@@ -338,31 +342,31 @@ class _Planner:
             return lambda known: sorted(set.intersection(*[set(part(known)) for part in parts]))
         if self.is_open(node):
             return self._rebuilt(node)
-        found: Any = Run(self.snapshot).execute(node)
-        _few(len(found))
-        always: list[int] = found.tolist()
-        return lambda known: always
+        result: Any = Run(self.snapshot).execute(node)
+        _few(len(result))
+        constant: list[int] = result.tolist()
+        return lambda known: constant
 
     def _rebuilt(self, node: Entities) -> Callable[[_Known], list[int]]:
-        """A set that the operators over arrays give, with texts in the place of parameters."""
+        """Return a function that computes a set with the operators over arrays, with texts in place of parameters."""
         if any(isinstance(part, alg.EntitiesOf | alg.FactsOf | Solutions) for part in postorder(node)):
             raise _Unsuited
         snapshot, holes = self.snapshot, self.holes
 
-        def found(known: _Known) -> list[int]:
-            def filled(part: Any) -> Any:
+        def evaluate(known: _Known) -> list[int]:
+            def fill(part: Any) -> Any:
                 return known[holes[part]] if type(part) is str and part in holes else part
 
-            numbers: Any = Run(snapshot).execute(remade(node, filled))
+            numbers: Any = Run(snapshot).execute(remade(node, fill))
             _few(len(numbers))
             return numbers.tolist()  # type: ignore[no-any-return]
 
-        return found
+        return evaluate
 
     # -- expressions ---------------------------------------------------------------------------------
 
     def values(self, e: ex.Expression, kinds: _Kinds) -> _Values:
-        """What gives the value of an expression for each row."""
+        """Return a function that returns the value of an expression for each row."""
         quick = self._quick(e, kinds)
         if quick is not None:
             return quick
@@ -372,24 +376,24 @@ class _Planner:
                 raise _Unsuited
         texts: list[str] = []
 
-        def opened(part: Any) -> Any:
+        def open_text(part: Any) -> Any:
             if isinstance(part, ex.Constant) and type(part.value) is str and part.value in self.holes:
                 texts.append(self.holes[part.value])
                 return ex.Variable(f"\0{self.holes[part.value]}")
             return part
 
-        e = remade(e, opened)
+        e = remade(e, open_text)
         texts = list(dict.fromkeys(texts))
         places = {name: at for at, name in enumerate([*names, *(f"\0{text}" for text in texts)])}
         evaluate = Compiler(places, GraphTerms(self.snapshot))(e)
-        made = [(name, {_ENTITY: EntityAt, _STATEMENT: StatementAt}.get(kinds[name])) for name in names]
+        sources = [(name, {_ENTITY: EntityAt, _STATEMENT: StatementAt}.get(kinds[name])) for name in names]
 
         def values(size: int, columns: _Columns, known: _Known) -> list[Any]:
-            # Rows that are only counted may be many.
+            # Rows that are only counted may exceed the limit.
             _few(size)
             terms = [
-                columns[name] if term is None else [None if one is None else term(one) for one in columns[name]]
-                for name, term in made
+                columns[name] if wrap is None else [None if number is None else wrap(number) for number in columns[name]]
+                for name, wrap in sources
             ]
             terms += [[known[text]] * size for text in texts]
             return [evaluate(row) for row in zip(*terms, strict=True)] if terms else [evaluate(()) for _ in range(size)]
@@ -397,7 +401,7 @@ class _Planner:
         return values
 
     def _quick(self, e: ex.Expression, kinds: _Kinds) -> _Values | None:
-        """The same of what is asked most: names, properties, and counts."""
+        """Return the same for the most frequent expressions: names, properties, and `coalesce`."""
         if isinstance(e, ex.Call) and e.arguments and isinstance(e.arguments[0], ex.Variable):
             variable = e.arguments[0].name
             if e.name == "name" and kinds.get(variable) == _ENTITY:
@@ -411,14 +415,14 @@ class _Planner:
 
                 return names
             if e.name == "coalesce" and variable in kinds:
-                other = [self.values(argument, kinds) for argument in e.arguments[1:]]
+                alternatives = [self.values(argument, kinds) for argument in e.arguments[1:]]
 
                 def first(size: int, columns: _Columns, known: _Known) -> list[Any]:
                     values = columns[variable]
-                    for more in other:
+                    for alternative in alternatives:
                         if None not in values:
                             break
-                        values = [b if a is None else a for a, b in zip(values, more(size, columns, known), strict=True)]
+                        values = [b if a is None else a for a, b in zip(values, alternative(size, columns, known), strict=True)]
                     return values
 
                 return first if kinds[variable] == _VALUE else None
@@ -446,54 +450,61 @@ class _Planner:
 
     @staticmethod
     def kind_of(e: ex.Expression, kinds: _Kinds) -> str:
-        """The kind of the values of an expression that is no variable."""
+        """Return the kind of the values of an expression other than a variable."""
         if isinstance(e, ex.Call) and e.name == "name" and isinstance(e.arguments[0], ex.Variable):
             return _TEXT if kinds.get(e.arguments[0].name) == _ENTITY else _VALUE
         return _VALUE
 
     def test(self, e: ex.Expression, kinds: _Kinds) -> _Values | None:
-        """What gives whether a condition is true; None where it always is."""
+        """Return a function that tells whether a condition is true, or None if it always is."""
         if isinstance(e, ex.Comparison) and e.operator in ("=", "<>"):
             left, right = e.left, e.right
             if e.operator == "=" and isinstance(left, ex.Call) and isinstance(right, ex.Constant) and left.name == "name":
-                (of,) = left.arguments
-                kind = kinds.get(of.name) if isinstance(of, ex.Variable) else None
+                (argument,) = left.arguments
+                kind = kinds.get(argument.name) if isinstance(argument, ex.Variable) else None
                 if isinstance(kind, _Kind) and kind.name == right.value:
                     return None
             if isinstance(left, ex.Variable) and isinstance(right, ex.Variable):
-                one, other = left.name, right.name
-                kind = kinds.get(one)
-                if kind != kinds.get(other) or kind not in (_ENTITY, _STATEMENT):
+                left_name, right_name = left.name, right.name
+                kind = kinds.get(left_name)
+                if kind != kinds.get(right_name) or kind not in (_ENTITY, _STATEMENT):
                     raise _Unsuited
                 equal = e.operator == "="
                 return lambda size, columns, known: [
-                    a is not None and b is not None and (a == b) is equal for a, b in zip(columns[one], columns[other], strict=True)
+                    a is not None and b is not None and (a == b) is equal
+                    for a, b in zip(columns[left_name], columns[right_name], strict=True)
                 ]
         return self.values(e, kinds)
 
 
 def _through(planner: _Planner, node: alg.Project) -> tuple[list[tuple[str, str]], Solutions]:
-    """The columns of a projection, and of those below it that nothing else takes, with what is below them."""
-    pairs, of = list(node.names), node.of
-    while isinstance(of, alg.Project | alg.Extend) and id(of) not in planner.shared:
-        if isinstance(of, alg.Project):
-            known = dict(of.names)
-            if any(old not in known for _, old in pairs):
+    """Return the columns of a projection merged with the projections below it that have no other consumer, and the
+    operator below these.
+    """
+    pairs, below = list(node.names), node.of
+    while isinstance(below, alg.Project | alg.Extend) and id(below) not in planner.shared:
+        if isinstance(below, alg.Project):
+            sources = dict(below.names)
+            if any(old not in sources for _, old in pairs):
                 raise _Unsuited
-            pairs = [(new, known[old]) for new, old in pairs]
-        elif (name := _same(of)) is not None:
-            pairs = [(new, name if old == of.variable else old) for new, old in pairs]
+            pairs = [(new, sources[old]) for new, old in pairs]
+        elif (name := _same(below)) is not None:
+            pairs = [(new, name if old == below.variable else old) for new, old in pairs]
         else:
             break
-        of = of.of
-    return pairs, of
+        below = below.of
+    return pairs, below
 
 
 def _same(node: alg.Extend) -> str | None:
-    """The variable whose values another one has as well: a variable, or a count, which is never null."""
+    """Return the variable that an `Extend` copies: a variable, or a count (never null) in `coalesce`."""
     e = node.expression
     if isinstance(e, ex.Call) and e.name == "coalesce" and isinstance(e.arguments[0], ex.Variable):
-        counts = [one.name for one in node.of.aggregates if one.function == "count"] if isinstance(node.of, alg.GroupRows) else []
+        counts = (
+            [aggregate.name for aggregate in node.of.aggregates if aggregate.function == "count"]
+            if isinstance(node.of, alg.GroupRows)
+            else []
+        )
         e = e.arguments[0] if e.arguments[0].name in counts else e
     return e.name if isinstance(e, ex.Variable) else None
 
@@ -522,18 +533,18 @@ def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tup
         and isinstance(e.arguments[0], ex.Variable)
         and variable not in planner.asked
     ):
-        # Values of one type are their own keys, and `_keys` refuses others.
+        # Values of one type are their own keys, and `_keys` rejects others.
         e = e.arguments[0]
     name = e.name if isinstance(e, ex.Variable) else _same(node)
-    below = None if needed is None else (needed - {variable}) | ({name} if name is not None else ex.variables(e))
-    of, kinds = planner.rows(node.of, below)
+    input_columns = None if needed is None else (needed - {variable}) | ({name} if name is not None else ex.variables(e))
+    make_input, kinds = planner.rows(node.of, input_columns)
     if name is not None:
         if name not in kinds or (e is not node.expression and kinds[name] != _VALUE):
             raise _Unsuited
         planner.same[variable] = planner.same.get(name, name)
 
         def alias(known: _Known) -> _Rows:
-            size, columns = of(known)
+            size, columns = make_input(known)
             columns[variable] = columns[name]
             return size, columns
 
@@ -542,9 +553,9 @@ def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tup
     kind = planner.kind_of(e, kinds)
 
     def extend(known: _Known) -> _Rows:
-        size, columns = of(known)
-        found = columns[variable] = values(size, columns, known)
-        if kind is not _TEXT and not _LISTED.issuperset(map(type, found)):
+        size, columns = make_input(known)
+        results = columns[variable] = values(size, columns, known)
+        if kind is not _TEXT and not _LISTED.issuperset(map(type, results)):
             raise _Unsuited
         return size, columns
 
@@ -552,16 +563,16 @@ def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tup
 
 
 def _filter(planner: _Planner, node: alg.Filter, needed: set[str] | None) -> tuple[_Make, _Kinds]:
-    # What is below tells which conditions always hold.
-    inside = planner.rows(node.of, None if needed is None else needed | ex.variables(node.test))
-    of, kinds = inside
+    # The kinds of the input tell which conditions always hold.
+    compiled = planner.rows(node.of, None if needed is None else needed | ex.variables(node.test))
+    make_input, kinds = compiled
     test = planner.test(node.test, kinds)
     if test is None:
         return planner.rows(node.of, needed)
     holds = test
 
     def chosen(known: _Known) -> _Rows:
-        size, columns = of(known)
+        size, columns = make_input(known)
         truths = holds(size, columns, known)
         places = [place for place, truth in enumerate(truths) if truth is True]
         return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
@@ -570,12 +581,12 @@ def _filter(planner: _Planner, node: alg.Filter, needed: set[str] | None) -> tup
 
 
 def _bound(planner: _Planner, node: alg.BoundRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
-    of, kinds = planner.rows(node.of, None if needed is None else needed | set(node.names))
+    make_input, kinds = planner.rows(node.of, None if needed is None else needed | set(node.names))
     if any(name not in kinds for name in node.names):
         raise _Unsuited
 
     def bound(known: _Known) -> _Rows:
-        size, columns = of(known)
+        size, columns = make_input(known)
         lists = [columns[name] for name in node.names]
         places = [place for place in range(size) if all(values[place] is not None for values in lists)]
         return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
@@ -584,21 +595,21 @@ def _bound(planner: _Planner, node: alg.BoundRows, needed: set[str] | None) -> t
 
 
 def _distinct(planner: _Planner, node: alg.DistinctRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
-    of, kinds = planner.rows(node.of, None)
+    make_input, kinds = planner.rows(node.of, None)
     names = list(kinds)
 
     def distinct(known: _Known) -> _Rows:
-        size, columns = of(known)
+        size, columns = make_input(known)
         if size < 2:
             return size, columns
         keys = [_keys(columns[name], kinds[name]) for name in names]
         if len(keys) == 1 and keys[0] is columns[names[0]]:
             only = list(dict.fromkeys(keys[0]))
             return len(only), {names[0]: only}
-        marks = list(zip(*keys, strict=True))
+        row_keys = list(zip(*keys, strict=True))
         first: dict[Any, int] = {}
-        for place, mark in enumerate(marks):
-            first.setdefault(mark, place)
+        for place, row_key in enumerate(row_keys):
+            first.setdefault(row_key, place)
         places = list(first.values())
         return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
 
@@ -606,22 +617,22 @@ def _distinct(planner: _Planner, node: alg.DistinctRows, needed: set[str] | None
 
 
 def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
-    of, kinds = planner.rows(node.of, None)
-    if any(one.variable not in kinds for one in node.by) or list(kinds) != list(node.of.variables):
+    make_input, kinds = planner.rows(node.of, None)
+    if any(order_.variable not in kinds for order_ in node.by) or list(kinds) != list(node.of.variables):
         raise _Unsuited
-    # Rows that have all columns alike are the same, in whatever order.
-    others = {planner.same.get(name, name): name for name in kinds}
+    # Copies of a column, and columns ordered by, need not break ties.
+    unordered = {planner.same.get(name, name): name for name in kinds}
     for by in node.by:
-        others.pop(planner.same.get(by.variable, by.variable), None)
-    last, steps = list(others.values()), list(reversed(node.by))
+        unordered.pop(planner.same.get(by.variable, by.variable), None)
+    tie_breakers, steps = list(unordered.values()), list(reversed(node.by))
 
     def order(known: _Known) -> _Rows:
-        size, columns = of(known)
+        size, columns = make_input(known)
         if size < 2:
             return size, columns
         places = list(range(size))
-        if last:
-            places = _sorted_by([_keys(columns[name], kinds[name]) for name in last])
+        if tie_breakers:
+            places = _sorted_by([_keys(columns[name], kinds[name]) for name in tie_breakers])
         for by in steps:
             values = columns[by.variable]
             keys = _keys(values, kinds[by.variable])
@@ -635,14 +646,14 @@ def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> t
 
 def _slice(planner: _Planner, node: alg.SliceRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
     ordered = planner.ordered(node.of)
-    of, kinds = planner.rows(node.of, needed if ordered else None)
+    make_input, kinds = planner.rows(node.of, needed if ordered else None)
     if node.start < 0 or (node.number is not None and node.number < 0) or (not ordered and list(kinds) != list(node.of.variables)):
         raise _Unsuited
     stop = None if node.number is None else node.start + node.number
     names = list(kinds)
 
     def part(known: _Known) -> _Rows:
-        size, columns = of(known)
+        size, columns = make_input(known)
         if not ordered and size > 1:
             columns = dict(zip(names, _in_fixed_order([columns[name] for name in names], list(kinds.values())), strict=True))
         last = size if stop is None else min(stop, size)
@@ -652,71 +663,77 @@ def _slice(planner: _Planner, node: alg.SliceRows, needed: set[str] | None) -> t
 
 
 def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
-    for one in node.aggregates:
-        if one.function not in ("count", "list") or (one.of is None and (one.distinct or one.function == "list")):
+    for aggregate in node.aggregates:
+        if aggregate.function not in ("count", "list") or (
+            aggregate.of is None and (aggregate.distinct or aggregate.function == "list")
+        ):
             raise _Unsuited
-    asked = {*node.keys, *(one.of for one in node.aggregates if one.of is not None)}
-    of, kinds = planner.rows(node.of, asked)
-    if not asked <= set(kinds):
+    used = {*node.keys, *(aggregate.of for aggregate in node.aggregates if aggregate.of is not None)}
+    make_input, kinds = planner.rows(node.of, used)
+    if not used <= set(kinds):
         raise _Unsuited
     ordered, keys = planner.ordered(node.of), node.keys
     result_kinds = {**{name: kinds[name] for name in keys}}
-    result_kinds |= {one.name: _COUNT if one.function == "count" else _VALUE for one in node.aggregates}
-    if len(keys) < 2 and all(one.of is None for one in node.aggregates):
-        return _counted(of, keys[0] if keys else None, [one.name for one in node.aggregates], kinds), result_kinds
+    result_kinds |= {aggregate.name: _COUNT if aggregate.function == "count" else _VALUE for aggregate in node.aggregates}
+    if len(keys) < 2 and all(aggregate.of is None for aggregate in node.aggregates):
+        return _counted(
+            make_input, keys[0] if keys else None, [aggregate.name for aggregate in node.aggregates], kinds
+        ), result_kinds
 
     def group(known: _Known) -> _Rows:
-        size, columns = of(known)
-        marks: list[Any] = []
+        size, columns = make_input(known)
+        row_keys: list[Any] = []
         if len(keys) == 1:
-            marks = _keys(columns[keys[0]], kinds[keys[0]])
+            row_keys = _keys(columns[keys[0]], kinds[keys[0]])
         elif keys:
-            marks = list(zip(*[_keys(columns[name], kinds[name]) for name in keys], strict=True))
+            row_keys = list(zip(*[_keys(columns[name], kinds[name]) for name in keys], strict=True))
         groups: dict[Any, list[int]] = {}
         if keys:
-            for place, mark in enumerate(marks):
-                members = groups.get(mark)
+            for place, row_key in enumerate(row_keys):
+                members = groups.get(row_key)
                 if members is None:
-                    groups[mark] = [place]
+                    groups[row_key] = [place]
                 else:
                     members.append(place)
         else:
             groups[None] = list(range(size))
         lists = list(groups.values())
         result: _Columns = {name: [columns[name][places[0]] for places in lists] for name in keys}
-        for one in node.aggregates:
-            if one.of is None:
-                result[one.name] = list(map(len, lists))
+        for aggregate in node.aggregates:
+            if aggregate.of is None:
+                result[aggregate.name] = list(map(len, lists))
                 continue
-            values = columns[one.of]
-            sortable = _keys(values, kinds[one.of])
-            result[one.name] = [_summed(one, places, values, sortable, kinds[one.of], ordered) for places in lists]
+            values = columns[aggregate.of]
+            sortable = _keys(values, kinds[aggregate.of])
+            result[aggregate.name] = [
+                _summed(aggregate, places, values, sortable, kinds[aggregate.of], ordered) for places in lists
+            ]
         return len(lists), result
 
     return group, result_kinds
 
 
 def _counted(of: _Make, key: str | None, names: list[str], kinds: _Kinds) -> _Make:
-    """Groups by at most one column whose rows are counted, and nothing else."""
+    """Return a function that groups by at most one column and counts rows."""
 
     def counted(known: _Known) -> _Rows:
         size, columns = of(known)
         if key is None:
             return 1, {name: [size] for name in names}
         values = columns[key]
-        marks = _keys(values, kinds[key])
+        keys = _keys(values, kinds[key])
         counts: dict[Any, int] = {}
-        for mark in marks:
-            counts[mark] = counts.get(mark, 0) + 1
-        shown = list(counts) if marks is values else list(dict(zip(marks, values, strict=True)).values())
+        for key_ in keys:
+            counts[key_] = counts.get(key_, 0) + 1
+        key_values = list(counts) if keys is values else list(dict(zip(keys, values, strict=True)).values())
         numbers = list(counts.values())
-        return len(numbers), {key: shown, **dict.fromkeys(names, numbers)}
+        return len(numbers), {key: key_values, **dict.fromkeys(names, numbers)}
 
     return counted
 
 
 def _summed(one: alg.RowAggregate, places: list[int], values: list[Any], keys: list[Any], kind: str, ordered: bool) -> Any:
-    """A count or a list of the terms of a group."""
+    """Return a count or a list of the terms of a group."""
     places = [place for place in places if values[place] is not None]
     if one.distinct:
         first: dict[Any, int] = {}
@@ -727,28 +744,30 @@ def _summed(one: alg.RowAggregate, places: list[int], values: list[Any], keys: l
         return len(places)
     if not ordered:
         places.sort(key=keys.__getitem__)
-    term: Any = {_ENTITY: EntityAt, _STATEMENT: StatementAt}.get(kind)
-    return [values[place] if term is None else term(values[place]) for place in places]
+    wrap: Any = {_ENTITY: EntityAt, _STATEMENT: StatementAt}.get(kind)
+    return [values[place] if wrap is None else wrap(values[place]) for place in places]
 
 
 def _unwind(planner: _Planner, node: alg.Unwind, needed: set[str] | None) -> tuple[_Make, _Kinds]:
     if node.place is not None:
         raise _Unsuited
-    of, kinds = planner.rows(node.of, None if needed is None else (needed - {node.variable}) | ex.variables(node.expression))
+    make_input, kinds = planner.rows(
+        node.of, None if needed is None else (needed - {node.variable}) | ex.variables(node.expression)
+    )
     values = planner.values(node.expression, kinds)
 
     def unwind(known: _Known) -> _Rows:
-        size, columns = of(known)
-        at: list[int] = []
+        size, columns = make_input(known)
+        positions: list[int] = []
         items: list[Any] = []
         for place, value in enumerate(values(size, columns, known)):
             listed = [] if value is None else value if type(value) is list else [value]
-            at.extend([place] * len(listed))
+            positions.extend([place] * len(listed))
             items.extend(listed)
             _few(len(items))
         if not set(map(type, items)) <= _PLAIN:
             raise _Unsuited
-        return len(at), {**_taken(columns, at), node.variable: items}
+        return len(positions), {**_taken(columns, positions), node.variable: items}
 
     return unwind, {**kinds, node.variable: _VALUE}
 
@@ -771,51 +790,51 @@ def _join(planner: _Planner, node: alg.Join | alg.LeftJoin, needed: set[str] | N
     shared = [name for name in node.left.variables if name in node.right.variables]
     if not shared:
         raise _Unsuited
-    asked = None if needed is None else needed | set(shared)
+    used = None if needed is None else needed | set(shared)
     if isinstance(node.right, alg.Pattern) and not optional and id(node.right) not in planner.shared:
-        left = planner.rows(node.left, asked)
+        left = planner.rows(node.left, used)
         try:
-            return _Matching(planner, node.right, asked, left).made()
+            return _Matching(planner, node.right, used, left).made()
         except _Unsuited:
             pass
-    one, kinds = planner.rows(node.left, asked)
-    other, more = planner.rows(node.right, asked)
-    if not all(name in kinds and kinds[name] == more.get(name) for name in shared):
+    make_left, kinds = planner.rows(node.left, used)
+    make_right, right_kinds = planner.rows(node.right, used)
+    if not all(name in kinds and kinds[name] == right_kinds.get(name) for name in shared):
         raise _Unsuited
-    new = [name for name in more if name not in kinds]
+    new = [name for name in right_kinds if name not in kinds]
 
     def join(known: _Known) -> _Rows:
-        (_, left), (_, right) = one(known), other(known)
+        (_, left), (_, right) = make_left(known), make_right(known)
         for name in shared:
-            # Unbound joins with everything.
+            # Unbound terms are compatible with everything.
             if None in left[name] or None in right[name]:
                 raise _Unsuited
-        marks = [list(zip(*[_keys(rows[name], kinds[name]) for name in shared], strict=True)) for rows in (left, right)]
+        keys = [list(zip(*[_keys(rows[name], kinds[name]) for name in shared], strict=True)) for rows in (left, right)]
         places: dict[Any, list[int]] = {}
-        for place, mark in enumerate(marks[1]):
-            places.setdefault(mark, []).append(place)
-        at: list[int] = []
-        to: list[int | None] = []
-        for place, mark in enumerate(marks[0]):
-            matches: Sequence[int | None] = places.get(mark, (None,) if optional else ())
-            at.extend([place] * len(matches))
-            to.extend(matches)
-            _few(len(at))
-        columns = _taken(left, at)
+        for place, key in enumerate(keys[1]):
+            places.setdefault(key, []).append(place)
+        left_places: list[int] = []
+        right_places: list[int | None] = []
+        for place, key in enumerate(keys[0]):
+            matches: Sequence[int | None] = places.get(key, (None,) if optional else ())
+            left_places.extend([place] * len(matches))
+            right_places.extend(matches)
+            _few(len(left_places))
+        columns = _taken(left, left_places)
         for name in new:
             values = right[name]
-            columns[name] = [None if place is None else values[place] for place in to]
-        return len(at), columns
+            columns[name] = [None if place is None else values[place] for place in right_places]
+        return len(left_places), columns
 
-    # A name does not hold of what is not bound.
-    return join, {**kinds, **{name: str(more[name]) if optional else more[name] for name in new}}
+    # `_Kind.name` does not hold for unbound terms.
+    return join, {**kinds, **{name: str(right_kinds[name]) if optional else right_kinds[name] for name in new}}
 
 
 # -- patterns ----------------------------------------------------------------------------------------
 
 
 class _Step:
-    """A statement pattern whose ends are variables."""
+    """A statement pattern between two variables."""
 
     def __init__(self, planner: _Planner, part: alg.StatementPattern, number: int) -> None:
         plain = part.condition is None and not part.qualifiers and not isinstance(part.predicate, alg.Variable)
@@ -828,7 +847,7 @@ class _Step:
         )
         if self.edge.family != "relation" or self.subject == self.object:
             raise _Unsuited
-        #: The sets that its ends lie in.
+        #: The sets that its ends are in, by variable.
         self.within: dict[str, Entities] = {}
         if part.among is not None:
             self._read(part.among, part.predicate)
@@ -846,7 +865,7 @@ class _Step:
         self.within[self.subject if among.anchor == "subject" else self.object] = among.of
 
     def follow(self, backward: bool) -> tuple[Any, Any, Any, Any]:
-        """The entries by their near end: where those of an entity begin (or None), their near and far ends, statements."""
+        """Return views of the index by the near end: offsets by entity (or None), near ends, far ends, statements."""
         if 12 * self.edge.size() + 8 * self.edge.run.snapshot.entities > _MOST_BYTES:
             raise _Unsuited
         index = self.edge.index(backward)
@@ -855,7 +874,7 @@ class _Step:
 
 
 class _Matching:
-    """A pattern as steps from the entities that it begins with, or from rows that it extends."""
+    """A pattern as steps from its first entities, or from the rows that it extends."""
 
     def __init__(
         self, planner: _Planner, node: alg.Pattern, needed: set[str] | None, seed: tuple[_Make, _Kinds] | None = None
@@ -872,14 +891,14 @@ class _Matching:
                 raise _Unsuited
             concepts = [number for name in part.concept.names for number in planner.snapshot.concepts_named(name)]
             self.masks.setdefault(part.member.name, []).append(planner.snapshot.member_mask(tuple(concepts)).data)
-        #: The columns of statements that must differ, by the numbers of their steps.
+        #: Pairs of steps, by number, whose statements must differ.
         self.apart: list[tuple[int, int]] = []
         if node.different:
-            for at, step in enumerate(self.steps):
-                self.apart += [(other, at) for other in range(at) if may_meet(self.steps[other].edge, step.edge)]
+            for later, step in enumerate(self.steps):
+                self.apart += [(earlier, later) for earlier in range(later) if may_meet(self.steps[earlier].edge, step.edge)]
 
     def made(self) -> tuple[_Make, _Kinds]:
-        """The function of all steps, and the kinds of its columns."""
+        """Return the function of all steps, and the kinds of its columns."""
         bound: set[str] = set()
         begin: _Make
         kinds: _Kinds
@@ -896,19 +915,21 @@ class _Matching:
             name, entities, of = self._start()
             begin = self._begun(name, entities, of)
             bound, kinds = {name}, {name: _Kind.of(self._sets(name))}
-        waiting = list(enumerate(self.steps))
+        remaining = list(enumerate(self.steps))
         chain: list[Callable[[int, _Columns, _Known], _Rows]] = []
         apart = {self._statement_name(number, self.steps[number]) for pair in self.apart for number in pair}
-        while waiting:
-            at = next((at for at, (_, step) in enumerate(waiting) if step.subject in bound or step.object in bound), None)
-            if at is None:
-                # Two parts that share nothing.
+        while remaining:
+            index = next(
+                (index for index, (_, step) in enumerate(remaining) if step.subject in bound or step.object in bound), None
+            )
+            if index is None:
+                # The pattern is not connected.
                 raise _Unsuited
-            number, step = waiting.pop(at)
-            rest = {end for _, other in waiting for end in (other.subject, other.object)}
+            number, step = remaining.pop(index)
+            later_ends = {end for _, later in remaining for end in (later.subject, later.object)}
             bound |= {step.subject, step.object}
-            asked = None if self.needed is None else self.needed | rest | apart
-            chain.append(self._step(number, step, dict(kinds), asked))
+            used = None if self.needed is None else self.needed | later_ends | apart
+            chain.append(self._step(number, step, dict(kinds), used))
             if self._asks_statement(number, step):
                 kinds[self._statement_name(number, step)] = _STATEMENT
             for end in (step.subject, step.object):
@@ -920,7 +941,7 @@ class _Matching:
             size, columns = begin(known)
             for follow in chain:
                 size, columns = follow(size, columns, known)
-            # There may be more columns than somebody asks for.
+            # There may be more columns than needed.
             return size, columns
 
         return match, {name: kinds[name] for name in names}
@@ -934,24 +955,24 @@ class _Matching:
         return step.statement or f"\0{number}"
 
     def _start(self) -> tuple[str, Callable[[_Known], list[int]], Entities | None]:
-        """The variable that the pattern begins with, and its entities: those of a name before those of other sets, of a
-        label, and of a relation.
+        """Return the variable that the pattern begins with, its entities, and their set, if any: preferably a name,
+        then other sets, then the smallest concept or relation.
         """
         sets = [(name, of) for step in self.steps for name, of in step.within.items()]
         sets.sort(key=lambda pair: not (isinstance(pair[1], ByName) and len(pair[1].names) == 1))
         if sets:
             name, of = sets[0]
             return name, self.planner.entities(of), of
-        found = [(len(members), name, members) for name, members in self._members() if len(members) <= MOST]
+        choices = [(len(members), name, members) for name, members in self._members() if len(members) <= MOST]
         for step in self.steps:
             if step.edge.size() <= MOST:
                 near = np.unique(step.edge.index(False).near)
-                found.append((len(near), step.subject, near))
-        if not found:
+                choices.append((len(near), step.subject, near))
+        if not choices:
             raise _Unsuited
-        _, name, numbers = min(found, key=lambda one: one[:2])
-        always: list[int] = numbers.tolist()
-        return name, lambda known: always, None
+        _, name, numbers = min(choices, key=lambda choice: choice[:2])
+        constant: list[int] = numbers.tolist()
+        return name, lambda known: constant, None
 
     def _members(self) -> Iterator[tuple[str, Any]]:
         for part in self.node.memberships:
@@ -972,30 +993,30 @@ class _Matching:
                 for mask in masks:
                     numbers = [number for number in numbers if mask[number]]
                 for test in tests:
-                    inside = set(test(known))
-                    numbers = [number for number in numbers if number in inside]
+                    allowed = set(test(known))
+                    numbers = [number for number in numbers if number in allowed]
                 size = len(numbers)
             return size, {name: numbers}
 
         return begin
 
     def _sets(self, name: str) -> list[Entities]:
-        """The sets that a variable lies in."""
+        """Return the sets that a variable is in."""
         return list({id(of): of for step in self.steps if (of := step.within.get(name)) is not None}.values())
 
     def _tests(self, name: str, but: Entities | None = None) -> list[Callable[[_Known], list[int]]]:
-        """The entities of these sets, of which `but` is known to hold."""
+        """Return functions for the entities of these sets, except `but`, which is known to hold."""
         sets = [of for of in self._sets(name) if of is not but]
         if self.seed is not None and name in self.seed[1]:
-            # Those of the rows that the pattern extends hold already.
+            # Sets taken from the extended rows hold already.
             sets = [of for of in sets if not isinstance(of, alg.EntitiesOf)]
         return [self.planner.entities(of) for of in sets]
 
     def _checked(self, begin: _Make, names: list[str]) -> _Make:
-        """Rows whose variables are bound, and lie in their sets."""
+        """Return the rows whose variables are bound and in their sets."""
         tests = [(name, self.masks.get(name, []), self._tests(name)) for name in names]
 
-        def checked(known: _Known) -> _Rows:
+        def check_rows(known: _Known) -> _Rows:
             size, columns = begin(known)
             for name, masks, sets in tests:
                 if None in columns[name]:
@@ -1003,25 +1024,27 @@ class _Matching:
                 for mask in masks:
                     size, columns = _where(size, columns, [mask[number] for number in columns[name]])
                 for test in sets:
-                    inside = set(test(known))
-                    size, columns = _where(size, columns, [number in inside for number in columns[name]])
+                    allowed = set(test(known))
+                    size, columns = _where(size, columns, [number in allowed for number in columns[name]])
             return size, columns
 
-        return checked
+        return check_rows
 
     def _step(self, number: int, step: _Step, kinds: _Kinds, asked: set[str] | None) -> Callable[[int, _Columns, _Known], _Rows]:
-        """The rows with the other end of a step; between ends that are both bound, one for each of its statements."""
+        """Return a function that adds the far end of a step, or for two bound ends repeats each row for each
+        statement between them.
+        """
         backward = step.subject not in kinds
         near, far = (step.object, step.subject) if backward else (step.subject, step.object)
         first, ordered, view, entries = step.follow(backward)
-        both = far in kinds
+        both_bound = far in kinds
         statement = self._statement_name(number, step) if self._asks_statement(number, step) else None
-        kept = [name for name in kinds if asked is None or name in asked or name.startswith("\0")]
-        masks, sets = ([], []) if both else (self.masks.get(far, []), self._tests(far))
-        others_of = [sum(pair) - number for pair in self.apart if number in pair]
-        differ = [name for other in others_of if (name := self._statement_name(other, self.steps[other])) in kinds]
+        carried_names = [name for name in kinds if asked is None or name in asked or name.startswith("\0")]
+        masks, sets = ([], []) if both_bound else (self.masks.get(far, []), self._tests(far))
+        partners = [sum(pair) - number for pair in self.apart if number in pair]
+        partner_columns = [name for other in partners if (name := self._statement_name(other, self.steps[other])) in kinds]
 
-        def along(size: int, columns: _Columns, known: _Known) -> _Rows:
+        def follow_only(size: int, columns: _Columns, known: _Known) -> _Rows:
             """The far ends alone."""
             if size == 1:
                 (entity,) = columns[near]
@@ -1036,53 +1059,53 @@ class _Matching:
                     raise _Unsuited
             return len(ends), {far: ends}
 
-        def many(size: int, columns: _Columns, known: _Known) -> _Rows:
+        def count_only(size: int, columns: _Columns, known: _Known) -> _Rows:
             """How many there are, which nobody asks more of."""
             return sum([first[entity + 1] - first[entity] for entity in columns[near]]), {}
 
-        if not (both or kept or masks or sets) and statement is None and first is not None:
-            return along if asked is None or far in asked else many
+        if not (both_bound or carried_names or masks or sets) and statement is None and first is not None:
+            return follow_only if asked is None or far in asked else count_only
 
         def expand(size: int, columns: _Columns, known: _Known) -> _Rows:
             ends: list[int] = []
-            at: list[int] = []
+            row_places: list[int] = []
             numbers: list[int] = []
-            others = columns[far] if both else None
+            far_values = columns[far] if both_bound else None
             for place, entity in enumerate(columns[near]):
                 if first is not None:
                     low, high = first[entity], first[entity + 1]
                 else:
                     low, high = bisect_left(ordered, entity), bisect_right(ordered, entity)
-                if others is not None:
-                    low = bisect_left(view, others[place], low, high)
-                    high = bisect_right(view, others[place], low, high)
+                if far_values is not None:
+                    low = bisect_left(view, far_values[place], low, high)
+                    high = bisect_right(view, far_values[place], low, high)
                 if low < high:
                     if high - low > MOST:
                         raise _Unsuited
                     ends += view[low:high].tolist()
-                    if kept:
-                        at += [place] * (high - low)
+                    if carried_names:
+                        row_places += [place] * (high - low)
                     if statement is not None:
                         numbers += entries[low:high].tolist()
             size = len(ends)
             if size > MOST:
                 raise _Unsuited
-            taken: _Columns = {}
-            for name in kept:
+            result: _Columns = {}
+            for name in carried_names:
                 values = columns[name]
-                taken[name] = [values[place] for place in at]
-            if not both:
-                taken[far] = ends
+                result[name] = [values[place] for place in row_places]
+            if not both_bound:
+                result[far] = ends
             if statement is not None:
-                taken[statement] = numbers
-                for other in differ:
-                    size, taken = _where(size, taken, [a != b for a, b in zip(taken[other], taken[statement], strict=True)])
+                result[statement] = numbers
+                for other in partner_columns:
+                    size, result = _where(size, result, [a != b for a, b in zip(result[other], result[statement], strict=True)])
             for mask in masks:
-                size, taken = _where(size, taken, [mask[end] for end in taken[far]])
+                size, result = _where(size, result, [mask[end] for end in result[far]])
             for test in sets:
-                inside = set(test(known))
-                size, taken = _where(size, taken, [end in inside for end in taken[far]])
-            return size, taken
+                allowed = set(test(known))
+                size, result = _where(size, result, [end in allowed for end in result[far]])
+            return size, result
 
         return expand
 
