@@ -1,4 +1,4 @@
-"""Loaders: a folder for each family of formats, each a generator of statements of one source.
+"""Loaders: a folder for each family of formats; each loader yields the statements of one source.
 
-`recognise` knows them all; `base` is what they share.
+`recognise` chooses the loader of a source, and `base` has what loaders share.
 """

@@ -1,10 +1,9 @@
-"""What every loader shares: how a source is named, how problems are reported, and the table entry
-that makes a format known.
+"""What loaders share: the description of a format, the state of a reading, and the report of problems.
 
 A loader is a module with a `FORMAT: Format`. Its `read` is a generator of `facts.Item`s over one
-source, and reports anything bad through the `Reading` it is given: `bad` for a record that has to
-be left out (raises with `on_error="raise"`, the default), `warn` for a record that is kept and may
-not mean what its author meant. Nothing is left out without one of the two.
+source, and reports problems to its `Reading`: `bad` for a record that has to be skipped (raises with
+`on_error="raise"`, the default), `warn` for a record that is kept but may not mean what its author
+meant. Nothing is dropped without one of the two.
 """
 
 from __future__ import annotations
@@ -23,56 +22,55 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.spill import SpilledFiles
 
 OnError: TypeAlias = Literal["raise", "skip"]
-#: Called with the source's location, the records read so far, and the fraction of the source read
-#: (None where not known).
+#: Called with the source's location, the number of records read so far, and the fraction of the source
+#: read (None if unknown).
 Progress: TypeAlias = Callable[[str, int, float | None], None]
 
-#: Problems kept whole; those beyond are counted only.
+#: How many problems are kept in full; further ones are only counted.
 MOST_PROBLEMS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something bad in a source: where it is, what it is, and whether the record was left out
-    (`skipped`) or kept.
-    """
+    """A problem in a source: its message, its location, and whether the record was skipped or kept."""
 
     message: str
     file: str
     row: int | None
     field: str | None
     skipped: bool
-    #: The table of a workbook or a database.
+    #: The table in a workbook or a database.
     table: str | None = None
 
     def __str__(self) -> str:
         return str(LoadError(self.message, file=self.file, table=self.table, row=self.row, field=self.field))
 
 
-#: Kinds of problems that are told apart; those beyond are one.
+#: How many kinds of problems are distinguished; further ones share one kind.
 _MOST_KINDS: Final = 500
 _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"")
 _DIGITS: Final = str.maketrans("", "", "0123456789,.")
 
 
 def kind_of(message: str) -> str:
-    """A message without what differs between messages of one kind: what it quotes, and numbers.
+    r"""Return a message without its quoted parts and numbers, which vary between problems of one kind.
 
-    >>> kind_of("'S77' is no key of 'stops'") == kind_of("\\"it's\\" is no key of 'stops'")
+    >>> kind_of("'S77' is no key of 'stops'") == kind_of("\"it's\" is no key of 'stops'")
     True
     """
     if '"' in message:
         plain = _QUOTED.sub("'", message)
     else:
-        # Quicker, and there may be a million of them.
+        # Faster; there may be a million messages.
         plain = "'".join(message.split("'")[::2])
     return plain.translate(_DIGITS)
 
 
 @dataclass(slots=True)
 class ProblemKind:
-    """Problems that say the same of different cells, rows and files: how many there are, and the
-    first two; as a text, one line.
+    """Problems of one kind in different cells, rows and files: their number and the first two.
+
+    Its text is one line.
     """
 
     count: int
@@ -80,7 +78,7 @@ class ProblemKind:
 
     @property
     def skipped(self) -> bool:
-        """Whether the records were left out."""
+        """Whether the records were skipped."""
         return self.examples[0].skipped
 
     def __str__(self) -> str:
@@ -88,27 +86,27 @@ class ProblemKind:
 
 
 def one_line(count: int, examples: Sequence[str]) -> str:
-    """The first example of a kind, and how many there are with a second one."""
+    """Return the first example of a kind, with the number of problems and a second example."""
     return examples[0] if count == 1 else f"{examples[0]} ({count:,} of this kind; another is: {examples[1]})"
 
 
 def gathered(messages: Iterable[str]) -> list[str]:
-    """Messages as one line a kind, in the order of the first of each."""
+    """Return messages as one line for each kind, in the order of the first of each."""
     kinds: dict[str, list[str]] = {}
     for message in messages:
         kinds.setdefault(kind_of(message), []).append(message)
-    return [one_line(len(several), several) for several in kinds.values()]
+    return [one_line(len(examples), examples) for examples in kinds.values()]
 
 
 class Problems(list[Problem]):
-    """The first thousand problems of a load, and all of them by kind."""
+    """The first thousand problems of a load, and all problems by kind."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kinds: dict[tuple[bool, str], ProblemKind] = {}
 
     def note(self, message: str, file: str, row: int | None, field: str | None, skipped: bool, table: str | None) -> None:
-        """Remember a problem, whose parts are those of `Problem`."""
+        """Record a problem; the arguments are the fields of `Problem`."""
         message = shortened(message)
         key = skipped, kind_of(message)
         kind = self.kinds.get(key)
@@ -128,9 +126,7 @@ class Problems(list[Problem]):
 
 @dataclass(slots=True)
 class Reading:
-    """One source while it is read: its `Source`, what to do with bad records, and what has been
-    found so far.
-    """
+    """The state of reading one source: the `Source`, the handling of bad records, and counts so far."""
 
     source: Source
     on_error: OnError = "raise"
@@ -139,38 +135,34 @@ class Reading:
     skipped: int = 0
     warned: int = 0
     records: int = 0
-    #: Columns of tables that were found to refer to rows of others, with what speaks for it.
+    #: Columns that were found to refer to rows of other tables, with the evidence for it.
     joins: list[str] = field(default_factory=list)
-    #: Reads triples in condgraph's own RDF layout, by the IRI of their graph; the caller of a load
-    #: gives it.
+    #: Reads triples in condgraph's own RDF layout, given the IRI of their graph; set by the caller.
     own_rdf: Callable[[Iterable[Any], str], Iterator[Item]] | None = None
-    #: Reads a folder of condgraph's own tables in Parquet, too.
+    #: Reads a folder of condgraph's own tables in Parquet; set by the caller.
     own_parquet: Callable[[Path, Reading], Iterator[Item]] | None = None
-    #: What the graph holds before this load, for references to what is there; None where nothing
-    #: is, or where it cannot be looked at.
+    #: The content of the graph before this load, for references to it; None if there is none, or if it
+    #: cannot be read.
     known: Callable[[], Snapshot | None] | None = None
-    #: Sources that this load puts something else in the place of: what `known` has of them is not
-    #: there any more.
+    #: Sources that this load replaces: what `known` has of them no longer counts.
     gone: tuple[str, ...] = ()
-    #: What ids begin with that hold within the source alone (rows without a key, blank nodes); its
-    #: name where it is empty.
+    #: The prefix of ids that are local to the source (rows without a key, blank nodes); empty for the
+    #: source's name.
     scope: str = ""
-    #: The files of a load that is bounded in memory.
+    #: Temporary files of a load with bounded memory.
     spill: SpilledFiles | None = None
-    #: The table of a workbook or a database that is read.
+    #: The table in a workbook or a database that is being read.
     table: str | None = None
-    #: Predicates that the source itself declares as having one value at a time, with their preferences.
+    #: Predicates that the source declares to have one value at a time, with their preferences.
     single_valued: dict[str, Any] = field(default_factory=dict)
 
     @property
     def within(self) -> str:
-        """What ids that hold within the source alone begin with."""
+        """The prefix of ids that are local to the source."""
         return self.scope or self.source.name
 
     def bad(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
-        """A record that cannot be used: raises `LoadError`, or with `on_error="skip"` remembers
-        that it was left out.
-        """
+        """Report an unusable record: raise `LoadError`, or with `on_error="skip"` record that it was skipped."""
         if self.on_error == "raise":
             raise LoadError(
                 message,
@@ -184,22 +176,20 @@ class Reading:
         self.problems.note(message, file or self.source.location, row, field, True, self.table)
 
     def warn(self, message: str, *, row: int | None = None, field: str | None = None, file: str | None = None) -> None:
-        """A record that is kept, with something a user should know."""
+        """Report a record that is kept, with a warning for the user."""
         self.warned += 1
         self.problems.note(message, file or self.source.location, row, field, False, self.table)
 
     def advance(self, records: int, fraction: float | None = None) -> None:
-        """Report to the progress callback that `records` more were read; call it once a batch, not
-        once a record.
-        """
+        """Report `records` more records to the progress callback; call it once for each batch, not each record."""
         self.records += records
         if self.progress is not None:
             self.progress(self.source.location, self.records, fraction)
 
 
-#: The sign of a format that is never a file.
+#: The `sign` of a format that is never a file.
 NO_FILE: Final = re.compile(b"(?!)").match
-#: The sign of a file that is JSON: its first character that is printed is a bracket.
+#: The `sign` of JSON files: the first printable character is a bracket.
 JSON_SIGN: Final = re.compile(rb"[^!-~]*[\[{]").match
 
 Options: TypeAlias = Mapping[str, Any]
@@ -208,13 +198,12 @@ Read: TypeAlias = Callable[[Any, Reading, Options], Iterator[Item]]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name, its loader, the options it takes (name to one line of help), and how it
-    is recognised.
+    """A format: its name, its loader, its options (name to one line of help), and its recognition.
 
-    `sniff` gets the path and the first 64 KiB of it (empty for a folder) and answers 0 (no) to 100
-    (certainly). It is asked about files whose first 64 KiB have the format's `sign` (None: any), or
-    whose extension is among its `suffixes`: both may be wrong, but miss no file of the format.
-    `claims` says whether a Python object that is no path (a dataframe, say) is of this format.
+    `sniff` gets a path and its first 64 KiB (empty for a folder) and returns 0 (no) to 100 (certainly).
+    It is called for files whose first 64 KiB have the format's `sign` (None: any), or whose extension is
+    among `suffixes`; both may accept too many files, but must not miss any of the format. `claims` tells
+    whether a Python object that is no path (such as a dataframe) has this format.
     """
 
     name: str
@@ -227,7 +216,7 @@ class Format:
     suffixes: Collection[str] = ()
 
     def check_options(self, options: Options) -> None:
-        """Raise `OptionError` for an option that this format does not take."""
+        """Raise `OptionError` for an option that this format does not have."""
         for option in options:
             if option not in self.options:
                 raise OptionError(
@@ -238,7 +227,7 @@ class Format:
 
 
 def option_text(options: Options, name: str, default: str = "") -> str:
-    """An option that is text; raises `OptionError` for anything else."""
+    """Return an option that is text; raises `OptionError` for anything else."""
     value = options.get(name)
     if value is None:
         return default
@@ -248,7 +237,7 @@ def option_text(options: Options, name: str, default: str = "") -> str:
 
 
 def option_texts(options: Options, name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
-    """An option that is one text or several; raises `OptionError` for anything else."""
+    """Return an option that is one text or several; raises `OptionError` for anything else."""
     value = options.get(name)
     if value is None:
         return tuple(default)
@@ -262,9 +251,7 @@ def option_texts(options: Options, name: str, default: Sequence[str] = ()) -> tu
 
 
 def option_choice(options: Options, name: str, choices: Sequence[str]) -> str:
-    """An option that is one of several words, the first by default; raises `OptionError` for
-    anything else.
-    """
+    """Return an option that is one of several words, by default the first; raises `OptionError` otherwise."""
     value = options.get(name)
     if value is None:
         return choices[0]
@@ -274,7 +261,7 @@ def option_choice(options: Options, name: str, choices: Sequence[str]) -> str:
 
 
 def option_bool(options: Options, name: str) -> bool | None:
-    """An option that is true or false, None where it is not given; raises `OptionError` for anything else."""
+    """Return an option that is true or false, None if it is missing; raises `OptionError` otherwise."""
     value = options.get(name)
     if value is None or isinstance(value, bool):
         return value

@@ -1,6 +1,4 @@
-"""`condgraph guess`: a declaration of the tables of a folder, a workbook or a database, as text for
-people to edit.
-"""
+"""`condgraph guess`: proposes a declaration of the tables in a folder, workbook or database, for editing."""
 
 from __future__ import annotations
 
@@ -26,24 +24,24 @@ from condgraph.loaders.recognise import location_of, recognise
 
 
 def guess(place: str | os.PathLike[str], **options: Any) -> str:
-    """What the tables at a place could be declared as, in TOML, with a reason for each line.
+    """Return a proposed declaration of the tables at a place, in TOML, with a reason for each line.
 
     `place` is a folder of CSV or Parquet files, a workbook, an SQLite file, or the address of a
     PostgreSQL or MySQL database; `options` are those of its format. Nothing is written. Raises
-    `FormatError` where it is nothing of the kind, and `LoadError`.
+    `FormatError` if it is none of these, and `LoadError`.
     """
-    with fetched(place) if is_archive(place) else nullcontext(place) as here:
-        path = Path(here) if not is_database(os.fspath(here)) else None
+    with fetched(place) if is_archive(place) else nullcontext(place) as local_place:
+        path = Path(local_place) if not is_database(os.fspath(local_place)) else None
         if path is not None and path.is_dir():
             form, data = folder.FORMAT, path
         else:
-            recognised = recognise(here)[0]
+            recognised = recognise(local_place)[0]
             form, data = recognised.format, recognised.data
         form.check_options(options)
-        # A table that is bad is for a load to refuse.
+        # Bad tables are skipped here; a load reports them.
         reading = Reading(Source(Path(str(place)).name or "source", location_of(data)), "skip")
-        with _opened(form.name, data, reading, options) as (tabs, said):
-            return guessed(tabs, said, options, path.name if path is not None else location_of(data))
+        with _opened(form.name, data, reading, options) as (tabs, declared):
+            return guessed(tabs, declared, options, path.name if path is not None else location_of(data))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Files of Arrow (Feather, version 2): a table in the record batches of Arrow's file format."""
+"""Loader of Arrow files (Feather, version 2): a table in record batches."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from condgraph.loaders.table.rows import TABLE_OPTIONS
 
 
 def read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A file of Arrow as facts, in pieces of `ROWS` rows. Raises `LoadError` for a damaged one: batches are checked before they are
-    read, since they are memory as it was written.
+    """Yield the facts of an Arrow file, in pieces of `ROWS` rows; raises `LoadError` for a damaged one.
+
+    Batches are memory as it was written, so they are validated before they are read.
     """
     path = regular_path(source)
     size = path.stat().st_size
@@ -25,13 +26,13 @@ def read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
 
         file = pyarrow.ipc.open_file(stream)
 
-        def whole(at: int) -> Any:
+        def validated(at: int) -> Any:
             batch = file.get_batch(at)
             batch.validate(full=True)
             return batch
 
         def batches(names: Sequence[str] | None) -> Iterator[Any]:
-            for batch in bounded(map(whole, range(file.num_record_batches)), size, path):
+            for batch in bounded(map(validated, range(file.num_record_batches)), size, path):
                 chosen = batch if names is None else batch.select(list(names))
                 yield from (chosen.slice(start, ROWS) for start in range(0, chosen.num_rows, ROWS))
 

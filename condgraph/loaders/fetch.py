@@ -1,6 +1,8 @@
-"""Files at http, https and s3 addresses: fetched whole into a temporary folder for as long as they are
-loaded, within a size and a time, and reported by their address. Zip archives, fetched or not, are
-unpacked there (`addresses`). Redirects are followed to http and https, never from https to http.
+"""Fetches files at http, https and s3 addresses, and unpacks zip archives (`addresses`).
+
+Files are fetched whole into a temporary folder that exists during the load, within limits of size and
+time, and are reported by their address. Redirects are followed to http and https, but never from
+https to http.
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ from condgraph.loaders.addresses import (
 from condgraph.loaders.base import Problem, Progress
 
 # -- objects of S3 -----------------------------------------------------------------------------------
-# The object of a bucket as a stream, read by Arrow's client. The credentials are a login in the address,
-# else what AWS programs look for (`AWS_ACCESS_KEY_ID`, profiles, roles); without either the request is
-# anonymous, which public buckets allow. No message names a key, and none is stored.
+# Arrow's client reads an object of a bucket as a stream. The credentials are a login in the address, else
+# those that AWS programs use (`AWS_ACCESS_KEY_ID`, profiles, roles); without either the request is
+# anonymous, which public buckets allow. Keys are never stored or named in a message.
 
 
 #: Options after the `?` of an address.
@@ -63,14 +65,15 @@ _URL: Final = re.compile(r"(?:(https?)://)?((?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?)
 
 
 def open_object(split: SplitResult, shown: str, patience: float, silence: float) -> tuple[Any, int]:
-    """The object of an address as a stream, and its bytes; `patience` and `silence` are seconds to
-    connect and to wait for bytes. Raises `LoadError`.
+    """Return the object at an address as a stream, and its size in bytes; raises `LoadError`.
+
+    `patience` and `silence` are the timeouts in seconds for connecting and for each read.
     """
     pyarrow = pyarrow_or_error()
     from pyarrow import fs
 
-    given = dict(parse_qsl(split.query, keep_blank_values=True))
-    for name in given:
+    options = dict(parse_qsl(split.query, keep_blank_values=True))
+    for name in options:
         if name not in OPTIONS:
             raise OptionError(
                 f"an s3:// address has no option {shortened(name, 40)!r}", candidates=nearest(name, OPTIONS),
@@ -81,9 +84,9 @@ def open_object(split: SplitResult, shown: str, patience: float, silence: float)
         raise LoadError(
             "the address names no file in the bucket", file=shown, hint="s3://bucket/path/to/file.csv, or a list of them"
         )
-    who, endpoint = _who(split, given), _endpoint(given)
+    credentials, endpoint = _who(split, options), _endpoint(options)
     try:
-        system = fs.S3FileSystem(**who, **_where(endpoint, given, bucket, fs), **_how(fs, patience, silence))
+        system = fs.S3FileSystem(**credentials, **_where(endpoint, options, bucket, fs), **_how(fs, patience, silence))
         stream = system.open_input_file(f"{bucket}/{path}")
         return stream, stream.size()
     except (OSError, ValueError, pyarrow.ArrowException) as error:
@@ -93,11 +96,11 @@ def open_object(split: SplitResult, shown: str, patience: float, silence: float)
 def _who(split: SplitResult, given: dict[str, str]) -> dict[str, Any]:
     if split.username is not None:
         return {"access_key": unquote(split.username), "secret_key": unquote(split.password or "")}
-    asked = given.get("anonymous", "").casefold()
-    if asked not in ("", "true", "false"):
+    anonymous = given.get("anonymous", "").casefold()
+    if anonymous not in ("", "true", "false"):
         raise OptionError("anonymous is true or false")
-    known = any(os.environ.get(name) for name in _LOGINS) or (Path.home() / ".aws" / "credentials").exists()
-    return {"anonymous": asked == "true" or (asked == "" and not known)}
+    has_login = any(os.environ.get(name) for name in _LOGINS) or (Path.home() / ".aws" / "credentials").exists()
+    return {"anonymous": anonymous == "true" or (anonymous == "" and not has_login)}
 
 
 def _endpoint(given: dict[str, str]) -> dict[str, Any]:
@@ -121,9 +124,9 @@ def _how(fs: Any, patience: float, silence: float) -> dict[str, Any]:
 
 
 def s3_problem(error: Exception) -> str:
-    """The message of an error of the client, in short."""
+    """Return the message of the client's error, in short."""
     text = str(error)
-    for said, meant in (
+    for pattern, message in (
         ("NO_SUCH_KEY", "there is no such file"),
         ("NO_SUCH_BUCKET", "there is no such bucket"),
         ("NoSuchKey", "there is no such file"),
@@ -135,8 +138,8 @@ def s3_problem(error: Exception) -> str:
         ("SIGNATURE_DOES_NOT_MATCH", "the server does not take the signature"),
         ("NETWORK_CONNECTION", "the server cannot be reached, or does not answer in time"),
     ):
-        if said in text:
-            return meant
+        if pattern in text:
+            return message
     match = re.search(r"AWS Error ([A-Z_]+)", text)
     return f"the server answers {match[1]}" if match else shortened(type(error).__name__, 60)
 
@@ -144,66 +147,65 @@ def s3_problem(error: Exception) -> str:
 # -- fetching ----------------------------------------------------------------------------------------
 
 
-#: Bytes that are fetched of an address, and seconds that it may take.
+#: The most bytes of a fetched file, and the most seconds that it may take.
 MOST_BYTES: Final = 2 << 30
 MOST_SECONDS: Final = 600.0
-#: Seconds to connect, and seconds that a server may be silent.
+#: The timeouts in seconds for connecting, and for each read.
 PATIENCE: Final = 20.0
 SILENCE: Final = 60.0
 
 #: A report of a load.
 Told = TypeVar("Told")
 _BLOCK: Final = 1 << 18
-#: Each block of an object is a request of its own.
+#: Each block of an object is a separate request, so it is larger.
 _OBJECT_BLOCK: Final = 1 << 23
 
 
 @contextmanager
 def fetched(source: Any, progress: Progress | None = None, *, pages: bool = False) -> Iterator[Any]:
-    """A source, or a list of them, with a `Fetched` for each address and each archive, whose files exist
-    until the end; errors meanwhile that name a file show its address.
+    """Yield a source, or a list of them, with each address and archive replaced by a `Fetched`.
 
-    `pages`: whether a page of HTML is accepted. Raises `LoadError`, and at the deadline of the call
-    `DeadlineError`.
+    The files exist until the context ends; errors meanwhile name the address instead of the file.
+    `pages` accepts HTML pages. Raises `LoadError`, and at the deadline of the call `DeadlineError`.
     """
     with tempfile.TemporaryDirectory(prefix="condgraph-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        several = isinstance(source, (list, tuple, set, frozenset))
-        listed = sorted(source, key=str) if isinstance(source, (set, frozenset)) else list(source) if several else [source]
+        is_list = isinstance(source, (list, tuple, set, frozenset))
+        sources = sorted(source, key=str) if isinstance(source, (set, frozenset)) else list(source) if is_list else [source]
         places: dict[str, str] = {}
         files = []
-        for item in listed:
-            got = _fetch(item, folder, progress, pages) if is_address(item) else item
-            path = got.path if isinstance(got, Fetched) else Path(got) if is_archive(got) else None
+        for item in sources:
+            result = _fetch(item, folder, progress, pages) if is_address(item) else item
+            path = result.path if isinstance(result, Fetched) else Path(result) if is_archive(result) else None
             if path is not None and is_archive(path):
-                shown = got.location if isinstance(got, Fetched) else str(got)
+                shown = result.location if isinstance(result, Fetched) else str(result)
                 with _renamed({str(path): shown}):
                     inside, location = unpack(path, folder / f"archive-{len(places)}" / "files")
-                got = Fetched(inside, location.replace(str(path), shown))
-            if isinstance(got, Fetched):
-                places[str(got.path)] = got.location
-            files.append(got)
+                result = Fetched(inside, location.replace(str(path), shown))
+            if isinstance(result, Fetched):
+                places[str(result.path)] = result.location
+            files.append(result)
         with _renamed(places):
-            yield files if several else files[0]
+            yield files if is_list else files[0]
 
 
 def told_by_address(report: Told, files: Any) -> Told:
-    """A report of a load whose problems name the addresses of fetched files."""
+    """Return a report of a load whose problems name the addresses of fetched files."""
     places = {
         str(item.path): item.location for item in (files if isinstance(files, list) else [files]) if isinstance(item, Fetched)
     }
-    said: Any = report
+    load_report: Any = report
 
-    def s3_problem(problems: Iterable[Problem]) -> Iterator[Problem]:
+    def by_address(problems: Iterable[Problem]) -> Iterator[Problem]:
         return (replace(problem, file=shown_place(problem.file, places)) for problem in problems)
 
-    kinds = tuple(replace(kind, examples=list(s3_problem(kind.examples))) for kind in said.kinds)
-    return cast("Told", replace(said, problems=tuple(s3_problem(said.problems)), kinds=kinds))
+    kinds = tuple(replace(kind, examples=list(by_address(kind.examples))) for kind in load_report.kinds)
+    return cast("Told", replace(load_report, problems=tuple(by_address(load_report.problems)), kinds=kinds))
 
 
 @contextmanager
 def _renamed(places: Mapping[str, str]) -> Iterator[None]:
-    """Make errors name the address instead of the file that was fetched from it."""
+    """Make errors name an address instead of the file fetched from it."""
     try:
         yield
     except CondgraphError as error:
@@ -217,13 +219,13 @@ def _renamed(places: Mapping[str, str]) -> Iterator[None]:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to http and https, and sends the login to its own server alone."""
+    """Follows redirects to http and https, and sends the login only to its own server."""
 
     def __init__(self, split: SplitResult, login: str | None) -> None:
         self._origin, self._login = origin(split), login
 
     def redirect_request(self, request: Any, stream: Any, code: int, message: str, headers: Any, newurl: str) -> Any:
-        """The request to follow with; raises `LoadError` for one that is not followed."""
+        """Return the request to follow, or raise `LoadError` if the redirect is not allowed."""
         split = split_address(newurl)
         scheme = split.scheme.lower()
         if scheme not in ("http", "https") or (scheme == "http" and request.type == "https"):
@@ -269,7 +271,7 @@ def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> F
 
 
 def _fetch_object(split: SplitResult, path: Path, shown: str, progress: Progress | None) -> None:
-    """Fetch a file from a bucket of S3, block by block."""
+    """Fetch a file from an S3 bucket, block by block."""
     until = time.monotonic() + MOST_SECONDS
     stream, length = open_object(split, shown, PATIENCE, SILENCE)
     try:
@@ -290,13 +292,15 @@ def _fetch_object(split: SplitResult, path: Path, shown: str, progress: Progress
 
 
 def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages: bool, wire: Wire) -> None:
-    packed = response.headers.get("Content-Encoding", "identity").lower()
-    if packed not in ("", "identity", "gzip", "x-gzip"):
-        raise LoadError(f"the server packs the file as {shortened(packed, 30)!r}, which was not asked for", file=shown, hint=LOCAL)
+    encoding = response.headers.get("Content-Encoding", "identity").lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip"):
+        raise LoadError(
+            f"the server packs the file as {shortened(encoding, 30)!r}, which was not asked for", file=shown, hint=LOCAL
+        )
     if response.headers.get_content_type() in ("text/html", "application/xhtml+xml") and not pages:
         raise LoadError("the address gives a page of HTML, no data", file=shown, hint="format= says that it is data all the same")
-    said = response.headers.get("Content-Length", "")
-    length = int(said) if said.isascii() and said.isdigit() and len(said) < 20 else None
+    length_header = response.headers.get("Content-Length", "")
+    length = int(length_header) if length_header.isascii() and length_header.isdigit() and len(length_header) < 20 else None
     size = 0
     while (length is None or length <= MOST_BYTES) and (block := response.read1(_BLOCK)):
         check()
@@ -315,10 +319,10 @@ def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages:
 
 @contextmanager
 def _watched(wire: Wire, until: float) -> Iterator[None]:
-    """Cut a connection when the call is cancelled or its time is over, however slowly bytes come."""
+    """Cut a connection when the call is cancelled or out of time, however slowly bytes arrive."""
     done, budget = Event(), current()
 
-    def watch() -> None:
+    def wait_and_cut() -> None:
         while not done.wait(0.1):
             try:
                 if budget is not None:
@@ -331,7 +335,7 @@ def _watched(wire: Wire, until: float) -> Iterator[None]:
             return
         wire.cut()
 
-    watcher = Thread(target=watch, name="condgraph fetching", daemon=True)
+    watcher = Thread(target=wait_and_cut, name="condgraph fetching", daemon=True)
     watcher.start()
     try:
         yield
@@ -341,7 +345,7 @@ def _watched(wire: Wire, until: float) -> Iterator[None]:
 
 
 def _over(wire: Wire, shown: str) -> None:
-    """Raise if the connection was cut here."""
+    """Raise if the connection was cut by the watcher."""
     check()
     if wire.over:
         raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
@@ -364,10 +368,10 @@ def _hint(error: Exception) -> str | None:
 
 
 def _path(split: SplitResult, folder: Path) -> Path:
-    """The path for a file: under its server and folders, which distinguish sources of one name."""
+    """Return the path for a fetched file, under its server and folders, which distinguish sources."""
     parts = [_part(item) for item in (split.netloc.rpartition("@")[2], *split.path.split("/")) if item]
     for number in count(1):
-        # The name of the folder differs each time, and is in no name of a source.
+        # The numbered folder never becomes part of a source's name.
         path = folder.joinpath(str(number), *parts[-6:])
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -381,6 +385,6 @@ def _path(split: SplitResult, folder: Path) -> Path:
 
 
 def _part(text: str) -> str:
-    request_url = re.sub(r"[^\w .()+,=@~-]", "_", unquote(text)).strip(". ")
-    stem, suffix = os.path.splitext(request_url)
+    cleaned = re.sub(r"[^\w .()+,=@~-]", "_", unquote(text)).strip(". ")
+    stem, suffix = os.path.splitext(cleaned)
     return (stem[:60] + suffix[:20]) or "_"

@@ -1,10 +1,7 @@
-"""Files as loaders read them: plain or gzip, text in a stated encoding, heads for recognition,
-blocks of lines for speed.
+"""Reading of files: plain or gzip, encodings of text, heads for recognition, blocks of lines for speed.
 
-Whatever goes wrong underneath (no such file, damaged compression, bytes that are no text) is a
-`LoadError` with the file.
-
-Also: the encodings of text, and which files of a folder are about the data and not data.
+Low-level errors (no such file, damaged compression, undecodable bytes) become a `LoadError` with the
+name of the file. `is_document` recognises files that are about the data rather than data.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from typing import Any, BinaryIO, Final, TextIO, cast
 from condgraph.engine.errors import FormatError, LoadError, OptionError
 from condgraph.loaders.base import Reading
 
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
+# UTF-32 before UTF-16, since its little-endian mark begins with that of UTF-16.
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -37,38 +34,39 @@ _MARKS: Final = (
 
 
 def known_encoding(encoding: str) -> str:
-    """The canonical name of a text encoding; raises `OptionError` when there is none of this name."""
+    """Return the canonical name of a text encoding; raises `OptionError` if there is none."""
     try:
         info = codecs.lookup(encoding)
     except (LookupError, ValueError, TypeError):
         raise OptionError(f"{encoding!r} is not a text encoding", hint="utf-8, utf-16, latin-1 and cp1252 are common") from None
-    # Codecs such as base64 turn bytes into bytes; only text encodings will do.
+    # Codecs such as base64 turn bytes into bytes, and are no text encodings.
     if not getattr(info, "_is_text_encoding", True):
         raise OptionError(f"{encoding!r} is not a text encoding", hint="utf-8, utf-16, latin-1 and cp1252 are common")
     return info.name
 
 
 def marked_encoding(head: bytes) -> str | None:
-    """The encoding that a byte order mark at the start of a file says, or None."""
+    """Return the encoding that a byte order mark at the start of a file declares, or None."""
     return next((name for mark, name in _MARKS if head.startswith(mark)), None)
 
 
-#: Bytes that cp1252 has no character for, and that no text of it has.
+#: Bytes that do not occur in texts in cp1252.
 _NOT_CP1252: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x81\x8d\x8f\x90\x9d]")
 _BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
 _UTF8_SEQUENCE: Final = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 
 
 def guessed_encoding(data: bytes) -> str | None:
-    """The encoding of a text that is no UTF-8 and has no byte order mark, from its first bytes: a
-    kind of UTF-16, or cp1252. None where it is UTF-8, damaged UTF-8, or no text.
+    """Guess the encoding of text that has no byte order mark: a form of UTF-16, or cp1252.
+
+    `data` are the first bytes. Returns None for UTF-8, even damaged, and for data that is no text.
     """
     if marked_encoding(data) is not None or not data:
         return None
     even, odd = data[0:4096:2].count(0), data[1:4096:2].count(0)
-    half = max(1, min(len(data), 4096) // 2)
-    for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
-        if zeros * 2 > half and others * 20 < half and len(data) > 7:
+    pair_count = max(1, min(len(data), 4096) // 2)
+    for zeros, other_zeros, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if zeros * 2 > pair_count and other_zeros * 20 < pair_count and len(data) > 7:
             try:
                 codecs.getincrementaldecoder(name)().decode(data)
             except UnicodeError:
@@ -82,10 +80,10 @@ def guessed_encoding(data: bytes) -> str | None:
         return None
     if _NOT_CP1252.search(data):
         return None
-    # A text with a damaged character here and there has many that are whole.
-    whole = len(_UTF8_SEQUENCE.findall(data))
-    beyond = len(_BEYOND_ASCII.findall(data))
-    return "cp1252" if whole * 4 <= beyond else None
+    # UTF-8 with some damaged characters still has many valid ones.
+    valid = len(_UTF8_SEQUENCE.findall(data))
+    high_bytes = len(_BEYOND_ASCII.findall(data))
+    return "cp1252" if valid * 4 <= high_bytes else None
 
 
 _TEXTS: Final = (".md", ".rst", ".html", ".htm", ".pdf", ".tex", ".bib", ".png", ".jpg", ".jpeg", ".gif", ".svg")
@@ -93,44 +91,41 @@ _ARCHIVES: Final = (".zip", ".tar", ".tgz", ".7z", ".bz2", ".xz")
 _PROGRAMS: Final = (".py", ".pyc", ".ipynb", ".sh", ".cypher", ".rq", ".sql", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log")
 _SUFFIXES: Final = frozenset(_TEXTS + _ARCHIVES + _PROGRAMS)
 _NAMES: Final = ("license", "licence", "readme", "copying", "notice", "provenance", "citation", "changelog")
-#: A file called like a document may be one only with an extension that data does not have.
+#: The extensions with which a file named like a document is one.
 _MAYBE: Final = ("", ".txt")
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file is about the data: by its extension, its name (LICENSE.txt, README), or a
-    leading point.
-    """
+    """Whether a file is about the data: by its extension, its name (LICENSE.txt, README), or a leading dot."""
     name = path.name.casefold()
     if name.startswith(".") or path.suffix.casefold() in _SUFFIXES:
         return True
     stem = name.partition(".")[0]
-    called = any(stem == item or stem.startswith((item + "-", item + "_")) for item in _NAMES)
-    return called and (path.suffix.casefold() in _MAYBE or stem.startswith(("license", "licence")))
+    named_so = any(stem == item or stem.startswith((item + "-", item + "_")) for item in _NAMES)
+    return named_so and (path.suffix.casefold() in _MAYBE or stem.startswith(("license", "licence")))
 
 
-#: How much of a file recognition looks at, in bytes.
+#: The bytes at the start of a file that recognition reads.
 HEAD_BYTES: Final = 65_536
-#: Characters read at once by `blocks`; about 100,000 lines of a graph file.
+#: Characters that `blocks` reads at once: about 100,000 lines of a graph file.
 BLOCK_CHARS: Final = 4_000_000
-#: Bytes that a packed file may have unpacked, whatever its size, and how many times its size it may
-#: have beyond that.
+#: A packed file may unpack to so many bytes in any case, and beyond that to so many times its size.
 MOST_UNPACKED: Final = 1 << 30
 MOST_GROWTH: Final = 300
-#: Characters of a line of a graph file.
+#: The most characters of a line of a graph file.
 LONGEST_LINE: Final = 64_000_000
-#: What `encoding=` means to every text loader.
+#: The help for `encoding=` of every text loader.
 ENCODING_HELP: Final = (
     "text encoding of the file (default: UTF-8, or what a byte order mark says; of tables also cp1252 or UTF-16, guessed)"
 )
 
-#: The share of characters that may be damaged in a text.
+#: The largest share of damaged characters in a text.
 _MOST_DAMAGED: Final = 0.02
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 def path_of(source: Any) -> Path:
-    """The path a source is; raises `FormatError` for anything else."""
+    """Return the path of a source; raises `FormatError` if it is not a path."""
     if isinstance(source, (str, os.PathLike)):
         return Path(source)
     raise FormatError(f"this format is read from a file, not from an object of type {type(source).__name__}")
@@ -138,9 +133,7 @@ def path_of(source: Any) -> Path:
 
 @contextmanager
 def file_errors(path: Path) -> Iterator[None]:
-    """Turn what the operating system, decompression and decoding raise into a `LoadError` that
-    names the file.
-    """
+    """Turn errors of the operating system, decompression and decoding into a `LoadError` with the file."""
     try:
         yield
     except FileNotFoundError:
@@ -158,8 +151,9 @@ def file_errors(path: Path) -> Iterator[None]:
 
 
 def regular(path: Path) -> Path:
-    """The path itself; raises `LoadError` where it is neither a file nor a folder, such as a pipe or a
-    device, which may never give anything, or never end. One that is not there is for others to report.
+    """Return a path; raises `LoadError` if it is a pipe or a device, which may never end.
+
+    A missing file is not an error here.
     """
     try:
         mode = path.stat().st_mode
@@ -176,25 +170,24 @@ def regular(path: Path) -> Path:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Hold the garbage collector while a large file is parsed: nothing there is cyclic, and looking
-    takes most of the time.
+    """Disable the garbage collector while a large file is parsed.
+
+    Nothing there is cyclic, and collection would take most of the time.
     """
-    held = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if held:
+        if was_enabled:
             gc.enable()
 
 
 def open_bytes(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for reading bytes; gzip is recognised by its first bytes and unpacked. Raises
-    `LoadError`.
-    """
-    where = regular(Path(path))
-    with file_errors(where):
-        raw = where.open("rb")
+    """Open a file for reading bytes, unpacking gzip by its first bytes; raises `LoadError`."""
+    file_path = regular(Path(path))
+    with file_errors(file_path):
+        raw = file_path.open("rb")
         try:
             packed = raw.peek(2)[:2] == _GZIP_MAGIC
         except BaseException:
@@ -206,16 +199,14 @@ def open_bytes(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 class _ClosingGzip(gzip.GzipFile):
-    """A gzip reader that closes the file below it and tells how far in that file it is."""
+    """A gzip reader that closes the underlying file and exposes its position."""
 
     def __init__(self, raw: io.BufferedReader) -> None:
         super().__init__(fileobj=raw, mode="rb")
         self.raw_file = raw
 
     def read(self, size: int | None = -1) -> bytes:
-        """Unpack so many bytes, or all; raises `LoadError` where few bytes become more than any
-        data.
-        """
+        """Unpack `size` bytes, or all; raises `LoadError` if the data grows implausibly."""
         if size is not None and size >= 0:
             return self._bounded(super().read(size))
         parts = []
@@ -224,7 +215,6 @@ class _ClosingGzip(gzip.GzipFile):
         return b"".join(parts)
 
     def read1(self, size: int = -1) -> bytes:
-        """The same in one step."""
         return self._bounded(super().read1(size))
 
     def _bounded(self, data: bytes) -> bytes:
@@ -251,10 +241,9 @@ def open_text(
 ) -> TextIO:
     """Open a file for reading text, gzip or not.
 
-    `encoding` None is UTF-8, or what a byte order mark says. Line ends are kept as they are
-    (`newline=""`), as `csv` wants them. Raises `LoadError`, and `OptionError` for an encoding that
-    Python does not know. Reading on may raise `UnicodeDecodeError`, `EOFError` or `zlib.error`;
-    `file_errors` translates them.
+    `encoding` None means UTF-8, or what a byte order mark declares. Line ends are kept (`newline=""`),
+    as `csv` needs them. Raises `LoadError`, and `OptionError` for an unknown encoding. Reading from the
+    stream may raise `UnicodeDecodeError`, `EOFError` or `zlib.error`; `file_errors` translates them.
     """
     if encoding is not None:
         encoding = known_encoding(encoding)
@@ -271,12 +260,13 @@ def open_text(
 
 
 def read_head(path: str | os.PathLike[str], size: int = HEAD_BYTES) -> bytes:
-    """The first `size` bytes of a file, unpacked; as UTF-8 where they are text of another encoding:
-    within `heads_in`, or by a guess. Raises `LoadError`.
+    """Return the first `size` bytes of a file, unpacked, and as UTF-8 if it is text of another encoding.
+
+    The encoding is that of `heads_in`, or guessed. Raises `LoadError`.
     """
     encoding = _heads_in.get()
     with open_bytes(path) as stream, file_errors(Path(path)):
-        # No encoding has more bytes for a character than four, nor UTF-8 fewer than one.
+        # A character has at most four bytes in any encoding, and at least one in UTF-8.
         head = stream.read(size if encoding is None else 4 * size)
     if encoding is None:
         encoding = guessed_encoding(head)
@@ -293,24 +283,26 @@ _heads_in: Final[ContextVar[str | None]] = ContextVar("heads_in", default=None)
 
 @contextmanager
 def heads_in(encoding: object) -> Iterator[None]:
-    """Read heads as text in an encoding (None, or no name of one: as they are); raises
-    `OptionError` for one that is not known.
+    """Make `read_head` use an encoding (None, or not a text: as the bytes are).
+
+    Raises `OptionError` for an unknown encoding.
     """
-    known = _heads_in.set(known_encoding(encoding) if isinstance(encoding, str) else None)
+    token = _heads_in.set(known_encoding(encoding) if isinstance(encoding, str) else None)
     try:
         yield
     finally:
-        _heads_in.reset(known)
+        _heads_in.reset(token)
 
 
 def head_text(head: bytes, *, damaged: bool = False) -> str | None:
-    """The head of a file as text, or None when it is none (binary, or another encoding than UTF-8,
-    UTF-16 or UTF-32). `damaged` takes text with a few bytes that are none.
+    """Return the head of a file as text, or None if it is binary or not UTF-8, UTF-16 or UTF-32.
+
+    `damaged` accepts text with a few undecodable bytes.
     """
     encoding = marked_encoding(head) or "utf-8"
     decoder = codecs.getincrementaldecoder(encoding)("replace" if damaged else "strict")
     try:
-        # An incremental decoder keeps back a character that the head cuts in two.
+        # An incremental decoder withholds a character that the end of the head cuts.
         text = decoder.decode(head)
     except UnicodeError:
         return None
@@ -320,9 +312,7 @@ def head_text(head: bytes, *, damaged: bool = False) -> str | None:
 
 
 def head_lines(head: bytes, most: int = 1000) -> list[str]:
-    """The whole lines of a file's head that are not blank, at most `most`; none for a head that is
-    not text.
-    """
+    """Return the complete lines of a file's head that are not blank, at most `most`; none if it is no text."""
     text = head_text(head)
     if text is None:
         return []
@@ -333,8 +323,9 @@ def head_lines(head: bytes, most: int = 1000) -> list[str]:
 
 
 def stem_of(path: Path) -> str:
-    """A file's name without folder, `.gz` and extension: "films" for films.csv.gz; a folder's name
-    as it is.
+    """Return a file's name without folder, `.gz` and extension; a folder's name unchanged.
+
+    The stem of films.csv.gz is "films".
     """
     name = path.name
     if name.lower().endswith(".gz") and len(name) > 3:
@@ -344,18 +335,17 @@ def stem_of(path: Path) -> str:
 
 
 def suffix_of(path: Path) -> str:
-    """A file's extension in lower case, looking through `.gz`: ".csv" for films.csv.gz."""
+    """Return a file's extension in lower case, ignoring `.gz`: ".csv" for films.csv.gz."""
     name = path.name.lower()
     return Path(name[:-3] if name.endswith(".gz") else name).suffix
 
 
 def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a text file in blocks: (1-based number of the block's first line, its lines
-    without line ends).
+    """Yield the lines of a text file in blocks: the 1-based number of the first line, and the lines.
 
-    Lines end at a line feed, with or without a carriage return before it. A line that is not text
-    in the encoding is `bad`; with `on_error="skip"` it reads as an empty line, so that line numbers
-    stay true. Progress is reported once a block.
+    Lines end at a line feed, with or without a carriage return before it, and are returned without. A
+    line that cannot be decoded is `bad`; with `on_error="skip"` it becomes an empty line, so that line
+    numbers stay right. Progress is reported once for each block.
     """
     size = max(1, path.stat().st_size) if path.exists() else 1
     first = 1
@@ -364,10 +354,10 @@ def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterato
             with file_errors(path):
                 text = stream.read(BLOCK_CHARS)
                 if text and not text.endswith("\n"):
-                    rest = stream.readline(LONGEST_LINE)
-                    if len(rest) >= LONGEST_LINE:
+                    end_of_line = stream.readline(LONGEST_LINE)
+                    if len(end_of_line) >= LONGEST_LINE:
                         raise LoadError(f"a line has more than {LONGEST_LINE:,} characters", file=str(path))
-                    text += rest
+                    text += end_of_line
             if not text:
                 return
             if "\r" in text:
@@ -383,9 +373,7 @@ def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterato
 
 
 def raw_position(stream: TextIO | BinaryIO) -> int:
-    """How many bytes of the file (packed ones, when it is packed) a stream of `open_text` or
-    `open_bytes` has taken.
-    """
+    """Return how many bytes of the (packed) file a stream of `open_text` or `open_bytes` has read."""
     below: Any = getattr(stream, "buffer", stream)
     return int(below.raw_file.tell() if isinstance(below, _ClosingGzip) else below.tell())
 

@@ -1,9 +1,8 @@
-"""KQA Pro's `kb.json`: concepts, entities with attributes and relations, qualifiers on both.
+"""Loader of KQA Pro's `kb.json`: concepts, and entities with attributes, relations and qualifiers.
 
-Both spellings are read: `instanceOf` or `subclassOf` on concepts, `predicate` or `relation` on
-relations. A fact between two entities stands in the file twice, forward at its head and backward at
-its tail; it is loaded once. Row numbers count concepts and entities, each from 1, in the file's
-order.
+Both spellings are accepted: `instanceOf` or `subclassOf` on concepts, `predicate` or `relation` on
+relations. The file has each fact between two entities twice, forward at its head and backward at its
+tail; it is loaded once. Rows number concepts and entities separately, from 1, in the file's order.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from condgraph.loaders.files import ENCODING_HELP, file_errors, open_text, path_
 from condgraph.loaders.statements.facts import read_time
 
 # -- parse -------------------------------------------------------------------------------------------
-# Reading the JSON of a `kb.json`, with numbers exact, and its mistakes with file and line.
+# Numbers are kept exact, and errors have the file and line.
 
 
 def parse(source: Any, reading: Reading, options: Options) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The concepts and entities of a file, or of a mapping that was read already."""
+    """Return the concepts and entities of a file, or of a parsed mapping."""
     if isinstance(source, Mapping):
         base: Any = source
         file = reading.source.location
@@ -61,29 +60,29 @@ def parse(source: Any, reading: Reading, options: Options) -> tuple[dict[str, An
 
 
 def _refuse_repeats(text: str, reading: Reading) -> None:
-    """Report ids that stand twice in one part of the file: JSON readers keep the last such record
-    and say nothing.
+    """Report ids that occur twice in one part of the file, where JSON readers silently keep the last.
 
-    Looking at every object's keys takes longer than all the rest, so it is done only where names
-    and records differ in number.
+    Checking the keys of every object takes longer than all the rest, so it is done only if the numbers
+    of names and records differ.
     """
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         record = dict(found)
         if len(record) != len(found):
-            seen: set[str] = set()
+            keys: set[str] = set()
             for key, _ in found:
-                if key in seen:
+                if key in keys:
                     reading.bad("this key stands twice in one object; only the last one counts", field=key)
-                seen.add(key)
+                keys.add(key)
         return record
 
     json.loads(text, parse_float=_float, object_pairs_hook=pairs)
 
 
 def _float(text: str) -> Any:
-    """A JSON number with a fraction, exactly; one that is beyond every bound stays text, for the
-    record that has it to report.
+    """Return a JSON number with a fraction exactly, or its text if it is out of bounds.
+
+    The record that has it reports the error.
     """
     try:
         return parse_number(text)
@@ -96,7 +95,7 @@ def _constant(text: str) -> NoReturn:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, in words: "an object", "a list", ..."""
+    """Return what a JSON value is, in words: "an object", "a list", ..."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 
@@ -104,7 +103,7 @@ def kind_of(value: Any) -> str:
 # -- load --------------------------------------------------------------------------------------------
 
 
-#: Entities between two calls of the progress callback.
+#: How many entities are read between two calls of the progress callback.
 _STEP: Final = 1000
 _NO_QUALIFIERS: Final[tuple[tuple[str, Ref | Value], ...]] = ()
 _SURROGATE: Final = re.compile("[\ud800-\udfff]").search
@@ -116,13 +115,13 @@ _RELATION_PARTS: Final = frozenset({"relation", "predicate", "object", "directio
 _VALUE_PARTS: Final = frozenset({"type", "value", "unit"})
 
 _Qualifiers = tuple[tuple[str, Ref | Value], ...]
-#: Qualifiers as they stand in the file, in an order of their own: equal for both directions of a
-#: fact, and quick to hash.
+#: Qualifiers as in the file, sorted, so that they are equal for both directions of a fact and quick to
+#: hash.
 _Key = tuple[str, ...] | None
 
 
 class _Wrong(Exception):
-    """Part of a record that cannot be used; says why."""
+    """An error in a part of a record, with the reason."""
 
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
@@ -135,7 +134,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
 
 
 class _Loader:
-    """Turns the records of one file into items."""
+    """Converts the records of one file to items."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -146,22 +145,22 @@ class _Loader:
         self._forward: set[tuple[str, str, str, _Key]] = set()
 
     def concepts(self, records: Mapping[str, Any]) -> Iterator[Item]:
-        """Concepts and what they lie under."""
-        kept: list[tuple[int, str, Mapping[str, Any]]] = []
+        """Yield the concepts, and then their parents."""
+        valid: list[tuple[int, str, Mapping[str, Any]]] = []
         for row, (ident, record) in enumerate(records.items(), 1):
             name = self._name(ident, record, row)
             if name is not None:
                 self._is_concept[ident] = True
-                kept.append((row, ident, record))
+                valid.append((row, ident, record))
                 yield Entity(ident, name, EntityKind.CONCEPT)
-        for row, ident, record in kept:
+        for row, ident, record in valid:
             self._only(record, _CONCEPT_PARTS, "a concept", ident, row)
             for parent in self._ids(record, "subclassOf", ident, row) + self._ids(record, "instanceOf", ident, row):
                 self._refer(parent, EntityKind.CONCEPT, ident)
                 yield Subclass(ident, parent, row)
 
     def declare(self, records: Mapping[str, Any]) -> Iterator[Item]:
-        """The entities themselves, before anything refers to them."""
+        """Yield the entities, before anything refers to them."""
         for row, (ident, record) in enumerate(records.items(), 1):
             name = self._name(ident, record, row)
             if name is None:
@@ -173,9 +172,7 @@ class _Loader:
             yield Entity(ident, name)
 
     def entities(self, records: Mapping[str, Any]) -> Iterator[Item]:
-        """Memberships, attributes and relations, record by record; relations stored only backward
-        come last.
-        """
+        """Yield memberships, attributes and relations of each record; then relations stored only backward."""
         backward: list[tuple[int, tuple[str, str, str, _Key], _Qualifiers]] = []
         forward, known, clean = self._forward, self._is_concept, self._clean
         spelling = "relation"
@@ -193,8 +190,8 @@ class _Loader:
                 except _Wrong as wrong:
                     self._reading.bad(f"{wrong} in an attribute", row=row, field=ident)
             for relation in self._list(record, "relations", ident, row):
-                # Nearly all relations are plain ones of known entities, and looking closer costs
-                # half of the loader's time.
+                # Fast path for plain relations of known entities, which nearly all are; the full
+                # check takes half of the loader's time.
                 try:
                     plain = not relation["qualifiers"] and len(relation) == 4
                     predicate, other, direction = clean[relation[spelling]], relation["object"], relation["direction"]
@@ -220,21 +217,21 @@ class _Loader:
                 self._reading.advance(_STEP, row / len(records))
                 done = row
         self._reading.advance(len(records) - done, 1.0)
-        for row, stored, qualifiers in backward:
-            if stored not in forward:
-                forward.add(stored)
-                head, predicate, tail, _ = stored
+        for row, fact, qualifiers in backward:
+            if fact not in forward:
+                forward.add(fact)
+                head, predicate, tail, _ = fact
                 yield Statement(head, predicate, Ref(tail), qualifiers, row)
 
     def stubs(self) -> Iterator[Item]:
-        """What is referred to and has no record, with a warning for each."""
+        """Yield an entity for each id that is referred to but has no record, with a warning."""
         for ident, (kind, where) in self._missing.items():
-            what = "concept" if kind is EntityKind.CONCEPT else "entity"
-            self._reading.warn(f"the {what} {ident!r} has no record in the file; its id is taken as its name", field=where)
+            kind_name = "concept" if kind is EntityKind.CONCEPT else "entity"
+            self._reading.warn(f"the {kind_name} {ident!r} has no record in the file; its id is taken as its name", field=where)
             yield Entity(ident, ident, kind)
 
     def _name(self, ident: str, record: Any, row: int) -> str | None:
-        """The name of a record, or None for a record that is left out."""
+        """Return the name of a record, or None if the record is skipped."""
         if not isinstance(record, Mapping):
             self._reading.bad(f"a record is an object, not {kind_of(record)}", row=row, field=ident)
             return None
@@ -255,13 +252,13 @@ class _Loader:
             self._missing[ident] = (kind, where)
 
     def _ids(self, record: Mapping[str, Any], key: str, ident: str, row: int) -> list[str]:
-        kept = []
-        for other in self._list(record, key, ident, row):
-            if isinstance(other, str) and other.strip() and _sound(other):
-                kept.append(other)
+        idents = []
+        for reference in self._list(record, key, ident, row):
+            if isinstance(reference, str) and reference.strip() and _sound(reference):
+                idents.append(reference)
             else:
-                self._reading.bad(f"{key!r} lists ids, and {_show(other)} is none", row=row, field=ident)
-        return kept
+                self._reading.bad(f"{key!r} lists ids, and {_show(reference)} is none", row=row, field=ident)
+        return idents
 
     def _list(self, record: Mapping[str, Any], key: str, ident: str, row: int) -> list[Any]:
         part = record.get(key)
@@ -283,13 +280,13 @@ class _Loader:
         return Statement(ident, key, value, self._qualifiers(qualifiers, ident, row)[0] if qualifiers else _NO_QUALIFIERS, row, raw)
 
     def _relation(self, ident: str, relation: Any, row: int) -> tuple[str, str, str, _Qualifiers, _Key]:
-        """The direction, the predicate, the other end, the qualifiers."""
+        """Return the direction, the predicate, the other end, the qualifiers and their key."""
         if not isinstance(relation, dict):
             raise _Wrong(f"{kind_of(relation)} instead of an object")
         if not relation.keys() <= _RELATION_PARTS:
             self._only(relation, _RELATION_PARTS, "a relation", ident, row)
-        given = relation.get("relation")
-        predicate = self._predicate(relation.get("predicate") if given is None else given, "relation")
+        relation_name = relation.get("relation")
+        predicate = self._predicate(relation.get("predicate") if relation_name is None else relation_name, "relation")
         direction = relation.get("direction", "forward")
         if direction != "forward" and direction != "backward":
             raise _Wrong(f"the direction {_show(direction)}, which is neither 'forward' nor 'backward',")
@@ -332,8 +329,9 @@ class _Loader:
         return tuple(pairs), tuple(key)
 
     def _value(self, value: Any, one: str, row: int) -> tuple[Value, str | None]:
-        """A typed value with its raw text, where that differs from what is printed. A literal not
-        of its type stays text.
+        """Return a typed value, and its raw text if that differs from the printed form.
+
+        A literal that does not fit its type stays text.
         """
         if not isinstance(value, dict):
             raise _Wrong(f"{_show(value)} instead of an object with type and value")
@@ -347,8 +345,8 @@ class _Loader:
             text = literal if isinstance(literal, str) else text_of(literal)
             if not text.isascii() and not _sound(text):
                 raise _Wrong("half a surrogate pair, which is no text,")
-            plain = " ".join(text.split())
-            return plain, None if plain == text else text
+            collapsed = " ".join(text.split())
+            return collapsed, None if collapsed == text else text
         if kind == "quantity":
             return self._quantity(literal, value.get("unit"), one, row)
         if kind in ("date", "year"):
@@ -384,7 +382,7 @@ class _Loader:
 
 
 def _time(literal: Any) -> Time | str:
-    """A year given as a number, or the text of a time; the text, collapsed, when it cannot be one."""
+    """Return a year given as a number or the time of a text; else the collapsed text."""
     try:
         if isinstance(literal, int):
             return Time.year(literal) if abs(literal) < 10**12 else str(literal)

@@ -1,16 +1,15 @@
-"""What a source is: every format by name, and which loader a file, folder, pattern or Python object
-goes to.
+"""Recognition of sources: all formats by name, and the loader for a file, folder, pattern or object.
 
-Content decides, not the extension: each format scores the first 64 KiB of a file (`Format.sniff`)
-and the best one reads it. Where two score the same, the source is not read and the error asks for
-`format=`. A folder of tables with keys between them is one source, any other folder is its files,
-each by its own content; files about the data (README, LICENSE, archives) are left out, with a
+Content decides, not the extension: each format scores the first 64 KiB of a file (`Format.sniff`),
+and the best one reads it. If two have the same score, the source is not read, and the error asks for
+`format=`. A folder of tables with keys between them is one source. Any other folder is its files,
+each recognised by its content; files about the data (README, LICENSE, archives) are skipped with a
 warning.
 
-A source that is loaded again is known by a fingerprint of its data and of the options it is read
-with: files by their bytes, folders by those of all their files, frames by their columns, other
-objects by what they print. Two fingerprints that differ may still stand for equal data (a column of
-another width, say); two that are equal do not stand for two.
+A source that is loaded again is recognised by a fingerprint of its data and its options: files by
+their bytes, folders by all their files, frames by their columns, other objects by their printed form.
+Different fingerprints may still mean equal data (a column of another width, say), but equal ones never
+mean different data.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from condgraph.loaders.table.arrow import DATAFRAME, PARQUET, arrow_errors, is_f
 from condgraph.loaders.table.records import JSON, JSONL
 from condgraph.loaders.table.text import CSV, TSV, Layout, is_page, rows_of
 
-#: How files begin that hold no data for a graph, or that a program has to unpack.
+#: First bytes of files that hold no data for a graph, or have to be unpacked first.
 _MAGIC: Final = (
     (b"%PDF", "a PDF"),
     (b"\x89PNG", "a picture (PNG)"),
@@ -62,22 +61,22 @@ _MAGIC: Final = (
     (b"\x80\x04\x95", "a pickle of Python"),
 )
 _NAMES: Final = {"\t": "tabs", "": "white space"}
-#: Lines that are looked at.
+#: How many lines are examined.
 _MOST: Final = 200
 
 
 def why_not(path: Path, head: bytes) -> str:
-    """What a file with this head was tried as, and why it is none of these, as one text."""
-    known = next((what for magic, what in _MAGIC if head.startswith(magic)), None)
-    if known is None and is_page(head):
-        known = "a page of HTML, as servers send in place of data"
-    if known is not None:
-        return f"it looks like {known}"
+    """Return the reasons why a file with this head is of no known format, as one text."""
+    described = next((reason for magic, reason in _MAGIC if head.startswith(magic)), None)
+    if described is None and is_page(head):
+        described = "a page of HTML, as servers send in place of data"
+    if described is not None:
+        return f"it looks like {described}"
     text = head_text(head, damaged=True)
     if text is None:
         zero = head.find(0)
-        what = f"it has the byte 0x00 at {zero + 1}" if zero >= 0 else "most of its bytes are no UTF-8"
-        return f"it is no text: {what} (encoding= names another encoding)"
+        reason = f"it has the byte 0x00 at {zero + 1}" if zero >= 0 else "most of its bytes are no UTF-8"
+        return f"it is no text: {reason} (encoding= names another encoding)"
     reasons = []
     if head_text(head) is None:
         reasons.append(_bad_byte(head))
@@ -110,26 +109,26 @@ def _as_json(text: str, cut: bool) -> str:
 
 
 def _as_table(text: str, complete: bool) -> str:
-    """The mark that comes nearest to a table, and the first records that do not fit."""
+    """Return the closest reading as a table, and the first record that does not fit."""
     best: tuple[float, str] | None = None
     for mark in ",;\t|":
         rows = rows_of(text, Layout(mark, "excel"), complete) if mark in text else None
         if not rows or max(map(len, rows)) < 2:
             continue
-        usual, times = Counter(map(len, rows)).most_common(1)[0]
-        share = times / len(rows) if usual > 1 else 0.0
+        usual, frequency = Counter(map(len, rows)).most_common(1)[0]
+        share = frequency / len(rows) if usual > 1 else 0.0
         if best is None or share > best[0]:
             widths = [len(row) for row in rows]
-            other = next((at for at, width in enumerate(widths) if width != widths[0]), None)
-            between = _NAMES.get(mark, repr(mark))
-            what = f"as a table with {between} between fields, record 1 has {_fields(widths[0])}"
-            if other is not None:
-                what += f" and record {other + 1} has {_fields(widths[other])}"
+            different = next((at for at, width in enumerate(widths) if width != widths[0]), None)
+            separator = _NAMES.get(mark, repr(mark))
+            reason = f"as a table with {separator} between fields, record 1 has {_fields(widths[0])}"
+            if different is not None:
+                reason += f" and record {different + 1} has {_fields(widths[different])}"
             elif len(rows) == 1:
-                what += " and there is no other"
+                reason += " and there is no other"
             else:
-                what += f" as all {len(rows)} have, and nothing shows that it is a header"
-            best = share, what
+                reason += f" as all {len(rows)} have, and nothing shows that it is a header"
+            best = share, reason
     if best is not None:
         return best[1]
     unclosed = next((at for at, line in enumerate(text.splitlines(), 1) if line.count('"') % 2), None)
@@ -154,7 +153,7 @@ def _as_facts(lines: list[str]) -> str:
     return f"as facts, {best} of {len(lines)} lines have three to five fields with {name} between them; the first line is {first!r}"
 
 
-#: Every format, by the name that `format=` takes.
+#: Every format, by its name for `format=`.
 FORMATS: Final[dict[str, Format]] = {
     item.name: item
     for item in (
@@ -183,72 +182,73 @@ FORMATS: Final[dict[str, Format]] = {
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """A source and the loader it goes to: `format.read(data, Reading(source), options)`."""
+    """A source and its loader: `format.read(data, Reading(source), options)`."""
 
     format: Format
     source: Source
     data: Any
 
 
-#: Options that only several tables with keys between them have a use for.
+#: Options that only apply to several tables with keys between them.
 _OF_FOLDERS: Final = frozenset(folder.FORMAT.options) - frozenset(CSV.options) | {"join"}
-#: What somebody may have meant who loads the items of a graph, or of evidence, also none of them.
+#: A hint for users who load items of a graph or of evidence, or an empty list.
 _ADD: Final = "graph.add(items) adds statements and entities, such as answer.evidence.items()"
 
 
 def recognise(
     source: Any, format: str | None = None, *, name: str | None = None, encoding: object = None, options: Options | None = None
 ) -> list[Recognised]:
-    """What to load, and how: one entry a file, folder of tables, or object.
+    """Return what to load and how: one entry for each file, folder of tables, or object.
 
-    `source` is a path, a glob pattern, a Python object that a format claims, or a list of these;
-    `format` overrules what the content says; `name` is what the source is called (`name/stem` for
-    several); `encoding` is that of texts; with `options` about keys between tables, a folder of
-    tables is one source whatever their columns are called. Raises `FormatError`, naming what was looked at and the
-    formats there are, and `LoadError` for a path that does not exist.
+    `source` is a path, a glob pattern, a Python object that a format claims, or a list of these.
+    `format` overrides recognition; `name` is the name of the source (`name/stem` for several);
+    `encoding` is that of texts. With `options` about keys between tables, a folder of tables is one source
+    whatever the names of their columns. Raises `FormatError` with the formats that were tried, and
+    `LoadError` for a path that does not exist.
     """
-    wanted = None if format is None else format_called(format)
+    forced = None if format is None else format_called(format)
     pairs: list[tuple[Format, Any]] = []
-    left_out: list[Path] = []
+    skipped: list[Path] = []
     keyed = any(option in _OF_FOLDERS and value is not None and value is not False for option, value in (options or {}).items())
     with heads_in(encoding):
-        for item in _listed(source, wanted):
-            if keyed and wanted is None and isinstance(item, Path) and item.is_dir() and folder.files_of(item):
+        for item in _listed(source, forced):
+            if keyed and forced is None and isinstance(item, Path) and item.is_dir() and folder.files_of(item):
                 pairs.append((folder.FORMAT, item))
             elif isinstance(item, Path):
-                pairs += _paths(item, wanted, left_out)
+                pairs += _paths(item, forced, skipped)
             else:
-                pairs.append((wanted or _claimed(item), item))
+                pairs.append((forced or _claimed(item), item))
     if not pairs:
         raise FormatError("there is nothing to load", file=str(source) if isinstance(source, (str, os.PathLike)) else None)
     _no_repeats(pairs)
     pairs = _together(pairs)
     places = {str(item.path): item.location for item in _each(source) if isinstance(item, Fetched)}
-    if wanted is None:
+    if forced is None:
         with heads_in(encoding):
-            # A folder of one table is one too, where that refers to itself.
+            # A folder of one table counts if the table refers to itself.
             least = 1 if isinstance(source, (str, os.PathLike)) and os.path.isdir(source) else 2
             pairs = _referring(pairs, options or {}, places, least)
     names = sources_of([data for _, data in pairs])
     if name is not None:
         names = [name] if len(names) == 1 else [f"{name}/{item}" for item in names]
     recognised = [
-        Recognised(form, Source(called, location_of(data, places), form.name), data)
-        for (form, data), called in zip(pairs, names, strict=True)
+        Recognised(form, Source(source_name, location_of(data, places), form.name), data)
+        for (form, data), source_name in zip(pairs, names, strict=True)
     ]
     if places:
         recognised = [replace(item, format=_located(item.format, places)) for item in recognised]
-    if left_out:
+    if skipped:
         first = recognised[0]
-        listed = ", ".join(path.name for path in left_out[:10]) + (", ..." if len(left_out) > 10 else "")
-        said = f"files that are no data are left out: {listed}"
-        recognised[0] = replace(first, format=_with_warning(first.format, said, file=str(left_out[0].parent)))
+        names_skipped = ", ".join(path.name for path in skipped[:10]) + (", ..." if len(skipped) > 10 else "")
+        warning = f"files that are no data are left out: {names_skipped}"
+        recognised[0] = replace(first, format=_with_warning(first.format, warning, file=str(skipped[0].parent)))
     return recognised
 
 
 def location_of(data: Any, places: Mapping[str, str] | None = None) -> str:
-    """Where a source is: a path, or an address without its password, which is in `places` for a
-    file that was fetched; "" for an object.
+    """Return the location of a source: a path, an address without its password, or "" for an object.
+
+    `places` has the addresses of fetched files.
     """
     if isinstance(data, server.DatabaseUrl):
         return data.location
@@ -258,10 +258,10 @@ def location_of(data: Any, places: Mapping[str, str] | None = None) -> str:
 
 
 def sources_of(sources: Sequence[Any]) -> list[str]:
-    """What sources are called: a file's name without folder and extension, with as many folders
-    before it as tell equal ones apart.
+    """Return the names of sources: a file's name without extension, with as many folders as needed.
 
-    Files that only differ in their extension keep it. Objects are called like their type.
+    Folders are added until names differ. Files that differ only in their extension keep it. Objects are
+    named after their type.
 
     >>> sources_of([Path("csv/204-csv/57.csv"), Path("csv/204-csv/58.csv"), Path("csv/203-csv/57.csv")])
     ['204-csv/57', '58', '203-csv/57']
@@ -280,36 +280,36 @@ def sources_of(sources: Sequence[Any]) -> list[str]:
     while True:
         names = ["/".join(reversed(part[:depth])) for part, depth in zip(parts, depths, strict=True)]
         groups: dict[str, list[int]] = {}
-        for at, called in enumerate(names):
-            groups.setdefault(called, []).append(at)
+        for at, name in enumerate(names):
+            groups.setdefault(name, []).append(at)
         clashing = [group for group in groups.values() if len(group) > 1]
-        deeper = [at for group in clashing for at in group if depths[at] < len(parts[at])]
+        extendable = [at for group in clashing for at in group if depths[at] < len(parts[at])]
         if not clashing:
             return names
-        if not deeper:
+        if not extendable:
             break
-        for at in deeper:
+        for at in extendable:
             depths[at] += 1
     for group in clashing:
         for count, at in enumerate(group, 1):
             item = sources[at]
-            called = Path(item).name if isinstance(item, (str, os.PathLike)) else f"{parts[at][0]} {count}"
-            parts[at], depths[at] = [called], 1
+            name = Path(item).name if isinstance(item, (str, os.PathLike)) else f"{parts[at][0]} {count}"
+            parts[at], depths[at] = [name], 1
     names = ["/".join(reversed(part[:depth])) for part, depth in zip(parts, depths, strict=True)]
-    # Whatever still clashes is numbered, so that names are different in any case.
+    # Names that still clash are numbered.
     used: set[str] = set()
-    for at, called in enumerate(names):
-        fresh, count = called, 1
+    for at, name in enumerate(names):
+        fresh, count = name, 1
         while fresh in used:
             count += 1
-            fresh = f"{called} ({count})"
+            fresh = f"{name} ({count})"
         used.add(fresh)
         names[at] = fresh
     return names
 
 
 def format_called(format: str) -> Format:
-    """A format by its name. Raises `FormatError` with the nearest."""
+    """Return the format of a name; raises `FormatError` with the nearest names."""
     result = FORMATS.get(str(format))
     if result is None:
         raise FormatError(
@@ -321,7 +321,7 @@ def format_called(format: str) -> Format:
 
 
 def _listed(source: Any, wanted: Format | None) -> Iterator[Any]:
-    """The sources of a list, patterns opened, paths as `Path`."""
+    """Yield the sources in a list, with patterns expanded and paths as `Path`."""
     if isinstance(source, (str, os.PathLike)):
         yield from _opened(source)
     elif isinstance(source, (list, tuple, set, frozenset)) and not _is_claimed(source, wanted):
@@ -344,7 +344,7 @@ def _is_claimed(source: Any, wanted: Format | None) -> bool:
 
 
 def _opened(source: str | os.PathLike[str]) -> Iterator[Any]:
-    """A path, the files that a pattern stands for, or what an address is of."""
+    """Yield a path, the files that match a pattern, or the database of an address."""
     text = os.fspath(source)
     if is_database(text):
         yield server.DatabaseUrl(text)
@@ -352,10 +352,10 @@ def _opened(source: str | os.PathLike[str]) -> Iterator[Any]:
     refuse(text)
     path = Path(text)
     try:
-        there = path.exists()
+        exists = path.exists()
     except (OSError, ValueError) as error:
         raise LoadError(f"this cannot be a path ({error})", file=repr(text)[:200]) from None
-    if there:
+    if exists:
         yield path
         return
     if glob.has_magic(text):
@@ -377,15 +377,15 @@ def _neighbours(path: Path) -> list[str]:
 
 
 def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[tuple[Format, Path]]:
-    """A file, or what a folder is: itself, or its files."""
+    """Yield a file, or a folder as one source or as its files."""
     if not regular(path).is_dir():
         yield wanted or _sniffed(path), path
         return
-    for whole in (export.PARQUET, property_graph.FORMAT, folder.FORMAT, PARQUET):
-        if wanted is whole is not PARQUET or (wanted in (None, whole) and whole.sniff(path, b"") > 0):
-            yield whole, path
+    for folder_format in (export.PARQUET, property_graph.FORMAT, folder.FORMAT, PARQUET):
+        if wanted is folder_format is not PARQUET or (wanted in (None, folder_format) and folder_format.sniff(path, b"") > 0):
+            yield folder_format, path
             return
-    strange: list[Path] = []
+    unknown: list[Path] = []
     pairs: list[tuple[Format, Path]] = []
     for item in sorted(path.iterdir()):
         if item.is_dir():
@@ -400,10 +400,10 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
             if scores:
                 pairs.append((_best(item, scores), item))
             else:
-                strange.append(item)
-    if strange:
-        more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
-        names, first = ", ".join(file.name for file in strange[:5]), strange[0]
+                unknown.append(item)
+    if unknown:
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        names, first = ", ".join(file.name for file in unknown[:5]), unknown[0]
         why = why_not(first, read_head(first)) if first.stat().st_size else "the file is empty"
         raise FormatError(
             f"the folder holds files of no known format: {names}{more} ({first.name}: {why})",
@@ -414,15 +414,15 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
 
 
 def asked_about(path: Path, head: bytes) -> list[Format]:
-    """The formats that a file with this head may be of, by their signs and suffixes."""
+    """Return the formats that a file with this head may have, by their signs and suffixes."""
     suffix = suffix_of(path)
-    # Text of 16 or 32 bits has no sign of its own.
+    # Signs do not match text in UTF-16 or UTF-32.
     wide = head[:1] in (b"\xff", b"\xfe", b"\0")
     return [form for form in FORMATS.values() if wide or form.sign is None or suffix in form.suffixes or form.sign(head)]
 
 
 def _scores(path: Path) -> list[tuple[int, str]]:
-    """Formats that could read a file, the likeliest first."""
+    """Return the formats that could read a file, the likeliest first."""
     head = read_head(path)
     scores = [(form.sniff(path, head), form.name) for form in asked_about(path, head)]
     return sorted((pair for pair in scores if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))
@@ -472,47 +472,52 @@ def _claimed(source: Any) -> Format:
 
 
 def _together(pairs: list[tuple[Format, Any]]) -> list[tuple[Format, Any]]:
-    """Files of nodes and of relationships that are loaded together as one graph; files of tables beside
-    a file that describes them are part of what it is.
+    """Join files that are one source.
+
+    Files of nodes and relationships become one property graph; a file that describes tables takes the
+    place of the tables that it names.
     """
     descriptions = [data for form, data in pairs if form is folder.FORMAT and isinstance(data, Path) and data.is_file()]
     descriptions = [path for path in descriptions if is_description(path, read_head(path))]
-    parts = {table.path for data in descriptions if (said := described(data)) is not None for table in said.tables}
-    pairs = [pair for pair in pairs if not isinstance(pair[1], Path) or pair[1] not in parts]
+    described_tables = {
+        table.path for data in descriptions if (description := described(data)) is not None for table in description.tables
+    }
+    pairs = [pair for pair in pairs if not isinstance(pair[1], Path) or pair[1] not in described_tables]
     files = [data for form, data in pairs if form is property_graph.FORMAT and isinstance(data, Path) and not data.is_dir()]
     if len(files) < 2:
         return pairs
-    whole = property_graph.FORMAT, GraphFiles(tuple(files))
-    return [whole, *((form, data) for form, data in pairs if data not in files)]
+    joined = property_graph.FORMAT, GraphFiles(tuple(files))
+    return [joined, *((form, data) for form, data in pairs if data not in files)]
 
 
 def _referring(
     found: list[tuple[Format, Any]], options: Options, places: Mapping[str, str], least: int
 ) -> list[tuple[Format, Any]]:
-    """Tables whose cells refer to each other are loaded together as one source, as a folder of tables
-    is; all of those that are named in `options` about keys between tables. Of fewer than `least` none are.
+    """Join tables whose cells refer to each other into one source, as a folder of tables is.
+
+    `options` about keys may name the tables. Fewer than `least` tables are not joined.
     """
     files = [data for form, data in found if form in (CSV, TSV, PARQUET) and isinstance(data, Path)]
     files = [path for path in files if suffix_of(path) in (*folder.SUFFIXES, *folder.PARQUET)]
-    given = {option: value for option, value in options.items() if value is not None}
-    if len(files) < least or given.get("join") is False or not given.keys() <= folder.FORMAT.options.keys():
+    set_options = {option: value for option, value in options.items() if value is not None}
+    if len(files) < least or set_options.get("join") is False or not set_options.keys() <= folder.FORMAT.options.keys():
         return found
-    joined, questions = (files, []) if _names_tables(given, files) else folder.referring(files, given)
-    # Of tables that are loaded together the loader asks itself.
-    for path, column, said in reversed(questions):
+    joined, questions = (files, []) if _names_tables(set_options, files) else folder.referring(files, set_options)
+    # For tables that are loaded together, the loader itself reports these questions.
+    for path, column, warning in reversed(questions):
         at = next(number for number, (_, data) in enumerate(found) if data == path)
         if path not in joined:
-            found[at] = _with_warning(found[at][0], said, column or None), path
+            found[at] = _with_warning(found[at][0], warning, column or None), path
     if not joined:
         return found
     parent = joined[0].resolve().parent
-    called = places[str(joined[0])].rpartition("/")[0].rpartition("/")[2] if str(joined[0]) in places else parent.name
-    whole: Any = TableFiles(tuple(joined), called or "tables")
+    folder_name = places[str(joined[0])].rpartition("/")[0].rpartition("/")[2] if str(joined[0]) in places else parent.name
+    joined_source: Any = TableFiles(tuple(joined), folder_name or "tables")
     if not places and len(joined) == len(files) == len(found) and joined == folder.files_of(joined[0].parent):
-        whole = joined[0].parent
+        joined_source = joined[0].parent
     at = next(number for number, (_, data) in enumerate(found) if data in joined)
-    rest = [pair for pair in found if not (isinstance(pair[1], Path) and pair[1] in joined)]
-    return [*rest[:at], (folder.FORMAT, whole), *rest[at:]]
+    remaining = [pair for pair in found if not (isinstance(pair[1], Path) and pair[1] in joined)]
+    return [*remaining[:at], (folder.FORMAT, joined_source), *remaining[at:]]
 
 
 def _names_tables(options: Options, files: Sequence[Path]) -> bool:
@@ -533,7 +538,7 @@ def _no_repeats(found: Iterable[tuple[Format, Any]]) -> None:
 
 
 def _located(form: Format, places: Mapping[str, str]) -> Format:
-    """The same format, whose sources are where files were fetched from."""
+    """Return the format, with its sources located where files were fetched from."""
 
     def read(data: Any, reading: Reading, options: Options) -> Iterator[Item]:
         for item in form.read(data, reading, options):
@@ -543,7 +548,7 @@ def _located(form: Format, places: Mapping[str, str]) -> Format:
 
 
 def _with_warning(form: Format, said: str, column: str | None = None, file: str | None = None) -> Format:
-    """The same format, whose reading begins with a warning."""
+    """Return the format, with a warning at the start of each reading."""
 
     def read(data: Any, reading: Reading, options: Options) -> Iterator[Item]:
         reading.warn(said, field=column, file=file)
@@ -555,22 +560,22 @@ def _with_warning(form: Format, said: str, column: str | None = None, file: str 
 def known_by(
     recognised: Iterable[Recognised], options: Mapping[str, Any], known: Iterable[Source], *, named: bool, changes: bool = False
 ) -> list[Recognised]:
-    """What is to be loaded, each source with its fingerprint.
+    """Return what to load, with a fingerprint for each source.
 
-    Unless it was `named` by its caller, an object that is no file gets a name that no source of the
-    graph has (`known`), or that of the source with the very same content. So do several files that
-    are one source, and are called like their folder, but for a load that `changes` what is there.
+    Unless the caller `named` it, an object that is no file gets a name that no source of the graph
+    (`known`) has, or that of the source with the same content. The same holds for several files that are
+    one source named after their folder, except for a load that `changes` the present content.
     """
-    taken = {source.name: source for source in known}
-    # Several tables in one place are sources of their own, with the fingerprint of the whole.
-    places = {name.rpartition("/")[0]: source for name, source in taken.items() if "/" in name}
+    by_name = {source.name: source for source in known}
+    # Several tables of one folder are separate sources, with the fingerprint of the whole folder.
+    places = {name.rpartition("/")[0]: source for name, source in by_name.items() if "/" in name}
     fingerprinted: list[Recognised] = []
     for item in recognised:
         source = replace(item.source, content=_content(item, options))
-        own = isinstance(item.data, (Path, DatabaseUrl, GraphFiles)) or (changes and isinstance(item.data, TableFiles))
-        if not named and not own:
-            source = replace(source, name=_free(source, places | taken if isinstance(item.data, TableFiles) else taken))
-        taken[source.name] = source
+        has_own_name = isinstance(item.data, (Path, DatabaseUrl, GraphFiles)) or (changes and isinstance(item.data, TableFiles))
+        if not named and not has_own_name:
+            source = replace(source, name=_free(source, places | by_name if isinstance(item.data, TableFiles) else by_name))
+        by_name[source.name] = source
         fingerprinted.append(replace(item, source=source))
     return fingerprinted
 
@@ -584,22 +589,22 @@ def _free(source: Source, taken: Mapping[str, Source]) -> str:
 
 
 def _content(one: Recognised, options: Mapping[str, Any]) -> str:
-    """The fingerprint of a source: of its data, and of how it is read; empty where its data can be
-    read only once.
-    """
+    """Return the fingerprint of a source's data and options; empty if its data can be read only once."""
     if isinstance(one.data, DatabaseUrl):
         data = one.data.content(options)
     elif isinstance(one.data, GraphFiles | TableFiles):
         data = "".join(map(_of_path, one.data.paths))
     else:
-        # A file that describes tables stands for those beside it.
-        described = one.format.name == folder.FORMAT.name and isinstance(one.data, Path) and one.data.is_file()
-        data = _of_path(one.data.parent if described else one.data) if isinstance(one.data, Path) else _of_object(one.data)
+        # A file that describes tables stands for all files of its folder.
+        is_description_file = one.format.name == folder.FORMAT.name and isinstance(one.data, Path) and one.data.is_file()
+        data = (
+            _of_path(one.data.parent if is_description_file else one.data) if isinstance(one.data, Path) else _of_object(one.data)
+        )
     if not data:
         return ""
-    given = {name: value for name, value in options.items() if value is not None}
-    how = json.dumps([one.format.name, given], sort_keys=True, default=str)
-    return data + PARTS + blake2b(how.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    set_options = {name: value for name, value in options.items() if value is not None}
+    format_options = json.dumps([one.format.name, set_options], sort_keys=True, default=str)
+    return data + PARTS + blake2b(format_options.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _of_path(path: Path) -> str:
@@ -613,10 +618,10 @@ def _of_path(path: Path) -> str:
                 with item.open("rb") as stream:
                     digest.update(file_digest(stream, lambda: blake2b(digest_size=12)).digest())
             elif not stat.S_ISDIR(mode):
-                # A pipe gives its bytes once, to the loader.
+                # A pipe can be read only once, by the loader.
                 return ""
     except OSError:
-        # The loader says what is wrong with it.
+        # The loader reports the error.
         return ""
     return digest.hexdigest()
 
@@ -624,7 +629,7 @@ def _of_path(path: Path) -> str:
 def _of_object(data: Any) -> str:
     digest = blake2b(digest_size=12)
     if type(data).__name__ in ("RecordBatchReader", "LazyFrame") or hasattr(data, "__next__"):
-        # Reading it here would leave nothing for the loader, or compute it twice.
+        # It can be read only once, or would be computed twice.
         return ""
     if is_frame(data):
         with arrow_errors(""):
@@ -632,7 +637,7 @@ def _of_object(data: Any) -> str:
     else:
         pieces: Any = data
         if not isinstance(data, (Mapping, Sequence)):
-            # A graph of RDF has no order of its own.
+            # A graph of RDF has no fixed order.
             pieces = sorted(map(str, data)) if hasattr(data, "__iter__") else [repr(data)]
         for piece in pieces.items() if isinstance(pieces, Mapping) else pieces:
             digest.update(repr(piece).encode("utf-8", "surrogatepass"))
@@ -641,7 +646,7 @@ def _of_object(data: Any) -> str:
 
 
 def _frame(frame: Any, digest: blake2b) -> None:
-    """The columns of a frame: their names, types and values."""
+    """Add the names, types and values of a frame's columns to a digest."""
     pa = pyarrow_or_error()
     if type(frame).__module__.partition(".")[0] == "pandas":
         digest.update(repr((list(frame.columns), frame.index.names)).encode("utf-8", "surrogatepass"))
@@ -661,6 +666,6 @@ def _frame(frame: Any, digest: blake2b) -> None:
                 writer.write_table(values)
             digest.update(sink.getvalue())
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            # Columns that only Python objects hold.
-            listed = column.to_numpy() if hasattr(column, "to_numpy") else column
-            digest.update(repr(listed.tolist() if hasattr(listed, "tolist") else list(listed)).encode("utf-8", "surrogatepass"))
+            # Columns of Python objects that Arrow cannot hold.
+            objects = column.to_numpy() if hasattr(column, "to_numpy") else column
+            digest.update(repr(objects.tolist() if hasattr(objects, "tolist") else list(objects)).encode("utf-8", "surrogatepass"))

@@ -1,9 +1,9 @@
-"""Declared times: columns that say when the rows of a table hold, and qualifiers that say when statements do, as the
-qualifiers `start time`, `end time` and `point in time`, which every store and language knows.
+"""Declared times: columns or qualifiers that say when rows or statements hold.
 
-`[valid_from, valid_to)` are two columns whose end is the first moment in which the row no longer holds, as histories of
-SQL:2011 and slowly changing dimensions have it; `[valid_from, valid_to]` two whose end is the last day (or month, or
-year) in which it does; `observed_on` is one column, a point in time.
+They become the qualifiers `start time`, `end time` and `point in time`, which every store and language knows.
+`[valid_from, valid_to)` names two columns whose end is the first moment in which the row no longer holds, as in
+SQL:2011 histories and slowly changing dimensions. In `[valid_from, valid_to]` the end is the last day (or month, or
+year) in which it holds. `observed_on` is one column, a point in time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from condgraph.loaders.base import Reading
 
 
 def unpacked(column: model.Column) -> list[Value]:
-    """The values of a column without entities, one by one."""
+    """Return the values of a column without entities as a list."""
     if isinstance(column, model.Texts):
         return list(column.texts)
     if isinstance(column, model.Numbers):
@@ -36,10 +36,10 @@ def unpacked(column: model.Column) -> list[Value]:
 
 
 def with_times(items: Iterable[model.Item | Any], times: Mapping[str, RowTimes], reading: Reading) -> Iterator[Any]:
-    """The items of tables, with the times of each row on its statements; `times` are by source, "" any source.
+    """Yield the items of tables, with the times of each row on its statements; `times` maps sources ("" for any).
 
-    The batches of these tables are read to the end before the first is given on. A row whose times cannot be, or that
-    holds at no time, is bad: it raises `LoadError`, or is left out.
+    All batches of these tables are read before the first is yielded. A row with invalid times, or that holds at no time, is
+    bad: it raises `LoadError`, or is skipped.
     """
     batches: list[model.Batch] = []
     for item in items:
@@ -48,31 +48,31 @@ def with_times(items: Iterable[model.Item | Any], times: Mapping[str, RowTimes],
         elif (
             isinstance(item, model.Sourced)
             and isinstance(item.item, model.Statement)
-            and (own := _of(item.sources[0][0], times)) is not None
+            and (row_times := _of(item.sources[0][0], times)) is not None
         ):
-            # A row that is a relation: its other columns are qualifiers.
+            # The row is a relation, and its other columns are qualifiers.
             cells_of_row = {key: value for key, value in item.item.qualifiers if not isinstance(value, model.Ref)}
-            found = _checked(own, cells_of_row, item.item.row, reading)
-            if found is not None:
-                yield replace(item, item=replace(item.item, qualifiers=(*item.item.qualifiers, *found)))
+            qualifiers = _checked(row_times, cells_of_row, item.item.row, reading)
+            if qualifiers is not None:
+                yield replace(item, item=replace(item.item, qualifiers=(*item.item.qualifiers, *qualifiers)))
         else:
             yield item
     cells: dict[str, dict[int, dict[str, Value]]] = defaultdict(lambda: defaultdict(dict))
     for batch in batches:
-        wanted = _of(batch.source, times)
-        assert wanted is not None
-        if isinstance(batch.predicates, str) and batch.predicates not in wanted.columns():
+        declared = _of(batch.source, times)
+        assert declared is not None
+        if isinstance(batch.predicates, str) and batch.predicates not in declared.columns():
             continue
-        every = [batch.predicates] * len(batch) if isinstance(batch.predicates, str) else batch.predicates
-        for row, name, value in zip(batch.rows, every, _objects(batch), strict=True):
-            if name in wanted.columns():
+        predicates = [batch.predicates] * len(batch) if isinstance(batch.predicates, str) else batch.predicates
+        for row, name, value in zip(batch.rows, predicates, _objects(batch), strict=True):
+            if name in declared.columns():
                 cells[batch.source][int(row)][name] = value
     result: dict[str, dict[int, Qualifiers | None]] = {}
     for source, rows in cells.items():
-        wanted = _of(source, times)
-        assert wanted is not None
-        result[source] = {row: _checked(wanted, one, row, reading) for row, one in rows.items()}
-        _touching(wanted, rows, reading)
+        declared = _of(source, times)
+        assert declared is not None
+        result[source] = {row: _checked(declared, row_cells, row, reading) for row, row_cells in rows.items()}
+        _touching(declared, rows, reading)
     for batch in batches:
         yield from _timed(batch, result.get(batch.source, {}))
 
@@ -86,7 +86,7 @@ def _objects(batch: model.Batch) -> Sequence[Any]:
 
 
 def _checked(times: RowTimes, cells: Mapping[str, Value], row: int, reading: Reading) -> Qualifiers | None:
-    """The qualifiers of a row; None of a bad one."""
+    """Return the qualifiers of a row, or None if it is bad."""
     try:
         return times.qualifiers(cells)
     except ValueError as error:
@@ -95,11 +95,11 @@ def _checked(times: RowTimes, cells: Mapping[str, Value], row: int, reading: Rea
 
 
 def _touching(times: RowTimes, rows: Mapping[int, Mapping[str, Value]], reading: Reading) -> None:
-    """Warn of ends that are the starts of other rows, if they are included: both rows would hold then."""
+    """Warn of included ends that are starts of other rows, since both rows would hold then."""
     if times.excluded or not times.start or not times.end:
         return
-    starts = {one[times.start] for one in rows.values() if times.start in one}
-    ends = [one[times.end] for one in rows.values() if times.end in one]
+    starts = {row[times.start] for row in rows.values() if times.start in row}
+    ends = [row[times.end] for row in rows.values() if times.end in row]
     touching = sum(end in starts for end in ends)
     if touching * 2 > len(ends):
         reading.warn(
@@ -110,16 +110,16 @@ def _touching(times: RowTimes, rows: Mapping[int, Mapping[str, Value]], reading:
 
 
 def _timed(batch: model.Batch, rows: Mapping[int, Qualifiers | None]) -> Iterator[model.Batch]:
-    """A batch with the times of its rows, without those of bad ones."""
+    """Yield a batch with the times of its rows, without bad rows."""
     of_rows = [rows.get(int(row), ()) for row in batch.rows]
     if None in of_rows:
         yield from _one_by_one(batch, of_rows)
         return
-    keyed = [dict(one or ()) for one in of_rows]
+    keyed = [dict(qualifiers or ()) for qualifiers in of_rows]
     added = [
-        (key, [one.get(key) for one in keyed])
+        (key, [qualifiers.get(key) for qualifiers in keyed])
         for key in (model.START_TIME, model.END_TIME, model.POINT_IN_TIME)
-        if any(key in one for one in keyed)
+        if any(key in qualifiers for qualifiers in keyed)
     ]
     yield replace(batch, qualifiers=(*batch.qualifiers, *added))
 
@@ -128,36 +128,37 @@ def _one_by_one(batch: model.Batch, of_rows: Sequence[Qualifiers | None]) -> Ite
     relation = isinstance(batch.objects, model.Ids)
     raws: Sequence[str | None] = list(batch.raws) if batch.raws is not None else [None] * len(batch)
     names: Iterable[str] = [batch.predicates] * len(batch) if isinstance(batch.predicates, str) else batch.predicates
-    for at, (name, thing, times) in enumerate(zip(names, _objects(batch), of_rows, strict=True)):
+    for at, (name, target, times) in enumerate(zip(names, _objects(batch), of_rows, strict=True)):
         if times is None:
             continue
-        own = [(key, value) for key, column in batch.qualifiers if (value := column[at]) is not None]
+        qualifiers = [(key, value) for key, column in batch.qualifiers if (value := column[at]) is not None]
         row = int(batch.rows[at])
-        one = model.Statement(
-            batch.subjects[at], name, model.Ref(thing) if relation else thing, tuple(chain(own, times)), row, raws[at]
+        statement = model.Statement(
+            batch.subjects[at], name, model.Ref(target) if relation else target, tuple(chain(qualifiers, times)), row, raws[at]
         )
-        yield model.Sourced(one, ((batch.source, row),)) if batch.source else one
+        yield model.Sourced(statement, ((batch.source, row),)) if batch.source else statement
 
 
 # -- statements --------------------------------------------------------------------------------------
 
-#: The predicates that a declaration does not name.
+#: The key for all predicates that a declaration does not name.
 OTHERS: Final = "*"
 _SIDES: Final = ((model.START_TIME, "start"), (model.END_TIME, "end"), (model.POINT_IN_TIME, "point"))
 
 
 class StatementTimes:
-    """Which qualifiers say when statements hold, by predicate; `OTHERS` are all predicates that are not named."""
+    """The qualifiers that say when statements hold, by predicate; `OTHERS` is for predicates not named."""
 
     def __init__(self, times: Mapping[str, RowTimes]) -> None:
         self._times = times
-        #: The qualifiers that statements of each declared predicate had, and all predicates.
+        #: The qualifiers seen on statements of each declared predicate, and all predicates seen.
         self._seen: dict[str, set[str]] = defaultdict(set)
         self._predicates: set[str] = set()
 
     @classmethod
     def of(cls, value: Any) -> StatementTimes:
-        """Read `"[since, until)"`, a mapping of predicates to such texts, or the place of a file with a section `[times]`.
+        """Parse `"[since, until)"`, a mapping of predicates to such texts, or the path of a file with a section `[times]`.
+
         Raises `OptionError`.
         """
         if isinstance(value, os.PathLike) or (isinstance(value, str) and value.endswith(".toml")):
@@ -175,12 +176,13 @@ class StatementTimes:
         return cls({str(predicate): RowTimes.of(text) for predicate, text in value.items()})
 
     def columns(self) -> dict[str, list[str]]:
-        """The qualifiers that are named, by predicate."""
+        """Return the declared qualifiers by predicate."""
         return {predicate: times.columns() for predicate, times in self._times.items()}
 
     def timed(self, items: Iterable[Any], reading: Reading) -> Iterator[Any]:
-        """The items, with the times that their qualifiers say. A statement whose qualifiers are no times, or that holds at
-        no time, is bad: it raises `LoadError`, or is left out.
+        """Yield the items, with the times that their qualifiers declare.
+
+        A statement with invalid times, or that holds at no time, is bad: it raises `LoadError`, or is skipped.
         """
         for item in items:
             if isinstance(item, model.Sourced) and isinstance(item.item, model.Statement):
@@ -224,7 +226,7 @@ class StatementTimes:
         self._predicates |= {batch.predicates} if isinstance(batch.predicates, str) else set(batch.predicates)
 
     def _statement(self, statement: model.Statement, reading: Reading) -> model.Statement | None:
-        """A statement with its times; None of a bad one."""
+        """Return a statement with its times, or None if it is bad."""
         predicate = statement.predicate
         self._predicates.add(predicate)
         declared = predicate if predicate in self._times else OTHERS
@@ -241,25 +243,25 @@ class StatementTimes:
         except ValueError as error:
             reading.bad(f"{error} (of {shortened(statement.subject, 60)})", row=statement.row or None)
             return None
-        # What a declaration reads under one of the three names themselves is replaced.
-        rest = [(key, value) for key, value in statement.qualifiers if not (key in columns and key in _VALIDITY)]
-        return replace(statement, qualifiers=tuple(dict.fromkeys([*rest, *added])))
+        # A declared qualifier that already has one of the three names is replaced.
+        kept_qualifiers = [(key, value) for key, value in statement.qualifiers if not (key in columns and key in _VALIDITY)]
+        return replace(statement, qualifiers=tuple(dict.fromkeys([*kept_qualifiers, *added])))
 
     @staticmethod
     def _added(times: RowTimes, stated: Sequence[tuple[str, Any]], what: str) -> list[tuple[str, Any]]:
-        """The times of qualifiers, of which a key may have several."""
+        """Return the times of qualifiers; a key may have several values."""
         added: list[tuple[str, Any]] = []
         for name, value in stated:
             if isinstance(value, model.Ref):
                 raise ValueError(f"{name!r} is no time: {value.id!r}")
             sides = {side: name for _, side in _SIDES if getattr(times, side) == name}
-            own = RowTimes(**sides, excluded=times.excluded)
+            side_times = RowTimes(**sides, excluded=times.excluded)
             if value is UNKNOWN:
-                added += [(key, UNKNOWN) for key, side in _SIDES if getattr(own, side)]
+                added += [(key, UNKNOWN) for key, side in _SIDES if getattr(side_times, side)]
             else:
-                added += own.qualifiers({name: value}, what)
+                added += side_times.qualifiers({name: value}, what)
         if len(stated) == len({name for name, _ in stated}):
-            # With both ends: one that comes before the other.
+            # Check both ends together: the start must come before the end.
             times.qualifiers({name: value for name, value in stated if value is not UNKNOWN}, what)
         return added
 
