@@ -1,7 +1,7 @@
-"""Addresses of sources at http, https and s3, which `fetch` fetches: their parts, and how they are shown.
+"""Addresses of sources at http, https and s3, and zip archives; `fetch` fetches and unpacks them.
 
-The address of a source may have a login, which is sent to its own server alone. Addresses are shown
-and stored without the login and without the part after `?`, which may be a key.
+An address may contain a login, which is sent only to its own server. Addresses are shown and stored
+without the login and without the part after `?`, which may be a key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WEB: Final = re.compile(r"(?:https?|s3a?)://", re.IGNORECASE).match
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20})://").match
 #: Characters of an address that need no escape.
 _SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
-#: A hint where an address is not fetched.
+#: The hint for an address that is not fetched.
 LOCAL: Final = "download the file, and load it"
 _CLOUD: Final = "an https:// address that is signed works ({}), and so does a copy of the file"
 _WAYS: Final[Mapping[str, str]] = {
@@ -50,12 +50,12 @@ def is_database(text: str) -> bool:
 
 
 def is_address(text: object) -> bool:
-    """Whether a source is an address that is fetched."""
+    """Whether a source is an address to fetch."""
     return isinstance(text, str) and _WEB(text) is not None
 
 
 def refuse(text: str) -> None:
-    """Raise `LoadError` for an address that cannot be loaded; nothing for the path of a file."""
+    """Raise `LoadError` for an address that cannot be loaded; a path is accepted."""
     match = _SCHEME(text)
     if match is not None:
         scheme = match[1].lower()
@@ -65,8 +65,8 @@ def refuse(text: str) -> None:
 
 
 def split_address(text: str) -> SplitResult:
-    """The parts of an address; raises `LoadError` for a text that is none."""
-    # The mistake may be part of a password: it is not shown.
+    """Return the parts of an address; raises `LoadError` if it is invalid."""
+    # The invalid part may be a password, so it is not shown.
     shown = text[:20].partition("://")[0] + "://..."
     if len(text) > _LONGEST:
         raise LoadError(f"an address has at most {_LONGEST:,} characters", file=shown)
@@ -80,20 +80,20 @@ def split_address(text: str) -> SplitResult:
 
 
 def shown_address(text: str) -> str:
-    """An address without its login, and without the parts after `?` and `#`."""
+    """Return an address without its login and the parts after `?` and `#`."""
     try:
         split = urlsplit(text)
-        where = split.netloc.rpartition("@")[2]
-        # A password without escapes may go on after the first `/`, `?` or `#`.
+        server = split.netloc.rpartition("@")[2]
+        # An unescaped password may contain `/`, `?` or `#`.
         if split.port == 0 or (":" in split.netloc and "@" in f"{split.path}{split.query}{split.fragment}"):
             return split.scheme + "://..."
-        return shortened(f"{split.scheme}://{where}{split.path}{'?...' if split.query else ''}")
+        return shortened(f"{split.scheme}://{server}{split.path}{'?...' if split.query else ''}")
     except ValueError:
         return text.partition("://")[0] + "://..."
 
 
 def request_url(split: SplitResult) -> str:
-    """An address without login and fragment, escaped for a request."""
+    """Return an address without login and fragment, escaped for a request."""
     try:
         host = (split.hostname or "").encode("ascii" if ":" in (split.hostname or "") else "idna").decode()
     except UnicodeError:
@@ -102,12 +102,12 @@ def request_url(split: SplitResult) -> str:
             file=shown_address(split.geturl()),
         ) from None
     host = f"[{host}]" if ":" in host else host
-    where = host if split.port is None else f"{host}:{split.port}"
-    return urlunsplit((split.scheme, where, quote(split.path or "/", _SAFE), quote(split.query, _SAFE), ""))
+    server = host if split.port is None else f"{host}:{split.port}"
+    return urlunsplit((split.scheme, server, quote(split.path or "/", _SAFE), quote(split.query, _SAFE), ""))
 
 
 def login_of(split: SplitResult) -> str | None:
-    """The value of the header with the login of an address; None without one."""
+    """Return the value of the Authorization header for an address, or None."""
     if split.username is None:
         return None
     pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
@@ -115,7 +115,7 @@ def login_of(split: SplitResult) -> str | None:
 
 
 def origin(split: SplitResult) -> tuple[str, str, int]:
-    """The scheme, server and port of an address."""
+    """Return the scheme, server and port of an address."""
     scheme = split.scheme.lower()
     return scheme, (split.hostname or "").lower(), split.port or (443 if scheme == "https" else 80)
 
@@ -125,7 +125,7 @@ def origin(split: SplitResult) -> tuple[str, str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A file that was fetched, or the content of an archive: its path, and its address as it is shown."""
+    """A fetched file, or the content of an archive: its path, and its address for display."""
 
     path: Path
     location: str
@@ -135,36 +135,36 @@ class Fetched:
 
 
 def is_elsewhere(source: Any) -> bool:
-    """Whether a source, or one of a list of sources, is an address that is fetched, or an archive."""
+    """Whether a source, or one in a list, is an address to fetch or an archive."""
     if isinstance(source, (list, tuple, set, frozenset)):
         return any(map(is_elsewhere, source))
     return is_address(source) or is_archive(source)
 
 
 def shown_place(path: str, places: Mapping[str, str]) -> str:
-    """The location to show for a path: that of a fetched file, or of one below it."""
-    for below, location in places.items():
-        if path == below or path.startswith(below + os.sep):
-            return location + path[len(below) :]
+    """Return the location to show for a path: that of a fetched file or folder that contains it."""
+    for fetched_path, location in places.items():
+        if path == fetched_path or path.startswith(fetched_path + os.sep):
+            return location + path[len(fetched_path) :]
     return path
 
 
 # -- archives ----------------------------------------------------------------------------------------
-# Zip archives: unpacked whole into a folder of their own for as long as they are loaded, within
-# bounds of number, size and names, and located inside the archive.
+# A zip archive is unpacked into a folder that exists during the load, within limits of the number, size
+# and names of files.
 #
-# An archive of one file is that file, one of a folder is that folder, and any other is a folder called
-# like the archive. Archives within it are not unpacked. Sizes are counted as bytes come, whatever the
+# An archive of one file is that file, one of a folder is that folder, and any other is a folder named
+# like the archive. Nested archives are not unpacked. Sizes are counted while unpacking, whatever the
 # archive declares.
 
 
-#: Entries of an archive, folders inside each other, and bytes of a name.
+#: The most entries of an archive, nested folders, and bytes of a name.
 _MOST_ENTRIES: Final = 10_000
 _DEEPEST: Final = 20
 _LONGEST_NAME: Final = 200
 _BLOCK: Final = 1 << 20
 _MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
-#: What office documents have, which are no archives to whoever saves them.
+#: Members of office documents, which are zip files but not archives to their users.
 _DOCUMENTS: Final = ("[Content_Types].xml", "mimetype", "META-INF/MANIFEST.MF")
 _BROKEN: Final = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, ValueError, EOFError,
@@ -189,8 +189,9 @@ def is_archive(source: Any) -> bool:
 
 
 def unpack(path: Path, into: Path) -> tuple[Path, str]:
-    """Unpack an archive into an empty folder: what it holds, a file or a folder, and where in the
-    archive that is. Raises `LoadError`, and at the deadline of the call `DeadlineError`.
+    """Unpack an archive into an empty folder; returns its file or folder, and the location in the archive.
+
+    Raises `LoadError`, and at the deadline of the call `DeadlineError`.
     """
     into.mkdir(parents=True)
     try:
@@ -208,14 +209,16 @@ def unpack(path: Path, into: Path) -> tuple[Path, str]:
     except LoadError:
         raise
     except _BROKEN as error:
-        said = shortened(str(error), 100)
-        raise LoadError(f"the archive cannot be unpacked ({said})", file=str(path), hint="unpack it, and load the folder") from None
+        reason = shortened(str(error), 100)
+        raise LoadError(
+            f"the archive cannot be unpacked ({reason})", file=str(path), hint="unpack it, and load the folder"
+        ) from None
     return _content(into, path)
 
 
 def _place(info: zipfile.ZipInfo, path: Path) -> tuple[str, ...] | None:
-    """Where an entry goes, as parts of a path; None for folders and for what macOS adds."""
-    # Programs of Windows write their own separator.
+    """Return the target of an entry as parts of a path; None for folders and files of macOS."""
+    # Windows programs write backslashes.
     name = info.filename.replace("\\", "/")
     parts = PurePosixPath(name).parts
     if "__MACOSX" in parts or (parts and parts[-1] == ".DS_Store"):
@@ -238,7 +241,7 @@ def _place(info: zipfile.ZipInfo, path: Path) -> tuple[str, ...] | None:
 
 
 def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, size: int, path: Path) -> int:
-    """Unpack one file; how many bytes the archive has become."""
+    """Unpack one file; returns the number of bytes unpacked so far."""
     most = max(MOST_UNPACKED, MOST_GROWTH * path.stat().st_size)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -260,20 +263,20 @@ def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, size: 
 
 
 def _content(folder: Path, path: Path) -> tuple[Path, str]:
-    """What an archive holds, under the name that it gives it."""
-    inside: list[str] = []
-    here = folder
+    """Return the content of an archive, renamed after it."""
+    folder_names: list[str] = []
+    current = folder
     while True:
-        there = list(here.iterdir())
-        if not there:
+        entries = list(current.iterdir())
+        if not entries:
             raise LoadError("the archive is empty", file=str(path))
-        if len(there) > 1:
+        if len(entries) > 1:
             break
-        here = there[0]
-        inside.append(here.name)
-        if here.is_file():
-            return here, "/".join([str(path), *inside])
-    named = folder.with_name(folder.name + "-content") / (stem_of(path) or "archive")
-    named.parent.mkdir()
-    here.rename(named)
-    return named, "/".join([str(path), *inside])
+        current = entries[0]
+        folder_names.append(current.name)
+        if current.is_file():
+            return current, "/".join([str(path), *folder_names])
+    target = folder.with_name(folder.name + "-content") / (stem_of(path) or "archive")
+    target.parent.mkdir()
+    current.rename(target)
+    return target, "/".join([str(path), *folder_names])

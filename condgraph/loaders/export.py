@@ -1,4 +1,4 @@
-"""condgraph's own export: JSON lines that hold a graph without loss, sources included.
+"""condgraph's own export: JSON lines that hold a graph without loss, including sources.
 
 The first line is
 `{"condgraph": 1, "graph": name, "sources": [{"name", "location", "format", "content"}]}`. Every
@@ -10,12 +10,12 @@ other line is one record:
     {"subclass": concept, "of": parent, "row": n}
     {"s": id, "p": predicate, "o": value, "q": [[key, value], ...], "raw": text, "row": n}
 
-all but the first with `"src": [[source name, row], ...]` where it names its sources; parts that say
-nothing are left out. A value is a text, or
+All but the first kind may have `"src": [[source name, row], ...]` with their sources; empty parts are
+omitted. A value is a text, or
 
     {"ref": id}                                   an entity
-    {"n": number, "u": unit}                      a quantity; the number is a string where it is a decimal
-    {"t": ISO text, "precision": "day"}           a time; "start" and "end" in seconds where the text does not say them exactly
+    {"n": number, "u": unit}                      a quantity; the number is a string if it is a decimal
+    {"t": ISO text, "precision": "day"}           a time; "start" and "end" in seconds if the text is not exact
     {"unknown": true}                             a value that exists and is not known
 """
 
@@ -43,27 +43,27 @@ __all__ = ["FORMAT", "MARK", "PARQUET", "VERSION", "decode_value", "encode", "en
 # -- writing -----------------------------------------------------------------------------------------
 
 
-#: The version of the export that is written, and the newest that is read.
+#: The version of exports that is written, and the newest that can be read.
 VERSION: Final = 1
 
 
 def header(graph: str, sources: Iterable[model.Source]) -> str:
-    """The first line of an export, without its line end."""
+    """Return the first line of an export, without its line end."""
     listed = [_source_record("name", source) for source in sources]
     return _dump({"condgraph": VERSION, "graph": graph, "sources": listed})
 
 
 def _source_record(key: str, source: model.Source) -> dict[str, Any]:
     record = {key: source.name, "location": source.location, "format": source.format}
-    further = {"content": source.content, "terms": source.terms}
-    return {**record, **{part: text for part, text in further.items() if text}}
+    optional = {"content": source.content, "terms": source.terms}
+    return {**record, **{part: text for part, text in optional.items() if text}}
 
 
 def encode(item: model.Item) -> str:
-    """The line of an item, without its line end; a `Batch` gives one line a statement, `Rows` one a
-    row, `Members` one a membership.
+    """Return the line of an item, without its line end.
 
-    Raises `LoadError` for a number that is not finite, which JSON cannot hold.
+    A `Batch`, `Rows` or `Members` gives one line for each statement, row or membership. Raises
+    `LoadError` for a number that is not finite, which JSON cannot hold.
     """
     if isinstance(item, model.MANY):
         return "\n".join(map(encode, one_by_one(item)))
@@ -75,33 +75,34 @@ def encode(item: model.Item) -> str:
 
 
 def write(items: Iterable[model.Item], stream: IO[str], *, graph: str = "") -> int:
-    """Write an export: the sources that the items begin with in the header, then a line an item;
-    the number of lines written.
+    """Write an export, and return the number of its lines.
+
+    Sources at the start of the items go into the header; the other items follow.
     """
-    rest = iter(items)
+    remaining = iter(items)
     sources: list[model.Source] = []
     first: model.Item | None = None
-    for item in rest:
+    for item in remaining:
         if not isinstance(item, model.Source):
             first = item
             break
         sources.append(item)
     stream.write(header(graph, sources) + "\n")
     lines = 1
-    for item in chain(() if first is None else (first,), rest):
+    for item in chain(() if first is None else (first,), remaining):
         if isinstance(item, model.MANY) and not len(item):
             continue
         if isinstance(item, model.Sourced) and isinstance(item.item, model.Entity) and item.item.kind is not model.EntityKind.ROW:
-            # The only source of a graph declares everything.
-            only = len(sources) == 1 and item.sources == ((sources[0].name, item.item.row),)
-            item = item.item if only else item
+            # A single source declares every entity, so it is not repeated.
+            is_declared = len(sources) == 1 and item.sources == ((sources[0].name, item.item.row),)
+            item = item.item if is_declared else item
         stream.write(encode(item) + "\n")
         lines += len(item) if isinstance(item, model.MANY) else 1
     return lines
 
 
 def one_by_one(items: model.Many) -> Iterator[model.Item]:
-    """What stands side by side, as single items."""
+    """Yield the items of a batch one by one."""
     single: Iterable[model.Entity | model.Member | model.Statement] = (
         statements_of(items)
         if isinstance(items, model.Batch)
@@ -114,7 +115,7 @@ def one_by_one(items: model.Many) -> Iterator[model.Item]:
 
 
 def statements_of(batch: model.Batch) -> Iterator[model.Statement]:
-    """The statements of a batch, one by one."""
+    """Yield the statements of a batch one by one."""
     objects = list(_objects(batch.objects))
     for at, subject in enumerate(batch.subjects):
         pairs = []
@@ -169,7 +170,7 @@ def _record(item: model.Entity | model.Member | model.Subclass | model.Statement
 
 
 def encode_value(value: model.Ref | Value) -> Any:
-    """A value as the JSON the module describes. Raises `LoadError` for a number that is not finite."""
+    """Return a value as JSON, as the module describes; raises `LoadError` for a number that is not finite."""
     if isinstance(value, FormedText):
         return {value.form: str(value)}
     if isinstance(value, str):
@@ -178,7 +179,7 @@ def encode_value(value: model.Ref | Value) -> Any:
         return {"ref": value.id}
     if isinstance(value, Quantity):
         number = value.number
-        # `isfinite` would make a float of a whole number, and some are too large to be one.
+        # `math.isfinite` converts integers to floats, and fails for large ones.
         if not (isinstance(number, int) or (number.is_finite() if isinstance(number, Decimal) else math.isfinite(number))):
             raise LoadError(f"{number} is not a finite number, and cannot be exported")
         record: dict[str, Any] = {"n": str(number) if isinstance(number, Decimal) else number}
@@ -196,7 +197,7 @@ def encode_value(value: model.Ref | Value) -> Any:
     return {"unknown": True}
 
 
-# One encoder for all lines: `json.dumps` with options makes a new one for each.
+# One encoder for all lines, since `json.dumps` with options creates one for each call.
 _dump: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -210,7 +211,7 @@ _TOO_LARGE: Final = 10**MOST_DIGITS
 
 
 class _Wrong(Exception):
-    """A record that cannot be used; says why."""
+    """An invalid record, with the reason."""
 
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[model.Item]:
@@ -228,7 +229,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[model.Ite
                     yield from sources
                 else:
                     item = _item(record)
-                    # Earlier versions do not say who declares an entity that is no row of a table.
+                    # Earlier versions have no source for an entity that is no row of a table.
                     if isinstance(item, model.Entity) and item.kind is not model.EntityKind.ROW and sources:
                         item = model.Sourced(item, ((sources[0].name, item.row),) if len(sources) == 1 else ())
                     yield item
@@ -265,7 +266,7 @@ def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-# One decoder for all lines: `json.loads` with hooks makes a new one for each.
+# One decoder for all lines, since `json.loads` with hooks creates one for each call.
 _DECODE: Final = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs).decode
 
 
@@ -324,7 +325,7 @@ def _item(record: dict[str, Any]) -> model.Item:
 
 
 def read_record(record: dict[str, Any]) -> model.Item:
-    """The item of a line that was parsed; raises `ValueError` for a record that is none."""
+    """Return the item of a parsed line; raises `ValueError` for an invalid record."""
     try:
         return _item(record)
     except _Wrong as wrong:
@@ -332,7 +333,7 @@ def read_record(record: dict[str, Any]) -> model.Item:
 
 
 def decode_value(value: Any) -> model.Ref | Value:
-    """The value that `encode_value` wrote; raises `_Wrong`, which the reader reports with the row."""
+    """Return the value that `encode_value` wrote; raises `_Wrong`, which the reader reports with the row."""
     if isinstance(value, str):
         return _sound(value)
     if not isinstance(value, dict):
@@ -461,7 +462,7 @@ FORMAT: Final = Format(
     sign=JSON_SIGN,
 )
 
-#: The file that says that a folder is an export in Parquet.
+#: The file that marks a folder as an export in Parquet.
 MARK: Final = "_condgraph.json"
 
 

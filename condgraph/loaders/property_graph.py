@@ -1,14 +1,12 @@
-"""Property graphs as CSV: exports of Neo4j (APOC), files of its import tool, files of Neptune and
-Gremlin.
+"""Loader of property graphs as CSV: exports of Neo4j (APOC), files of its import tool, Neptune, Gremlin.
 
 A node becomes an entity with the id `source/id` (`source/space/id`), named by its property `name`,
-`title` or `label`, or one that ends so; its labels are concepts, its properties statements. A
-relationship becomes a statement with its properties as qualifiers; several equal ones are one, with
-a warning. Properties are typed over all files, as the columns of a table; lists are several
+`title` or `label`, or one with such an ending; its labels are concepts, its properties statements. A
+relationship becomes a statement with its properties as qualifiers; equal ones become one, with a
+warning. Properties are typed over all files, like the columns of a table; lists are several
 statements. Only an empty cell is missing.
 
-The headers of property graphs as CSV: what each column is, in the three ways in which they are
-written.
+The headers, in the three notations:
 
 - **Neo4j's import tool**: `personId:ID(Person)`, `name`, `born:int`, `:LABEL` for nodes,
   `:START_ID(Person)`, `:END_ID`, `:TYPE`, `roles:string[]` for relationships.
@@ -36,7 +34,7 @@ from condgraph.loaders.table.column_types import Cell, Declared, Profile
 from condgraph.loaders.table.joins import plain
 from condgraph.loaders.table.text import TextTable, sample_rows
 
-#: What a column is, by its special name.
+#: The roles of columns with special names.
 _ROLES: Final = {
     ":id": "id", ":label": "label", ":start_id": "start", ":end_id": "end", ":type": "type", ":ignore": "ignore",
     "~id": "id", "~label": "label", "~from": "start", "~to": "end",
@@ -48,7 +46,7 @@ _NEO4J: Final = re.compile(
 _TYPED: Final = re.compile(
     r"(?P<name>.+):(?P<type>[A-Za-z]+)(?:\((?P<single>single|set)\))?(?:\{[^{}]*\})?(?P<array>\[\])?(?:\{[^{}]*\})?", re.IGNORECASE
 )
-#: How cells of a declared type are read; others as their column says.
+#: How cells of a declared type are read; the types of others are inferred.
 _TYPES: Final[dict[str, Declared]] = {
     **dict.fromkeys(("int", "integer", "long", "short", "byte", "float", "double", "number"), "number"),
     **dict.fromkeys(("string", "char", "boolean", "bool", "point", "vector"), "text"),
@@ -59,8 +57,9 @@ _TYPES: Final[dict[str, Declared]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its role ("property" where it is none of the special ones), the name of its
-    property, how its cells are read, whether they are lists, and the space of its ids.
+    """A column: its role, its property's name, the type of its cells, whether they are lists, and the id space.
+
+    The role is "property" for a column without a special name.
     """
 
     role: str
@@ -71,7 +70,7 @@ class Column:
 
 
 def column_of(header: str) -> Column:
-    """What a header says."""
+    """Parse a header."""
     header = collapse(header)
     role = _ROLES.get(header.casefold())
     if role is not None:
@@ -87,9 +86,7 @@ def column_of(header: str) -> Column:
 
 
 def kind_of(headers: Sequence[str]) -> str:
-    """What a file with these headers holds: "nodes", "edges", "both" (APOC), or "" where it is no
-    property graph.
-    """
+    """Return what a file with these headers holds: "nodes", "edges", "both" (APOC), or "" for neither."""
     roles = {column.role for column in map(column_of, headers)}
     apoc = {"_id", "_start", "_end"} <= {collapse(header).casefold() for header in headers}
     if apoc:
@@ -97,23 +94,23 @@ def kind_of(headers: Sequence[str]) -> str:
     if {"start", "end"} <= roles:
         return "edges"
     neptune_edge = any(header.startswith("~") for header in headers) and bool(roles & {"start", "end"})
-    # A column called _id alone is an id of anything.
+    # A column named just _id may be the id of anything.
     marked = any(header.startswith("~") or ":" in header for header in map(collapse, headers) if column_of(header).role == "id")
     return "nodes" if "id" in roles and marked and not neptune_edge else ""
 
 
-#: What such a file holds, in the versions that there are.
+#: Keys of models of Neo4j's importer, in its different versions.
 _PARTS: Final = re.compile(r'"(?:graphModel|mappingModel|graphSchemaRepresentation|graphMappingRepresentation)"\s*:')
 
 
 def is_model(head: bytes) -> bool:
-    """Whether a file that begins so is such a model."""
+    """Whether a file with this head is a model of Neo4j's importer."""
     text = head_text(head)
     return text is not None and text.lstrip()[:1] == "{" and '"dataModel"' in text and _PARTS.search(text) is not None
 
 
 def refuse_models(paths: Iterable[Path]) -> None:
-    """Raise `FormatError` for the first of some files that is a model, with what can be loaded."""
+    """Raise `FormatError` for the first file that is a model of Neo4j's importer, with what to load instead."""
     for path in paths:
         if path.is_file() and is_model(read_head(path)):
             raise FormatError(
@@ -124,7 +121,7 @@ def refuse_models(paths: Iterable[Path]) -> None:
             )
 
 
-#: What may stand between two columns.
+#: The possible delimiters of columns.
 DELIMITERS: Final = ",;\t|"
 _HEADER: Final = re.compile(r"[-_ .]?headers?$", re.IGNORECASE)
 
@@ -137,12 +134,12 @@ class GraphFiles:
 
     @property
     def called(self) -> str:
-        """What the source is called: the folder of its files."""
+        """The name of the source: that of the folder of its files."""
         return self.paths[0].resolve().parent.name or "graph"
 
 
 class GraphFile:
-    """One file: its columns, and the reading that its problems go to."""
+    """One file: its columns, and the reading that collects its problems."""
 
     def __init__(self, path: Path, header: Sequence[str] | None, reading: Reading, options: Options, alone: bool) -> None:
         self.path = path
@@ -153,28 +150,28 @@ class GraphFile:
             else Source(f"{reading.source.name}/{stem}", str(path), "property-graph", reading.source.content)
         )
         self.reading = Reading(replace(self.source, location=str(path)), reading.on_error, None, reading.problems)
-        given = {name: options[name] for name in ("delimiter", "encoding") if name in options}
-        self.text = TextTable.open(path, self.reading, {**given, "header": header is None}, DELIMITERS)
+        text_options = {name: options[name] for name in ("delimiter", "encoding") if name in options}
+        self.text = TextTable.open(path, self.reading, {**text_options, "header": header is None}, DELIMITERS)
         self.headers = list(self.text.headers if header is None else header)
         if header is not None and len(self.headers) != len(self.text.headers):
             raise LoadError(f"the file has {len(self.text.headers)} columns, and its header {len(self.headers)}", file=str(path))
         self.columns = [column_of(header) for header in self.headers]
         for at, column in enumerate(self.columns, 1):
             if column.role == "property" and not column.name:
-                # As tables name them; a predicate has a name.
+                # A predicate needs a name; this one is as in tables.
                 self.columns[at - 1] = replace(column, name=f"column {at}")
                 self.reading.warn(f"column {at} has no header and is named 'column {at}'", field=f"column {at}")
         self.kind = kind_of(self.headers)
 
     def at(self, role: str) -> list[int]:
-        """The positions of columns of a role."""
+        """Return the indices of the columns with a role."""
         return [at for at, column in enumerate(self.columns) if column.role == role]
 
 
 def opened(paths: Sequence[Path], reading: Reading, options: Options) -> list[GraphFile]:
-    """The files with their headers, which may stand in files of their own."""
+    """Open the files; their headers may be in separate files."""
     headers = {path: header_of(path) for path in paths}
-    own = {base_of(path): rows[0] for path, rows in headers.items() if len(rows) == 1 and kind_of(rows[0])}
+    header_rows = {base_of(path): rows[0] for path, rows in headers.items() if len(rows) == 1 and kind_of(rows[0])}
     files = []
     for path, rows in headers.items():
         if rows and kind_of(rows[0]):
@@ -182,27 +179,27 @@ def opened(paths: Sequence[Path], reading: Reading, options: Options) -> list[Gr
                 files.append(GraphFile(path, None, reading, options, len(paths) == 1))
             continue
         stem = stem_of(path)
-        base = max((item for item in own if stem.startswith(item)), key=len, default=None)
+        base = max((item for item in header_rows if stem.startswith(item)), key=len, default=None)
         if base is None:
             raise FormatError(
                 "the header says neither nodes nor relationships", file=str(path), hint="columns are :ID, ~id or _id and the like"
             )
-        files.append(GraphFile(path, own[base], reading, options, False))
+        files.append(GraphFile(path, header_rows[base], reading, options, False))
     return files
 
 
 def header_of(path: Path) -> Sequence[Sequence[str]]:
-    """The first two records of a file."""
+    """Return the first two records of a file."""
     return sample_rows(read_head(path), DELIMITERS)[1][:2]
 
 
 def base_of(path: Path) -> str:
-    """A file's name without what says that it is a header: "films" for films-header.csv."""
+    """Return a file's name without a suffix for headers: "films" for films-header.csv."""
     return _HEADER.sub("", stem_of(path))
 
 
 def files_of(source: Any) -> list[Path]:
-    """The files that a source is; raises `FormatError` for a folder without any."""
+    """Return the files of a source; raises `FormatError` for a folder without any."""
     if isinstance(source, GraphFiles):
         return list(source.paths)
     path = path_of(source)
@@ -223,7 +220,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     array = options.get("array_delimiter", ";")
     if not isinstance(array, str) or not array:
         raise OptionError("array_delimiter= is a text")
-    keep = option_bool(options, "edge_ids") or False
+    edge_ids = option_bool(options, "edge_ids") or False
     files = opened(files_of(source), reading, options)
     lists = _Lists(array)
     profiles: dict[tuple[bool, str], Profile] = {}
@@ -237,7 +234,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
             hint="load the files of nodes with them, as a folder or a list",
         )
     typed = _Typed(files, profiles, lists)
-    graph = _Graph(reading.source.name, typed, lists, keep)
+    graph = _Graph(reading.source.name, typed, lists, edge_ids)
     for part in ("nodes", "edges"):
         for file in files:
             yield file.source
@@ -252,25 +249,25 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
 
 
 class _Lists:
-    """How cells that are lists are taken apart."""
+    """Splits cells that are lists."""
 
     def __init__(self, delimiter: str) -> None:
         self.delimiter = delimiter
-        #: Properties that no header says are lists, and whose cells all are, as JSON.
+        #: Whether the cells of a property are all lists in JSON, although no header declares it.
         self.json: dict[tuple[bool, str], bool] = {}
 
     def of(self, cell: str, column: Column, edge: bool) -> Sequence[str]:
-        """The elements of a cell; one where it is no list, none where it is empty."""
+        """Return the elements of a cell: one if it is no list, none if it is empty."""
         if not cell.strip():
             return ()
         if column.array:
             return [part for part in cell.split(self.delimiter) if part.strip()]
         if self.json.get((edge, column.name)):
-            return [load if isinstance(load, str) else json.dumps(load) for load in json.loads(cell)]
+            return [element if isinstance(element, str) else json.dumps(element) for element in json.loads(cell)]
         return (cell,)
 
     def look(self, cells: Sequence[str], column: Column, edge: bool) -> None:
-        """Find out whether the cells of a column are lists in JSON."""
+        """Determine whether the cells of a column are lists in JSON."""
         key = edge, column.name
         if column.array or column.role != "property" or self.json.get(key) is False:
             return
@@ -292,14 +289,14 @@ def _is_list(cell: str) -> bool:
 
 
 def _edge_rows(file: GraphFile, columns: Sequence[Sequence[str]], size: int) -> Sequence[bool]:
-    """Which rows are relationships."""
+    """Return for each row whether it is a relationship."""
     if file.kind != "both":
         return [file.kind == "edges"] * size
     return [bool(cell.strip()) for cell in columns[file.at("start")[0]]]
 
 
 def _survey(file: GraphFile, profiles: dict[tuple[bool, str], Profile], lists: _Lists) -> None:
-    """The first pass over a file: what properties look like."""
+    """Profile the properties of a file, in a first pass."""
     for chunk, _ in file.text.chunks(file.reading, file.headers):
         check()
         edges = _edge_rows(file, chunk.columns, len(chunk.numbers))
@@ -307,14 +304,14 @@ def _survey(file: GraphFile, profiles: dict[tuple[bool, str], Profile], lists: _
             if column.role != "property":
                 continue
             for edge in (False, True):
-                mine = [cell for cell, place in zip(cells, edges, strict=True) if place is edge]
-                lists.look(mine, column, edge)
-                parts = [part for cell in mine for part in lists.of(cell, column, edge)]
-                profiles.setdefault((edge, column.name), Profile(_NONE)).add(parts)
+                own_cells = [cell for cell, is_edge in zip(cells, edges, strict=True) if is_edge is edge]
+                lists.look(own_cells, column, edge)
+                elements = [part for cell in own_cells for part in lists.of(cell, column, edge)]
+                profiles.setdefault((edge, column.name), Profile(_NONE)).add(elements)
 
 
 class _Typed:
-    """How the properties of nodes and relationships are read, by their types over all files."""
+    """Reads the properties of nodes and relationships, with types inferred over all files."""
 
     def __init__(self, files: Sequence[GraphFile], profiles: dict[tuple[bool, str], Profile], lists: _Lists) -> None:
         declared: dict[str, set[Declared]] = {}
@@ -325,16 +322,16 @@ class _Typed:
         self.readers: dict[tuple[bool, str], Callable[[str], Cell | None]] = {}
         for (edge, name), profile in profiles.items():
             kinds = declared[name]
-            chosen = profile.decide(name, next(iter(kinds)) if len(kinds) == 1 else "auto")
-            self.readers[edge, name] = chosen.reader()
+            column_type = profile.decide(name, next(iter(kinds)) if len(kinds) == 1 else "auto")
+            self.readers[edge, name] = column_type.reader()
 
     def of(self, text: str, edge: bool, name: str) -> Cell | None:
-        """The value of a property."""
+        """Return the value of a property."""
         return self.readers[edge, name](text)
 
 
 class _Graph:
-    """The graph while its files are read: its nodes, and what relationships there were."""
+    """The state of reading a graph: its nodes, and the relationships so far."""
 
     def __init__(self, source: str, typed: _Typed, lists: _Lists, keep: bool) -> None:
         self.source = source
@@ -346,18 +343,17 @@ class _Graph:
         self.count = 0
 
     def ident(self, cell: str, space: str) -> str:
-        """The id of a node."""
         key = collapse(cell)
         return f"{self.source}/{space}/{key}" if space else f"{self.source}/{key}"
 
     def labels(self, cell: str) -> list[str]:
-        """The labels of a cell: `Person;Actor`, `:Person:Actor`."""
+        """Return the labels in a cell: `Person;Actor`, `:Person:Actor`."""
         text = cell.strip()
         parts = text[1:].split(":") if text.startswith(":") else text.split(self.lists.delimiter)
         return [label for part in parts if (label := collapse(part))]
 
     def _rows(self, file: GraphFile, *, edges: bool) -> Iterator[tuple[Sequence[Sequence[str]], int, int]]:
-        """The rows of a file that are nodes, or relationships: columns, the place in them, and the number of the row."""
+        """Yield the nodes or relationships of a file: columns, index in them, and row number."""
         for chunk, _ in file.text.chunks(None, file.headers):
             check()
             self.count += len(chunk.numbers)
@@ -367,35 +363,35 @@ class _Graph:
                     yield chunk.columns, row, number
 
     def nodes(self, file: GraphFile) -> Iterator[Item]:
-        """The nodes of a file."""
+        """Yield the nodes of a file."""
         (at, *more), labels = file.at("id"), file.at("label")
         if more:
             raise LoadError("the header has several columns of ids", file=str(file.path))
         properties = [(place, column) for place, column in enumerate(file.columns) if column.role == "property"]
         names = sorted((rank, place) for place, column in properties if (rank := _rank(column.name)) is not None)
-        own = file.columns[at]
+        id_column = file.columns[at]
         for columns, row, number in self._rows(file, edges=False):
             cell = columns[at][row]
             if not cell.strip():
                 file.reading.bad("the node has no id", row=number, field=file.headers[at])
                 continue
-            ident = self.ident(cell, own.space)
-            where = ((file.source.name, number),)
-            first = self.known.setdefault(ident, where[0])
-            if first != where[0]:
-                said = f"the id {collapse(cell)!r} stands in row {first[1]} of {first[0]!r} already"
-                file.reading.bad(said, row=number, field=file.headers[at])
+            ident = self.ident(cell, id_column.space)
+            sources = ((file.source.name, number),)
+            first_row = self.known.setdefault(ident, sources[0])
+            if first_row != sources[0]:
+                message = f"the id {collapse(cell)!r} stands in row {first_row[1]} of {first_row[0]!r} already"
+                file.reading.bad(message, row=number, field=file.headers[at])
                 continue
             name = next((text for _, place in names if (text := collapse(columns[place][row]))), "")
-            yield Sourced(Entity(ident, name or ident, EntityKind.ENTITY, number), where)
+            yield Sourced(Entity(ident, name or ident, EntityKind.ENTITY, number), sources)
             for place in labels:
                 for label in self.labels(columns[place][row]):
-                    yield Sourced(Member(ident, label, number), where)
-            if own.name:
-                yield Sourced(Statement(ident, own.name, collapse(cell), (), number), where)
+                    yield Sourced(Member(ident, label, number), sources)
+            if id_column.name:
+                yield Sourced(Statement(ident, id_column.name, collapse(cell), (), number), sources)
             for place, column in properties:
                 for value, raw in self._values(columns[place][row], column, False):
-                    yield Sourced(Statement(ident, column.name, value, (), number, raw), where)
+                    yield Sourced(Statement(ident, column.name, value, (), number, raw), sources)
 
     def _values(self, cell: str, column: Column, edge: bool) -> Iterator[tuple[Value, str | None]]:
         for part in self.lists.of(cell, column, edge):
@@ -404,7 +400,7 @@ class _Graph:
                 yield values
 
     def edges(self, file: GraphFile) -> Iterator[Item]:
-        """The relationships of a file."""
+        """Yield the relationships of a file."""
         starts, ends, types = file.at("start"), file.at("end"), file.at("type") or file.at("label")
         if len(starts) != 1 or len(ends) != 1:
             raise LoadError("the header has several columns of ends", file=str(file.path))
@@ -420,26 +416,26 @@ class _Graph:
             if not predicate:
                 file.reading.bad("the relationship has no type", row=number, field=file.headers[types[0]] if types else None)
                 continue
-            pair = [self.ident(columns[item][row], file.columns[item].space) for item in (start, end)]
-            absent = next((place for place, ident in zip((start, end), pair, strict=True) if ident not in self.known), None)
-            if absent is not None:
-                file.reading.bad(f"there is no node {collapse(columns[absent][row])!r}", row=number, field=file.headers[absent])
+            end_ids = [self.ident(columns[item][row], file.columns[item].space) for item in (start, end)]
+            missing = next((place for place, ident in zip((start, end), end_ids, strict=True) if ident not in self.known), None)
+            if missing is not None:
+                file.reading.bad(f"there is no node {collapse(columns[missing][row])!r}", row=number, field=file.headers[missing])
                 continue
             qualifiers: list[tuple[str, Ref | Value]] = [
                 (column.name, value) for place, column in properties for value, _ in self._values(columns[place][row], column, True)
             ]
             if idents and self.keep and columns[idents[0]][row].strip():
                 qualifiers.append(("id", collapse(columns[idents[0]][row])))
-            statement = Statement(pair[0], predicate, Ref(pair[1]), tuple(qualifiers), number)
-            same = hash((pair[0], predicate, pair[1], statement.qualifiers))
-            if same in self.seen:
+            statement = Statement(end_ids[0], predicate, Ref(end_ids[1]), tuple(qualifiers), number)
+            key = hash((end_ids[0], predicate, end_ids[1], statement.qualifiers))
+            if key in self.seen:
                 file.reading.warn("the relationship says what another says; equal statements are one", row=number)
-            self.seen.add(same)
+            self.seen.add(key)
             yield Sourced(statement, ((file.source.name, number),))
 
 
 def _rank(name: str) -> int | None:
-    """How well a property names its node, 0 the best."""
+    """Return how well a property names its node: 0 is best, None is not a name."""
     column = plain(name)
     if column in ("name", "title", "label"):
         return ("name", "title", "label").index(column)
@@ -447,7 +443,7 @@ def _rank(name: str) -> int | None:
 
 
 def _sniff(path: Path, head: bytes) -> int:
-    """A file, or a folder of files, whose headers say nodes and relationships."""
+    """Score a file, or a folder of files, by headers of nodes and relationships."""
     if path.is_dir():
         files = [item for item in path.iterdir() if not is_document(item)]
         if not files or not all(file.is_file() and suffix_of(file) in _SUFFIXES for file in files):
@@ -456,8 +452,8 @@ def _sniff(path: Path, head: bytes) -> int:
         kinds = {place: kind_of(rows[0]) if rows else "" for place, rows in headers.items()}
         if not any(kind in ("nodes", "both") for kind in kinds.values()):
             return 0
-        own = [base_of(place) for place, rows in headers.items() if kinds[place] and len(rows) == 1]
-        return 96 if all(kinds[file] or any(stem_of(file).startswith(base) for base in own) for file in files) else 0
+        header_bases = [base_of(place) for place, rows in headers.items() if kinds[place] and len(rows) == 1]
+        return 96 if all(kinds[file] or any(stem_of(file).startswith(base) for base in header_bases) for file in files) else 0
     if head_text(head) is None:
         return 0
     if is_model(head):

@@ -1,16 +1,15 @@
-"""A workbook of Excel or OpenDocument: each sheet is a table, with keys between them as in a folder
-(`folder.items`).
+"""Loader of workbooks of Excel or OpenDocument: each sheet is a table, with keys as in a folder of tables.
 
-The library is calamine, which reads .xlsx, .xlsm, .xlsb, .xls and .ods, and gives dates as dates. It
-runs in a process of its own (`spreadsheet_reader`), with a limit of memory, unless a workbook is
-small in all that it says of itself. It gives what a formula was when the workbook was saved; formulas
-that were never computed, and cells that hold an error, are counted and reported.
+calamine reads .xlsx, .xlsm, .xlsb, .xls and .ods, and returns dates as dates. It runs in a separate
+process (`spreadsheet_reader`) with a memory limit, unless a workbook declares itself small in every
+way. A formula has the value it had when the workbook was saved; formulas that were never computed, and
+cells with an error, are counted and reported.
 
-The header of a sheet is its first row that is not blank; rows above the first row with two cells,
-where the sheet has several columns, are a title, and left out with a warning. A header cell that is
-merged over several columns heads each of them ("2020 sales", "2020 profit", with the row below it),
-and a cell that is merged over several rows or columns of the body stands in each of them. Columns
-without header and cells, and blank rows, are no columns and no rows.
+The header of a sheet is its first row that is not blank. If the sheet has several columns, rows above
+the first one with two cells are a title, and skipped with a warning. A header cell that is merged over
+several columns applies to each of them ("2020 sales", "2020 profit", with the row below it), and so
+does a merged cell of the body to each row and column. Columns without header and cells, and blank rows,
+are ignored.
 """
 
 from __future__ import annotations
@@ -47,44 +46,47 @@ from condgraph.loaders.folder.tab import Cells, OpenCells, Tab, cell_text
 from condgraph.loaders.spreadsheet_reader import NO_MEMORY, Part, parts, read_part
 from condgraph.loaders.table.text import Chunk, is_total
 
-#: First and last cell of a merged range, as (row, column), from 0.
+#: The first and last cell of a merged range, as (row, column), from 0.
 Range: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-#: Rows of a header at most.
+#: The most rows of a header.
 _HEADERS: Final = 5
 _ROWS: Final = 5_000
-#: Cells that merged ranges may stand for.
+#: The most cells that merged ranges may cover.
 _MOST_MERGED: Final = 2_000_000
 
 
 def side_by_side(grid: Sequence[Sequence[Any]], merged: Sequence[Range]) -> tuple[list[tuple[int, int]], bool]:
-    """The columns (from, to) of the tables that stand side by side in a sheet with blank columns
-    between them, and whether their rows show that they are tables of their own.
+    """Return the columns (from, to) of tables that are next to each other in a sheet, and whether it is certain.
 
-    A table has two columns or more, and no gap between its rows. Where all end in the same row, and
-    have other headers, a blank column may as well be a gap within one table.
+    Blank columns separate the tables; a table has at least two columns, and no gap between its rows. It
+    is certain if the tables end in different rows or have equal headers; otherwise a blank column may be a
+    gap within one table.
     """
     width = max(map(len, grid), default=0)
     filled = [any(at < len(row) and str(row[at]).strip() for row in grid) for at in range(width)]
-    parts = [[at for at, _ in group] for there, group in groupby(enumerate(filled), key=lambda item: item[1]) if there]
-    spans = [(part[0], part[-1] + 1) for part in parts]
-    crossed = any(left < begin <= right for (_, left), (_, right) in merged for begin, _ in spans)
-    if len(spans) < 2 or crossed or any(end - begin < 2 for begin, end in spans):
+    column_groups = [
+        [at for at, _ in group] for is_filled, group in groupby(enumerate(filled), key=lambda item: item[1]) if is_filled
+    ]
+    spans = [(part[0], part[-1] + 1) for part in column_groups]
+    merged_across = any(left < begin <= right for (_, left), (_, right) in merged for begin, _ in spans)
+    if len(spans) < 2 or merged_across or any(end - begin < 2 for begin, end in spans):
         return [(0, width)], False
     rows: list[list[int]] = []
     headers: list[tuple[str, ...]] = []
     for begin, end in spans:
         texts = [[str(cell).strip() for cell in row[begin:end]] for row in grid]
-        there = [at for at, row in enumerate(texts) if sum(map(bool, row)) > 1 and not any(map(is_total, row))]
-        if not there or there[-1] - there[0] + 1 != len(there):
+        table_rows = [at for at, row in enumerate(texts) if sum(map(bool, row)) > 1 and not any(map(is_total, row))]
+        if not table_rows or table_rows[-1] - table_rows[0] + 1 != len(table_rows):
             return [(0, width)], False
-        rows.append(there)
-        headers.append(tuple(texts[there[0]]))
+        rows.append(table_rows)
+        headers.append(tuple(texts[table_rows[0]]))
     return spans, any(row != rows[0] for row in rows) or len(set(headers)) == 1
 
 
 class SheetCells:
-    """A sheet, its texts in memory: `grid` are its rows, from the first row and column of the sheet.
-    `part`: it is one of several tables in it, whose header has two cells at least.
+    """A sheet in memory; `grid` are its rows, from the first row and column of the sheet.
+
+    `part` marks one of several tables in a sheet, whose header has at least two cells.
     """
 
     def __init__(self, grid: Sequence[Sequence[Any]], merged: Sequence[Range], reading: Reading, *, part: bool = False) -> None:
@@ -107,20 +109,20 @@ class SheetCells:
             cells = numbered(filled, "merged cell of the body stands", "merged cells of the body stand")
             reading.warn(f"{cells} in every row and column covered")
         headers = [_header([row[at] for row in rows[first:last]]) for at in range(width)]
-        there = [at for at in range(last, len(rows)) if any(map(str.strip, rows[at]))]
-        body = [rows[at] for at in there]
-        below = next((after for before, after in pairwise(there) if after > before + 1), None)
-        if below is not None:
+        body_rows = [at for at in range(last, len(rows)) if any(map(str.strip, rows[at]))]
+        body = [rows[at] for at in body_rows]
+        after_gap = next((after for before, after in pairwise(body_rows) if after > before + 1), None)
+        if after_gap is not None:
             reading.warn(
-                f"blank rows divide the sheet: what stands from its row {below + 1} on is loaded as rows of the same table; "
+                f"blank rows divide the sheet: what stands from its row {after_gap + 1} on is loaded as rows of the same table; "
                 "another table, or notes, belong into a sheet of their own"
             )
-        kept = [at for at in range(width) if headers[at] or any(row[at].strip() for row in body)]
-        self.headers = [headers[at] for at in kept]
-        self.body = [[row[at] for at in kept] for row in body]
+        columns = [at for at in range(width) if headers[at] or any(row[at].strip() for row in body)]
+        self.headers = [headers[at] for at in columns]
+        self.body = [[row[at] for at in columns] for row in body]
 
     def _begin(self, rows: Sequence[Sequence[str]], reading: Reading, narrow: int) -> int:
-        """The row of the header; a table of more than `narrow` columns may have a title above it."""
+        """Return the row of the header; a table of more than `narrow` columns may have a title above it."""
         counts = [sum(bool(cell.strip()) for cell in row) for row in rows]
         first = next(at for at, count in enumerate(counts) if count)
         if counts[first] == 1 and max(counts) > narrow:
@@ -131,29 +133,29 @@ class SheetCells:
         return first
 
     def _fill(self, rows: list[list[str]], merged: Sequence[Range], header: int) -> int:
-        """Write merged cells wherever they stand; how many of them are in the body."""
-        done = body = 0
+        """Write merged cells into every cell they cover; returns how many ranges are in the body."""
+        covered = body_ranges = 0
         for (top, left), (bottom, right) in merged:
             if top >= len(rows) or left >= len(rows[0]) or not rows[top][left].strip():
                 continue
             bottom, right = min(bottom, len(rows) - 1), min(right, len(rows[0]) - 1)
-            done += (bottom - top + 1) * (right - left + 1)
-            if done > _MOST_MERGED:
+            covered += (bottom - top + 1) * (right - left + 1)
+            if covered > _MOST_MERGED:
                 raise LoadError(f"merged cells stand for more than {_MOST_MERGED:,}")
-            body += top >= header
+            body_ranges += top >= header
             for at in range(top, bottom + 1):
                 rows[at][left : right + 1] = [rows[top][left]] * (right - left + 1)
-        return body
+        return body_ranges
 
     def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
-        """The rows, some thousands at a time."""
+        """Yield the rows, some thousands at a time."""
         for at in range(0, len(self.body), _ROWS):
             rows = self.body[at : at + _ROWS]
             yield Chunk(range(at + 1, at + 1 + len(rows)), list(zip(*rows, strict=True))), (at + len(rows)) / len(self.body)
 
 
 def _header(cells: Sequence[str]) -> str:
-    """A header of several rows as one text, what is said twice once."""
+    """Join the rows of a header to one text, without repetitions."""
     return " ".join(dict.fromkeys(text for cell in cells if (text := collapse(cell))))
 
 
@@ -164,33 +166,33 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "split": "whether blank columns divide a sheet into tables (default: where their rows or headers say so)",
     **JOIN_OPTIONS,
 }
-#: Formulas without a value, and errors, in the XML of a sheet.
+#: Formulas without a value, and cells with an error, in the XML of a sheet.
 _EMPTY: Final = re.compile(rb"</f>(?:<v ?/>|<v></v>)?</c>|<f(?: [^<>]*)?/>(?:<v ?/>|<v></v>)?</c>")
 _ERROR: Final = re.compile(rb'<c (?=[^<>]{0,200}t="e")')
 _SHEET: Final = re.compile(r"xl/worksheets/[^/]+\.xml").fullmatch
-#: A number of parts from 100,000 on, or one that is no plain number.
+#: A declared count of at least 100,000, or one that is no plain number.
 _DECLARED: Final = re.compile(rb"""ount\s*=\s*["'][^"']*?(?:\d{6}|[^\d"'])""")
-#: How XML in UTF-16 begins.
+#: First bytes of XML in UTF-16.
 _WIDE_TEXT: Final = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
-#: Cells and rows of a sheet that are not written as a program writes them that lie in rows up to 99,999 and columns
-#: up to ZZ; a column behind Z; a row from 10,000 on.
+#: Cells and rows that are not in the usual form with rows up to 99,999 and columns up to ZZ; a column beyond Z; a row
+#: from 10,000 on.
 _ODD_CELL: Final = re.compile(rb'<c(?![A-Za-z])(?! r="[A-Z]{1,2}\d{1,5}")').search
 _ODD_ROW: Final = re.compile(rb'<row(?! r="\d{1,5}")').search
 _WIDE: Final = re.compile(rb'<c r="[A-Z]{2}').search
 _TALL: Final = re.compile(rb'<c r="[A-Z]+\d{5}').search
-#: Bytes of a workbook, unpacked, that may be read in this process, where nothing in it is far or many.
+#: The most unpacked bytes of a workbook that is read in this process, if no cell is far away and no count is large.
 _SMALL: Final = 64 << 20
-#: What a process has that reads any other: bytes of memory and seconds of the processor, more for each byte.
+#: Limits of the process that reads other workbooks: bytes of memory and seconds of processor time, plus more per byte.
 _MEMORY: Final = 1 << 30
 _MEMORY_A_BYTE: Final = 30
 _SECONDS: Final = 30
 _BYTES_A_SECOND: Final = 1 << 20
-#: How such a process ends that takes more time, or memory. Windows has neither limit.
+#: Exit statuses of that process when it exceeds its time or memory. Windows has neither limit.
 _OUT_OF_TIME: Final = (-getattr(signal, "SIGXCPU", 24), -9)
 _OUT_OF_MEMORY: Final = (-signal.SIGABRT, NO_MEMORY)
 
 
-#: What reading a damaged archive raises.
+#: Exceptions raised by reading a damaged archive.
 _BROKEN: Final = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, ValueError, EOFError,
     OSError,
@@ -198,8 +200,9 @@ _BROKEN: Final = (
 
 
 def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
-    """Say what the library does not: formulas without a value, and errors. The bytes of the workbook, unpacked; and
-    whether it is small in all that it says of itself, so that calamine may read it here.
+    """Warn of formulas without a value and of errors, which calamine does not report.
+
+    Returns the unpacked size in bytes, and whether the workbook is small enough to be read in this process.
     """
     if not zipfile.is_zipfile(path):
         return path.stat().st_size, False
@@ -223,9 +226,9 @@ def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
                 if sheet:
                     empty += len(_EMPTY.findall(data))
                     errors += len(_ERROR.findall(data))
-                # A sheet may be kept in any member, whatever it is called.
-                plain = not _far(data) if sheet else b"heetData" not in data
-                small = small and plain and data[:2] not in _WIDE_TEXT and _DECLARED.search(data) is None
+                # A sheet may be in any member, whatever its name.
+                is_near = not _far(data) if sheet else b"heetData" not in data
+                small = small and is_near and data[:2] not in _WIDE_TEXT and _DECLARED.search(data) is None
     except _BROKEN as error:
         raise LoadError(f"the workbook cannot be unpacked ({error})", file=str(path)) from None
     if empty:
@@ -240,43 +243,41 @@ def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
 
 
 def _far(data: bytes) -> bool:
-    """Whether cells of a sheet may lie so far apart that what is between them takes much memory: more than some
-    million cells in all.
-    """
+    """Whether cells may be so far apart that the range between them is large: more than some million cells."""
     if b":c" in data or b":row" in data or _ODD_ROW(data) or _ODD_CELL(data):
         return True
     return _WIDE(data) is not None and _TALL(data) is not None
 
 
 def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
-    """The sheets of a workbook that hold something, opened."""
+    """Return the sheets of a workbook that have cells."""
     if find_spec("python_calamine") is None:
         raise MissingExtraError("python-calamine", "excel")
     with file_errors(path):
         regular(path).open("rb").close()
     size, small = _looked_through(path, reading)
-    wanted = option_texts(options, "sheets")
-    about: dict[str, tuple[bool, bool]] = {}
+    selected = option_texts(options, "sheets")
+    sheets: dict[str, tuple[bool, bool]] = {}
     grids: dict[str, tuple[list[Any], list[Any]]] = {}
     grid: list[Any] = []
-    with closing(parts(str(path), wanted) if small or not sys.executable else _parts_apart(path, wanted, size)) as read:
-        for kind, *what in read:
+    with closing(parts(str(path), selected) if small or not sys.executable else _parts_apart(path, selected, size)) as read:
+        for kind, *content in read:
             check()
             if kind == "sheets":
-                about = {name: (cells, shown) for name, cells, shown in what[0]}
-                for name in wanted:
-                    if name not in about:
-                        raise LoadError(f"the workbook has no sheet {name!r}", file=str(path), candidates=nearest(name, about))
+                sheets = {name: (cells, shown) for name, cells, shown in content[0]}
+                for name in selected:
+                    if name not in sheets:
+                        raise LoadError(f"the workbook has no sheet {name!r}", file=str(path), candidates=nearest(name, sheets))
             elif kind == "sheet":
                 grid = []
-                grids[what[0]] = grid, what[1]
+                grids[content[0]] = grid, content[1]
             elif kind == "rows":
-                grid.extend(what[0])
+                grid.extend(content[0])
             elif kind == "error":
-                raise LoadError(f"the workbook cannot be read ({what[0]})", file=str(path))
+                raise LoadError(f"the workbook cannot be read ({content[0]})", file=str(path))
     tabs: list[Tab] = []
-    for name in wanted or about:
-        cells, shown = about[name]
+    for name in selected or sheets:
+        cells, shown = sheets[name]
         if not cells:
             reading.warn(f"{name!r} is no sheet of cells and is left out")
             continue
@@ -286,26 +287,27 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
             continue
         if not shown:
             reading.warn(f"the sheet {name!r} is hidden, and is loaded as the others (sheets= says which to load)")
-        for called, part in _tables(name, grid, merged, option_bool(options, "split"), about, reading):
-            tabs.append(Tab(called, str(path), "excel", reading, part))
+        for table_name, open_cells in _tables(name, grid, merged, option_bool(options, "split"), sheets, reading):
+            tabs.append(Tab(table_name, str(path), "excel", reading, open_cells))
     if not tabs:
         raise LoadError("the workbook holds no cells", file=str(path))
     return by_name(tabs)
 
 
 def _parts_apart(path: Path, wanted: Sequence[str], size: int) -> Generator[Part, None, None]:
-    """The parts of a workbook, read by a process of its own that has so much memory and time as a workbook of this
-    size (bytes, unpacked) may need.
+    """Yield the parts of a workbook from a separate process.
+
+    Its limits of memory and time grow with the size of the workbook (bytes, unpacked).
     """
     memory, seconds = _MEMORY + _MEMORY_A_BYTE * size, _SECONDS + size // _BYTES_A_SECOND
     command = [sys.executable, "-I", "-S", spreadsheet_reader.__file__, json.dumps(sys.path), str(path), json.dumps([*wanted])]
     try:
-        started = subprocess.Popen(
+        process = subprocess.Popen(
             [*command, str(memory), str(seconds)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
     except OSError as error:
         raise LoadError(f"the reader of workbooks cannot be started ({error})", file=str(path)) from None
-    with started as child:
+    with process as child:
         try:
             assert child.stdout is not None
             stream = io.BufferedReader(_Pipe(child.stdout.fileno()), 1 << 20)
@@ -329,7 +331,7 @@ def _parts_apart(path: Path, wanted: Sequence[str], size: int) -> Generator[Part
 
 
 class _Pipe(io.RawIOBase):
-    """What a process writes, with a look at the clock while it writes nothing."""
+    """The output of a process; waiting for it checks the deadline."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -348,9 +350,9 @@ class _Pipe(io.RawIOBase):
 def _tables(
     name: str, grid: Any, merged: Any, split: bool | None, sheets: Collection[str], reading: Reading
 ) -> Iterator[tuple[str, OpenCells]]:
-    """The tables of a sheet, the first called like it."""
-    spans, sure = side_by_side(grid, merged)
-    if len(spans) < 2 or split is False or not (sure or split):
+    """Yield the tables of a sheet; the first has its name."""
+    spans, certain = side_by_side(grid, merged)
+    if len(spans) < 2 or split is False or not (certain or split):
         if len(spans) > 1 and split is None:
             reading.warn(f"blank columns divide the sheet {name!r}, which is read as one table (split=true makes several)")
         yield name, partial(_cells, grid, merged)
@@ -358,14 +360,16 @@ def _tables(
     names = [name]
     numbers = count(2)
     while len(names) < len(spans):
-        called = f"{name} ({next(numbers)})"
-        if called not in sheets:
-            names.append(called)
-    told = ", ".join(map(repr, names))
-    reading.warn(f"blank columns divide the sheet {name!r}, which is read as {len(spans)} tables: {told} (split=false makes one)")
-    for called, (begin, end) in zip(names, spans, strict=True):
-        inside = [((top, left - begin), (bottom, right - begin)) for (top, left), (bottom, right) in merged if begin <= left < end]
-        yield called, partial(_cells, [row[begin:end] for row in grid], inside, part=True)
+        table_name = f"{name} ({next(numbers)})"
+        if table_name not in sheets:
+            names.append(table_name)
+    listed = ", ".join(map(repr, names))
+    reading.warn(f"blank columns divide the sheet {name!r}, which is read as {len(spans)} tables: {listed} (split=false makes one)")
+    for table_name, (begin, end) in zip(names, spans, strict=True):
+        own_ranges = [
+            ((top, left - begin), (bottom, right - begin)) for (top, left), (bottom, right) in merged if begin <= left < end
+        ]
+        yield table_name, partial(_cells, [row[begin:end] for row in grid], own_ranges, part=True)
 
 
 def _cells(grid: Any, merged: Any, reading: Reading, *, part: bool = False) -> Cells:

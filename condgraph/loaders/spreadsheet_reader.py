@@ -1,8 +1,8 @@
-"""What calamine reads of a workbook, in parts: the sheets, then of each its merged cells and its rows.
+"""Reads a workbook with calamine, in parts: the sheets, then the merged cells and rows of each.
 
-Run as a program, it writes these parts to standard output, a line of JSON each, within a limit of memory and of processor
-time: calamine takes memory for what a workbook says of itself, and ends its process where there is
-none. So this imports nothing of the package.
+Run as a program, it writes these parts to standard output, a line of JSON each, within limits of memory and processor
+time: calamine allocates what a workbook declares, and aborts its process if there is not enough. So
+this module imports nothing of the package.
 
     python spreadsheet_reader.py '["sys.path", ...]' PATH '["sheet", ...]' BYTES SECONDS
 """
@@ -19,19 +19,20 @@ from typing import Any, TypeAlias
 #: ("sheets", [(name, holds cells, is shown)]), ("sheet", name, merged ranges), ("rows", rows), ("error", text),
 #: ("end",)
 Part: TypeAlias = tuple[Any, ...]
-#: Cells of a part.
+#: The most cells of a part.
 _CELLS = 100_000
-#: The exit status where there is not enough memory; calamine itself aborts.
+#: The exit status if there is not enough memory; calamine itself aborts.
 NO_MEMORY = 77
 
 
 def parts(path: str, wanted: Sequence[str]) -> Generator[Part, None, None]:
-    """The parts of a workbook, of all sheets or of those that are wanted; what calamine raises, an error of Rust
-    among it, is the last part.
+    """Yield the parts of a workbook, of all sheets or of those wanted.
+
+    An error that calamine raises, including a panic of its Rust code, becomes the last part.
     """
     import python_calamine as calamine
 
-    # Its errors have several bases, and a panic of its Rust is none of them.
+    # Its errors have several base classes, and a panic of its Rust code has none of them.
     try:
         with calamine.CalamineWorkbook.from_path(path) as book:
             about = [
@@ -43,9 +44,9 @@ def parts(path: str, wanted: Sequence[str]) -> Generator[Part, None, None]:
                 sheet = book.get_sheet_by_name(name)
                 grid = sheet.to_python(skip_empty_area=False)
                 yield "sheet", name, sheet.merged_cell_ranges or []
-                some = max(1, _CELLS // max(1, len(grid[0]))) if grid else 1
-                for at in range(0, len(grid), some):
-                    yield "rows", grid[at : at + some]
+                rows_per_part = max(1, _CELLS // max(1, len(grid[0]))) if grid else 1
+                for at in range(0, len(grid), rows_per_part):
+                    yield "rows", grid[at : at + rows_per_part]
             yield ("end",)
     except (calamine.CalamineError, OSError, ValueError) as error:
         yield "error", str(error)
@@ -56,14 +57,14 @@ def parts(path: str, wanted: Sequence[str]) -> Generator[Part, None, None]:
 
 
 def _written(value: Any) -> dict[str, Any]:
-    """A date or a time as JSON has it."""
+    """Return a date or a time as JSON."""
     if isinstance(value, timedelta):
         return {"timedelta": [value.days, value.seconds, value.microseconds]}
     return {type(value).__name__: value.isoformat()}
 
 
 def read_part(line: bytes) -> Part:
-    """A part that was written as a line."""
+    """Parse a part from its line."""
     return tuple(json.loads(line, object_hook=_read))
 
 
@@ -88,7 +89,7 @@ def _main(path: str, wanted: list[str], memory: int, seconds: int) -> None:
         for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
             hard = resource.getrlimit(what)[1]
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            # Not every system has every limit.
+            # Some systems lack some of the limits.
             with suppress(OSError, ValueError):
                 resource.setrlimit(what, (most, hard))
     try:
