@@ -1,4 +1,4 @@
-"""Plans that go on from rows that a store gave."""
+"""Run the upper part of a plan on rows that a store returned."""
 
 from __future__ import annotations
 
@@ -18,37 +18,41 @@ from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity, Time, Unknown
 
-#: The subject of the statements that carry values.
+#: The subject of the statements that hold the values.
 _HOLDER: Final = " "
 
 
 def run_rows(plan: Node, core: Solutions, names: Sequence[str], rows: Sequence[Row], entities: Iterable[Item]) -> Run:
-    """A plan run on the rows that a store gave of one of its operators (of the variables that are needed), with their entities."""
+    """Run a plan on the rows that a store returned for one of its operators (with the needed variables), and their
+    entities.
+    """
     values = dict.fromkeys(term for row in watched(rows) for term in row if isinstance(term, str | Quantity | Time | Unknown))
     places = {value: str(place) for place, value in enumerate(values)}
     builder = Builder()
     builder.begin(Source(""))
     builder.add(entities)
-    # Values are those of statements, as in process: each of a predicate by which its number is known.
+    # As in process, values belong to statements: each has a predicate of its own, which identifies it.
     builder.add([Statement(_HOLDER, name, value) for value, name in places.items()])
     builder.finish()
     snapshot = Snapshot.of(*lay_out(builder))
     run = Run(snapshot)
     numbers = np.arange(snapshot.relations, snapshot.statements, dtype=np.int32)
-    attributes = {snapshot.predicate_name(p): at for at, p in enumerate(snapshot.predicates(numbers).tolist())}
+    attributes = {
+        snapshot.predicate_name(predicate): index for index, predicate in enumerate(snapshot.predicates(numbers).tolist())
+    }
     columns = {}
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         entity, attribute = np.full(len(rows), -1, np.int32), np.full(len(rows), -1, np.int32)
-        others: list[Name | bool | int | None] = [None] * len(rows)
+        other_terms: list[Name | bool | int | None] = [None] * len(rows)
         for place, row in enumerate(watched(rows)):
-            term = row[at]
+            term = row[index]
             if isinstance(term, Ref):
                 entity[place] = snapshot.identified(term.id)
             elif isinstance(term, bool | int | Name):
-                others[place] = term
+                other_terms[place] = term
             elif term is not None:
                 attribute[place] = attributes[places[term]]
-        columns[name] = _merged([Terms(ENTITY, entity), Terms(ATTRIBUTE, attribute), column_of(run.scope, others)])
+        columns[name] = _merged([Terms(ENTITY, entity), Terms(ATTRIBUTE, attribute), column_of(run.scope, other_terms)])
     columns |= {name: Terms.unbound(len(rows)) for name in core.variables if name not in columns}
     run.results[id(core)] = RowSet(run.scope, len(rows), {name: columns[name] for name in core.variables})
     above: list[Node] = []
@@ -62,7 +66,7 @@ def run_rows(plan: Node, core: Solutions, names: Sequence[str], rows: Sequence[R
 
 
 def _merged(parts: Sequence[Terms]) -> Terms:
-    """One column of several that bind different rows."""
+    """Merge columns that bind different rows."""
     marked = parts[0].marked()
     for part in parts[1:]:
         marked = np.where(part.bound, part.marked(), marked)

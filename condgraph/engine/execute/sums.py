@@ -1,8 +1,8 @@
 """Measures of groups: counts, sums, means, extremes, lists and top rows.
 
-A measure of a group is what the operator of the same name gives of that group alone: the most
-frequent unit counts, sums are exact, texts are read by the numbers they begin with. What is left
-out is told once for the whole column.
+A measure of a group equals the operator of the same name on that group alone: the most frequent unit counts, sums are
+exact, texts are read by the numbers they begin with. Warnings about ignored values are given once for the whole
+column.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 T = TypeVar("T")
-#: The sum of nothing, which is told from a sum that happens to be 0.
+#: The sum of no values, distinct (by identity) from a sum that happens to be 0.
 NO_SUM: Final = text_cell(Quantity(0))
 
 
 def some(items: Sequence[T]) -> Iterable[T]:
-    """The items, with a look at the clock where they are many: most groups are small."""
+    """Return the items, with checks of the deadline if they are many; most groups are small."""
     return items if len(items) <= PIECE else watched(items)
 
 
 class Aggregate:
-    """One measure over all groups, or rows, as `noun` says: what it has to say is kept until the end."""
+    """One measure over all groups, or rows (`noun`). Warnings are collected until the end."""
 
     def __init__(self, run: Run, measure: Measure, noun: str = "group") -> None:
         self.run, self.measure, self.noun = run, measure, noun
-        #: Values that are left out, of how many; the units that count; groups without any.
+        #: The numbers of ignored values, of all values, and of groups without values; the units that count.
         self.left = self.total = self.empty = 0
         self.units: set[tuple[str, str]] = set()
         self.tied = 0
 
     def warn(self) -> None:
-        """Say what was left out."""
+        """Warn of ignored values, empty groups and ties."""
         name, warn = self.measure.name, self.run.warn
         if self.left:
             nouns = {f"{noun}{in_unit(unit)}" for noun, unit in self.units}
             wanted = nouns.pop() if len(nouns) == 1 else "of the type and unit that most in their group have"
             if self.left == 1:
-                one = wanted.replace("numbers", "a number", 1).replace("times", "a time", 1)
-                warn(f"{name}: 1 of {self.total} values is not {one}, and is left out")
+                single = wanted.replace("numbers", "a number", 1).replace("times", "a time", 1)
+                warn(f"{name}: 1 of {self.total} values is not {single}, and is left out")
             else:
                 warn(f"{name}: {self.left} of {self.total} values are not {wanted}, and are left out")
         if self.empty:
@@ -68,16 +68,18 @@ class Aggregate:
     # -- measures of values as arrays --------------------------------------------------------------
 
     def of_groups(self, size: int, group: Places, at: Places, series: Series) -> Column:
-        """The measure of each of `size` groups, from the group of each value and its place in a series. Gives its warnings."""
+        """Return the measure of each of `size` groups, given the group of each value and its position in a series,
+        and give its warnings.
+        """
         arrays = _ARRAYS.get(self.measure.function)
-        found = None if arrays is None else arrays(self, size, group, at, series)
-        if found is None:
+        column = None if arrays is None else arrays(self, size, group, at, series)
+        if column is None:
             order = in_order((group,))
             group, at = group.take(order), at.take(order)
             cells = series.cells(at)
-            found = Column.of([self.of(cells[low:high]) for low, high in watched(bounds_of(group, size))])
+            column = Column.of([self.of(cells[low:high]) for low, high in watched(bounds_of(group, size))])
         self.warn()
-        return zeros(found) if self.measure.function == "sum" else found
+        return zeros(column) if self.measure.function == "sum" else column
 
     def _counts(self, size: int, group: Places, at: Places, series: Series) -> Column:
         return counts(np.bincount(group, minlength=size))
@@ -94,11 +96,11 @@ class Aggregate:
         numbers = series.decimals(at)
         if numbers is None:
             return None
-        most = int(np.abs(numbers.integers).max()) * len(at)
-        if most >= LARGEST:
+        bound = int(np.abs(numbers.integers).max()) * len(at)
+        if bound >= LARGEST:
             return None
-        if most < CERTAIN:
-            # Floats add such integers exactly.
+        if bound < CERTAIN:
+            # Floats add integers of this size exactly.
             totals = np.bincount(group, weights=numbers.integers, minlength=size).astype(np.int64)
         else:
             totals = np.zeros(size, np.int64)
@@ -136,7 +138,7 @@ class Aggregate:
         numbers, times = series.decimals(at), series.times(at)
         if numbers is None and times is None:
             return None
-        # Of equal values that are written in several ways, and of times that begin or end alike, the first.
+        # The first of equal values with several texts, and of times that begin or end together.
         sizes = numbers.integers if numbers is not None else times[1 if largest else 0]  # type: ignore[index]
         ties = [series.ranks(at), series.spellings(at)]
         order = in_order([group, ~sizes if largest else sizes, *(tie for tie in ties if tie is not None)])
@@ -151,8 +153,8 @@ class Aggregate:
         if len(group) > size or (np.bincount(group, minlength=size) > 1).any():
             codes, spellings = series.codes(at), series.spellings(at)
             order = in_order((group, codes) if spellings is None else (group, codes, spellings))
-            fresh = changed(group.take(order), codes.take(order))
-            group, at = group.take(order[fresh]), at.take(order[fresh])
+            is_first = changed(group.take(order), codes.take(order))
+            group, at = group.take(order[is_first]), at.take(order[is_first])
             if (group[1:] == group[:-1]).any():
                 return None
         places = np.full(size, -1, np.int64)
@@ -162,12 +164,12 @@ class Aggregate:
     # -- measures of values, group by group --------------------------------------------------------
 
     def of(self, cells: Sequence[Cell]) -> Cell | None:
-        """What a group with these values is summed up to."""
+        """Return the measure of a group with these values."""
         return _VALUES[self.measure.function](self, cells)
 
     def of_summed(self, count: int, total: Any = 0, best: Cell | None = None) -> Cell | None:
-        """The same of a group that a store has summed up: how many values it has, all numbers without a
-        unit or all of one type, their exact sum, the largest or the smallest.
+        """Return the measure of a group that a store aggregated: the count of its values (all numbers without a unit,
+        or all of one type), their exact sum, and the largest or smallest.
         """
         function = self.measure.function
         if function in ("count", "distinct"):
@@ -179,15 +181,17 @@ class Aggregate:
         return self._number(Fraction(total) / count, NO_UNIT) if function == "mean" else best
 
     def _values(self, cells: Sequence[Cell]) -> Cell | None:
-        found = each_once(cells)
-        return listed([found[at] for at in places_in_order(len(found), lambda at: fixed_order(found[at]))])
+        values = each_once(cells)
+        return listed(
+            [values[position] for position in places_in_order(len(values), lambda position: fixed_order(values[position]))]
+        )
 
     def numbers(self, cells: Sequence[Cell]) -> tuple[list[Any], str]:
-        """The numbers of the most frequent unit."""
+        """Return the numbers of the most frequent unit, and the unit."""
         quantities = [cell.value for cell in some(cells) if isinstance(cell.value, Quantity)]
-        if not quantities and cells and (found := summed_numbers([cell.text for cell in cells])) is not None:
+        if not quantities and cells and (numbers := summed_numbers([cell.text for cell in cells])) is not None:
             self.run.warn(f"{self.measure.name}: {read_as_numbers(cell.value for cell in cells)}")
-            return found, NO_UNIT
+            return numbers, NO_UNIT
         _, unit, _ = competing(quantities)
         chosen = [value.number for value in some(quantities) if value.unit == unit]
         unitless = unit == NO_UNIT and len(quantities) > len(chosen)
@@ -238,16 +242,16 @@ class Aggregate:
             return self._nothing()
         ranked = self.ranked(cells, largest=largest)
         best = (max if largest else min)(rank for rank, _ in some(ranked))
-        # Of equal values that are written in several ways, one is shown.
+        # One of equal values with several texts.
         return min((cell for rank, cell in some(ranked) if rank == best), key=fixed_order)
 
     def ranked(self, cells: Sequence[Cell], *, largest: bool) -> list[tuple[Any, Cell]]:
-        """The cells that compete, with what they are compared by."""
-        wins = competing([cell.value for cell in cells])
-        if wins.kind is not None:
-            chosen = [cell for cell in some(cells) if group_of(cell.value) == (wins.kind, wins.unit)]
-            noun = "numbers" if wins.kind is Kind.QUANTITY else "times"
-            self._leave(len(cells), len(cells) - len(chosen), noun, wins.unit)
+        """Return the competing cells, each with its sort key."""
+        winner = competing([cell.value for cell in cells])
+        if winner.kind is not None:
+            chosen = [cell for cell in some(cells) if group_of(cell.value) == (winner.kind, winner.unit)]
+            noun = "numbers" if winner.kind is Kind.QUANTITY else "times"
+            self._leave(len(cells), len(cells) - len(chosen), noun, winner.unit)
             return [(size_of(cell.value, largest=largest), cell) for cell in some(chosen)]
         texts = [collapse(cell.text) for cell in cells]
         if leading_numbers(texts) is not None:
@@ -259,7 +263,9 @@ class Aggregate:
     # -- measures of rows --------------------------------------------------------------------------
 
     def best(self, rows: Sequence[tuple[Cell, Cell]]) -> Cell | None:
-        """The rows (each with a value that it has) that have the largest or smallest; ties by name."""
+        """Return the rows with the largest or smallest values, given each row with one of its values; ties are
+        ordered by name.
+        """
         largest, number = self.measure.function == "top", self.measure.number
         of_value: dict[int, list[Cell]] = {}
         for row, value in some(rows):
@@ -272,25 +278,25 @@ class Aggregate:
                     best[key] = rank, row
         # By name first, then stably by value.
         pairs = list(best.values())
-        named = [pairs[at] for at in places_in_order(len(pairs), lambda at: fixed_order(pairs[at][1]))]
-        order = [named[at] for at in places_in_order(len(named), lambda at: named[at][0], reverse=largest)]
+        named = [pairs[position] for position in places_in_order(len(pairs), lambda position: fixed_order(pairs[position][1]))]
+        order = [named[position] for position in places_in_order(len(named), lambda position: named[position][0], reverse=largest)]
         if len(order) > number and order[number][0] == order[number - 1][0]:
             self.tied += 1
         return listed([row for _, row in order[:number]])
 
 
 def each_once(cells: Sequence[Cell]) -> list[Cell]:
-    """Each value once, with the first of its texts in order."""
-    found: dict[Any, Cell] = {}
+    """Return each value once, with the first of its texts in order."""
+    cells_: dict[Any, Cell] = {}
     for cell in some(cells):
         key = identity(cell.value)
-        known = found.get(key)
-        if known is None or cell.text < known.text:
-            found[key] = cell
-    return list(found.values())
+        previous = cells_.get(key)
+        if previous is None or cell.text < previous.text:
+            cells_[key] = cell
+    return list(cells_.values())
 
 
-#: What is worked out for all groups at once, where the values are alike; None where they are not. Counts always are.
+#: Measures of all groups at once, for uniform values; they return None for others. Counts always work.
 _ARRAYS: Final[dict[str, Callable[[Aggregate, int, Places, Places, Series], Column | None]]] = {
     "count": Aggregate._counts,
     "distinct": Aggregate._differents,
@@ -313,19 +319,19 @@ _VALUES: Final[dict[str, Callable[[Aggregate, Sequence[Cell]], Cell | None]]] = 
 
 
 def bounds_of(group: Places, size: int) -> list[tuple[int, int]]:
-    """Where the values of each of `size` groups begin and end, sorted by their groups."""
+    """Return the begin and end of the values of each of `size` groups; `group` is sorted."""
     low, sizes = runs(group, size)
     return list(zip(low.tolist(), (low + sizes).tolist(), strict=True))
 
 
 def counts(numbers: NDArray[Any]) -> Column:
-    """A column of counts."""
-    found, which = np.unique(numbers, return_inverse=True)
-    return Column(ListSeries([text_cell(one) for one in found.tolist()]), which.astype(np.int64))
+    """Return a column of counts."""
+    distinct_counts, inverse = np.unique(numbers, return_inverse=True)
+    return Column(ListSeries([text_cell(count) for count in distinct_counts.tolist()]), inverse.astype(np.int64))
 
 
 def zeros(sums: Column) -> Column:
-    """Sums with those of nothing in the unit of the others, so that 0 € stands among sums in €."""
+    """Replace sums of nothing by 0 in the unit of the other sums, so that 0 € appears among sums in €."""
     cells = sums.cells()
     if not any(cell is NO_SUM for cell in cells):
         return sums
@@ -336,8 +342,8 @@ def zeros(sums: Column) -> Column:
 
 
 def leaves_out(name: str, wins: Competing) -> str:
-    """The warning of cells that do not compete for their place in an order."""
+    """Return the warning about cells that cannot be ordered with the others."""
     noun = "a number" if wins.kind is Kind.QUANTITY else "a time"
-    one = wins.others == 1
+    single = wins.others == 1
     what = f"{numbered(wins.others, 'cell is', 'cells are')} not {noun}{in_unit(wins.unit)}"
-    return f"order by {name}: {what}, and {'stands' if one else 'stand'} behind"
+    return f"order by {name}: {what}, and {'stands' if single else 'stand'} behind"

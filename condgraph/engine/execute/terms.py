@@ -1,6 +1,4 @@
-"""The terms of rows in process: entities and statements by their numbers in a snapshot, and what a
-snapshot says of them.
-"""
+"""The terms of rows in process: entities and statements by number, and the functions that read the graph."""
 
 from __future__ import annotations
 
@@ -40,7 +38,6 @@ class EntityAt:
 
     @property
     def order(self) -> int:
-        """Its place among all entities."""
         return self.number
 
 
@@ -52,25 +49,24 @@ class StatementAt:
 
     @property
     def order(self) -> int:
-        """Its place among all statements."""
         return self.number
 
 
 @dataclass(frozen=True, slots=True)
 class PathAt:
-    """A path: its entities in order, and the statement between each two of them."""
+    """A path: its entities in order, and the statements between them."""
 
     entities: tuple[int, ...]
     statements: tuple[int, ...]
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The numbers of what it passes, in turn."""
-        rest = zip(self.statements, self.entities[1:], strict=True)
-        return (self.entities[0], *(number for step in rest for number in step))
+        """The numbers of its entities and statements, in turn."""
+        steps = zip(self.statements, self.entities[1:], strict=True)
+        return (self.entities[0], *(number for step in steps for number in step))
 
 
-#: What messages call the types of terms.
+#: Names of the types of terms in messages.
 _TYPE_NAMES: Final[dict[type, str]] = {
     type(None): "null", bool: "a truth value", int: "an integer", float: "a float", str: "a text", list: "a list",
     dict: "a map", Quantity: "a quantity with a unit", Time: "a time", EntityAt: "a node", StatementAt: "a relationship",
@@ -79,16 +75,15 @@ _TYPE_NAMES: Final[dict[type, str]] = {
 
 
 def type_name(value: Any) -> str:
-    """The type of a term, in words."""
+    """Return the type of a term, in words."""
     return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
 
 
 class GraphTerms:
-    """What a snapshot says of entities and statements; functions over them are methods.
+    """Properties of entities and statements in a snapshot; its methods are functions of expressions.
 
-    With `touched` every statement that a value is read from is added to it, so that evidence can name
-    them; memberships and subclass steps that labels are read from are then in `memberships` and `subclasses`,
-    as pairs of numbers.
+    Every statement that a value is read from is added to `touched`, if given, for the evidence; memberships and
+    subclass steps that labels are read from are then in `memberships` and `subclasses`, as pairs of numbers.
     """
 
     def __init__(self, snapshot: Snapshot, touched: set[int] | None = None) -> None:
@@ -96,14 +91,14 @@ class GraphTerms:
         self._touched = touched
         self.memberships: set[tuple[int, int]] = set()
         self.subclasses: set[tuple[int, int]] = set()
-        #: Nanoseconds since 1970 at which functions of the clock are asked.
+        #: The time in nanoseconds since 1970 that functions of the clock use.
         self.clock = time.time_ns()
         self._attributes: dict[str, Reading] = {}
         self._qualifiers: dict[str, Reading] = {}
         self._period: Period | None = None
 
     def at(self, period: Period | None) -> GraphTerms:
-        """The same, of the attributes that hold in a period."""
+        """Return the same, restricted to attributes that hold in a period."""
         if period is self._period:
             return self
         result = copy(self)
@@ -111,16 +106,16 @@ class GraphTerms:
         return result
 
     def _outgoing(self, entity: int, low: int, high: int) -> Numbers:
-        """The statements of an entity in a run."""
-        found: Numbers = self._snapshot.outgoing(entity, low, high)
-        if self._period is not None and len(found):
-            found = found[holds_at(self._snapshot, self._period.relation, self._period.interval, found)]
-        return found
+        """Return the statements of an entity in a run."""
+        statements: Numbers = self._snapshot.outgoing(entity, low, high)
+        if self._period is not None and len(statements):
+            statements = statements[holds_at(self._snapshot, self._period.relation, self._period.interval, statements)]
+        return statements
 
     # -- values ------------------------------------------------------------------------------------
 
     def value(self, term: Any, key: str) -> Any:
-        """The value of a key of a term (`Property`)."""
+        """Return the value of a key of a term (`Property`)."""
         if term is None:
             return None
         kind = type(term)
@@ -136,38 +131,38 @@ class GraphTerms:
             raise PlanError(f"{type_name(term)} has no property {key!r}") from None
 
     def values(self, entities: Numbers, key: str) -> tuple[list[Any], NDArray[Any]]:
-        """The different values of a key of many entities, -1 for none, and which of them each entity has (-1: null):
-        `value` on columns, without a period.
+        """Return the distinct values of a key for many entities (-1 for none), and the index of each entity's value
+        (-1: null). This is `value` on columns, without a period.
         """
-        known, snapshot = self._attribute(key), self._snapshot
-        if len(entities) * 16 < known.high - known.low or known.low == known.high:
-            found = [self.value(EntityAt(number) if number >= 0 else None, key) for number in watched(entities.tolist())]
-            return found, np.arange(len(found))
-        subjects = snapshot.attribute_subject[known.low : known.high]
+        reading, snapshot = self._attribute(key), self._snapshot
+        if len(entities) * 16 < reading.high - reading.low or reading.low == reading.high:
+            results = [self.value(EntityAt(number) if number >= 0 else None, key) for number in watched(entities.tolist())]
+            return results, np.arange(len(results))
+        subjects = snapshot.attribute_subject[reading.low : reading.high]
         low = int(subjects.min())
-        # The last attribute of each subject, and subjects that have several.
+        # The last attribute of each subject, and the subjects with several.
         last = np.full(int(subjects.max()) - low + 2, -1, np.int32)
         last[subjects - low] = np.arange(len(subjects), dtype=np.int32)
-        several = different(subjects[last.take(subjects - low) != np.arange(len(subjects))])
-        # Values are numbered in their order, so that equal ones are neighbours.
-        first = changed(*(snapshot.arrays.get(f"att.{part}")[known.low : known.high] for part, _ in PARTS))
-        at = np.where((entities >= low) & (entities < low + len(last) - 1), entities - low, len(last) - 1)
-        attributes = last.take(at)
-        which = np.where(attributes >= 0, first.cumsum().take(attributes) - 1, -1)
-        those = np.flatnonzero(np.isin(entities, several)) if len(several) else several
-        which[those] = -1
-        there = np.zeros(int(first.sum()) + 1, bool)
-        there[which] = True
-        there[-1] = False
-        values = self._plain_values(np.flatnonzero(first)[there[:-1]] + known.low, known)
-        which = np.where(which >= 0, there.cumsum().take(which) - 1, -1)
-        for place in those.tolist():
-            which[place] = len(values)
+        multiple = different(subjects[last.take(subjects - low) != np.arange(len(subjects))])
+        # Attributes are numbered by value, so that equal ones are adjacent.
+        first = changed(*(snapshot.arrays.get(f"att.{part}")[reading.low : reading.high] for part, _ in PARTS))
+        offsets = np.where((entities >= low) & (entities < low + len(last) - 1), entities - low, len(last) - 1)
+        attributes = last.take(offsets)
+        inverse = np.where(attributes >= 0, first.cumsum().take(attributes) - 1, -1)
+        repeated = np.flatnonzero(np.isin(entities, multiple)) if len(multiple) else multiple
+        inverse[repeated] = -1
+        used = np.zeros(int(first.sum()) + 1, bool)
+        used[inverse] = True
+        used[-1] = False
+        values = self._plain_values(np.flatnonzero(first)[used[:-1]] + reading.low, reading)
+        inverse = np.where(inverse >= 0, used.cumsum().take(inverse) - 1, -1)
+        for place in repeated.tolist():
+            inverse[place] = len(values)
             values.append(self.value(EntityAt(int(entities[place])), key))
-        return values, which
+        return values, inverse
 
     def _plain_values(self, numbers: NDArray[Any], key: Reading) -> list[Any]:
-        """The values of attributes as expressions have them."""
+        """Return the values of attributes as expressions use them."""
         get, snapshot = self._snapshot.arrays.get, self._snapshot
         kinds, refs, units = (get(f"att.{part}").take(numbers) for part in ("kind", "ref", "unit"))
         if not key.truths and (kinds == Kind.TEXT).all() and (units < 0).all():
@@ -176,34 +171,34 @@ class GraphTerms:
             floats = get("att.a").take(numbers).view(np.float64) + 0.0
             if key.floats or (np.abs(floats) < 2.0**63).all():
                 return list((floats if key.floats else floats.astype(np.int64)).tolist())
-        return [self._plain(value, key) for some in pieces(numbers, 1 << 16) for value in snapshot.values("att", some)]
+        return [self._plain(value, key) for chunk in pieces(numbers, 1 << 16) for value in snapshot.values("att", chunk)]
 
     @staticmethod
     def _one(values: list[Any]) -> Any:
         return None if not values else values[0] if len(values) == 1 else values
 
     def _attribute(self, key: str) -> Reading:
-        known = self._attributes.get(key)
-        if known is None:
-            known = self._attributes[key] = attribute_reading(self._snapshot, key)
-        return known
+        reading = self._attributes.get(key)
+        if reading is None:
+            reading = self._attributes[key] = attribute_reading(self._snapshot, key)
+        return reading
 
     def _attribute_values(self, entity: int, key: Reading) -> list[Any]:
         snapshot = self._snapshot
         if key.low == key.high:
             return []
         base = snapshot.relations
-        found = self._outgoing(entity, base + key.low, base + key.high)
-        if not len(found):
+        statements = self._outgoing(entity, base + key.low, base + key.high)
+        if not len(statements):
             return []
-        numbers = found.tolist()
+        numbers = statements.tolist()
         if self._touched is not None:
             self._touched.update(numbers)
         values = (self._plain(snapshot.value("att", number - base), key) for number in numbers)
         return [value for value in values if value is not None]
 
     def _plain(self, value: Ref | Value, key: Reading) -> Any:
-        """A value as expressions have it."""
+        """Return a value as expressions use it."""
         kind = type(value)
         if kind is Quantity:
             assert isinstance(value, Quantity)
@@ -222,12 +217,12 @@ class GraphTerms:
         return EntityAt(self._snapshot.identified(value.id)) if isinstance(value, Ref) else value
 
     def _touch(self, statement: int) -> None:
-        """What shows how others are read is part of what they rest on."""
+        """Record the statement that determines how other values are read, which is evidence, too."""
         if self._touched is not None and statement >= 0:
             self._touched.add(statement)
 
     def _qualifier_values(self, statement: int, only: str | None = None) -> dict[str, list[Any]]:
-        """The values of the qualifiers of a statement by their keys."""
+        """Return the values of the qualifiers of a statement, by key."""
         snapshot = self._snapshot
         _, numbers = snapshot.qualifiers(np.array([statement], np.int32))
         if self._touched is not None:
@@ -241,16 +236,16 @@ class GraphTerms:
             if wanted is not None and keys[number] != wanted:
                 continue
             name = snapshot.predicate_name(keys[number])
-            known = self._qualifiers.get(name)
-            if known is None:
-                known = self._qualifiers[name] = qualifier_reading(snapshot, name)
-            value = self._plain(snapshot.value("q", number), known)
+            reading = self._qualifiers.get(name)
+            if reading is None:
+                reading = self._qualifiers[name] = qualifier_reading(snapshot, name)
+            value = self._plain(snapshot.value("q", number), reading)
             if value is not None:
                 result.setdefault(name, []).append(value)
         return result
 
     def properties(self, term: Any) -> dict[str, Any]:
-        """All properties of a term as a map: attributes, or qualifiers."""
+        """Return all properties of a term as a map: attributes, or qualifiers."""
         kind = type(term)
         if kind is dict:
             return dict(term)
@@ -259,13 +254,13 @@ class GraphTerms:
         if kind is not EntityAt:
             raise PlanError(f"properties() is not defined for {type_name(term)}")
         snapshot = self._snapshot
-        found = self._outgoing(term.number, snapshot.relations, snapshot.statements)
-        names = map(snapshot.predicate_name, dict.fromkeys(snapshot.predicates(found).tolist()))
+        statements = self._outgoing(term.number, snapshot.relations, snapshot.statements)
+        names = map(snapshot.predicate_name, dict.fromkeys(snapshot.predicates(statements).tolist()))
         values = ((name, self._one(self._attribute_values(term.number, self._attribute(name)))) for name in names)
         return {name: value for name, value in values if value is not None}
 
     def keys(self, term: Any) -> list[str]:
-        """The keys of the properties of a term."""
+        """Return the keys of the properties of a term."""
         if type(term) is dict:
             return list(term)
         return list(self.properties(term))
@@ -273,7 +268,7 @@ class GraphTerms:
     # -- labels ------------------------------------------------------------------------------------
 
     def has_concept(self, term: Any, names: tuple[str, ...]) -> bool | None:
-        """Whether a term is in one of some concepts (`HasConcept`)."""
+        """Return whether a term is in one of the concepts (`HasConcept`)."""
         if term is None:
             return None
         if type(term) is StatementAt:
@@ -293,7 +288,7 @@ class GraphTerms:
         return table is not None and self._table(entity) == table
 
     def _table(self, entity: int) -> str | None:
-        """The table whose row an entity is."""
+        """Return the table that an entity is a row of, or None."""
         snapshot = self._snapshot
         owners = snapshot.arrays.get("ent.source")
         if not len(owners) or snapshot.entity_kind[entity] != EntityKind.ROW or owners[entity] < 0:
@@ -301,26 +296,26 @@ class GraphTerms:
         return snapshot.schema.sources[int(owners[entity])]
 
     def labels(self, term: Any) -> list[str]:
-        """The names of the concepts that an entity is an instance of, closed under subclass, and the table
-        whose row it is; in order.
+        """Return the names of the concepts of an entity, including superclasses, and the table that it is a row of;
+        sorted.
         """
         if type(term) is not EntityAt:
             raise PlanError(f"labels() is not defined for {type_name(term)}")
         snapshot = self._snapshot
         members, concepts, parents = self._memberships
         low, high = np.searchsorted(members, [term.number, term.number + 1])
-        waiting: list[int] = concepts[low:high].tolist()
+        queue: list[int] = concepts[low:high].tolist()
         result: set[int] = set()
         if self._touched is not None:
-            self.memberships.update((term.number, concept) for concept in waiting)
-        while waiting:
-            concept = waiting.pop()
+            self.memberships.update((term.number, concept) for concept in queue)
+        while queue:
+            concept = queue.pop()
             if concept not in result:
                 result.add(concept)
-                above = parents.get(concept, [])
-                waiting.extend(above)
+                superclasses = parents.get(concept, [])
+                queue.extend(superclasses)
                 if self._touched is not None:
-                    self.subclasses.update((concept, parent) for parent in above)
+                    self.subclasses.update((concept, parent) for parent in superclasses)
         names = {snapshot.name(concept) for concept in result}
         if (table := self._table(term.number)) is not None:
             short = table.rpartition("/")[2]
@@ -329,69 +324,71 @@ class GraphTerms:
 
     @property
     def _memberships(self) -> tuple[Any, Any, dict[int, list[int]]]:
-        """Members in order next to their concepts, and the concepts above each."""
-        kept = self._snapshot.schema.kept
-        known = kept.get("labels of entities")
-        if known is None:
+        """Members in order, the concept of each, and the superclasses of each concept."""
+        cache = self._snapshot.schema.kept
+        entry = cache.get("labels of entities")
+        if entry is None:
             get = self._snapshot.arrays.get
             order = np.argsort(get("mem.e"), kind="stable")
             parents: dict[int, list[int]] = {}
             for child, parent in zip(get("sub.c").tolist(), get("sub.p").tolist(), strict=True):
                 parents.setdefault(child, []).append(parent)
-            known = kept["labels of entities"] = get("mem.e")[order], get("mem.c")[order], parents
-        result: tuple[Any, Any, dict[int, list[int]]] = known
+            entry = cache["labels of entities"] = get("mem.e")[order], get("mem.c")[order], parents
+        result: tuple[Any, Any, dict[int, list[int]]] = entry
         return result
 
     # -- entities and statements -------------------------------------------------------------------
 
     def id(self, term: Any) -> int:
-        """A number of an entity or statement, the same as long as the graph does not change."""
+        """Return the number of an entity or statement, which is stable until the graph changes."""
         if type(term) in (EntityAt, StatementAt):
             return int(term.number)
         raise PlanError(f"id() is not defined for {type_name(term)}")
 
     def element_id(self, term: Any) -> str:
-        """The id of an entity; of a statement its number, as a text."""
+        """Return the id of an entity, or the number of a statement as a text."""
         if type(term) is EntityAt:
             return self._snapshot.ident(term.number)
         return str(self.id(term))
 
     def rdf_iri(self, term: Any) -> str:
-        """The IRI of an entity or a value, from the base of the graph on."""
+        """Return the IRI of an entity or a value, relative to the base of the graph."""
         return encode(self._snapshot.ident(term.number)) if type(term) is EntityAt else rdf_terms.iri(term)
 
     def name(self, term: Any) -> str:
-        """The name of an entity."""
         if type(term) is not EntityAt:
             raise PlanError(f"{type_name(term)} has no name")
         return self._snapshot.name(term.number)
 
     def type(self, term: Any) -> str:
-        """The predicate of a statement."""
+        """Return the predicate of a statement."""
         if type(term) is not StatementAt:
             raise PlanError(f"type() is not defined for {type_name(term)}")
         return self._snapshot.predicate_name(self._snapshot.predicate_of(term.number))
 
     def start_node(self, term: Any) -> EntityAt:
-        """The subject of a statement."""
+        """Return the subject of a statement."""
         if type(term) is not StatementAt:
             raise PlanError(f"startNode() is not defined for {type_name(term)}")
         return EntityAt(int(self._snapshot.relation_subject[term.number]))
 
     def end_node(self, term: Any) -> EntityAt:
-        """The object of a statement."""
+        """Return the object of a statement."""
         if type(term) is not StatementAt:
             raise PlanError(f"endNode() is not defined for {type_name(term)}")
         return EntityAt(int(self._snapshot.relation_object[term.number]))
 
     def _bounds(self, term: Any) -> Bounds | None:
-        """When a statement holds, or what interval a time is."""
+        """Return when a statement holds, or the interval of a time."""
         if type(term) is StatementAt:
             if self._touched is not None:
                 self._touched.add(term.number)
-            _, places = self._snapshot.qualifiers(np.array([term.number], np.int32))
+            _, qualifiers = self._snapshot.qualifiers(np.array([term.number], np.int32))
             keys = self._snapshot.arrays.get("q.key")
-            stated = [(self._snapshot.predicate_name(int(keys[at])), self._snapshot.value("q", at)) for at in places.tolist()]
+            stated = [
+                (self._snapshot.predicate_name(int(keys[number])), self._snapshot.value("q", number))
+                for number in qualifiers.tolist()
+            ]
             return Bounds.stated(stated)
         time = temporal.interval(term)
         if time is None:
@@ -399,33 +396,35 @@ class GraphTerms:
         return Bounds.of(time)
 
     def allen_possible(self, one: Any, other: Any) -> list[str] | None:
-        """The relations in time that two statements or times may have (`engine.allen`); null where one has no time."""
+        """Return the possible temporal relations of two statements or times (`engine.allen`); null if one has no
+        time.
+        """
         first, second = self._bounds(one), self._bounds(other)
         return None if first is None or second is None else list(first.relations(second))
 
     def allen(self, one: Any, other: Any) -> str | None:
-        """The relation in time of two statements or times; null where several are possible."""
+        """Return the temporal relation of two statements or times; null if several are possible."""
         possible = self.allen_possible(one, other)
         return possible[0] if possible is not None and len(possible) == 1 else None
 
     def allen_together(self, one: Any, other: Any) -> bool | None:
-        """Whether two statements or times have a moment in common; null where that is not known."""
+        """Return whether two statements or times have a moment in common; null if unknown."""
         first, second = self._bounds(one), self._bounds(other)
         return None if first is None or second is None else first.together(second)
 
     def days_least(self, term: Any) -> float | None:
-        """The least days that a statement or time lasts; null of one without a time."""
+        """Return the minimum duration of a statement or time in days; null if it has no time."""
         bounds = self._bounds(term)
         return None if bounds is None else bounds.shortest()
 
     def days_most(self, term: Any) -> float | None:
-        """The most days that a statement or time lasts; null where an end is not known."""
+        """Return the maximum duration of a statement or time in days; null if an end is unknown."""
         bounds = self._bounds(term)
         return None if bounds is None else bounds.longest()
 
     def path(self, *parts: Any) -> PathAt | None:
-        """A path of an entity, and alternately a statement, or a list of them, and an entity; null if one
-        of them is.
+        """Return a path made of an entity, then alternately a statement (or a list of them) and an entity; null if
+        one of them is.
         """
         if any(part is None for part in parts):
             return None
@@ -442,14 +441,14 @@ class GraphTerms:
 
     @staticmethod
     def nodes(term: Any) -> list[EntityAt]:
-        """The entities of a path."""
+        """Return the entities of a path."""
         if type(term) is not PathAt:
             raise PlanError(f"nodes() is not defined for {type_name(term)}")
         return [EntityAt(number) for number in term.entities]
 
     @staticmethod
     def relationships(term: Any) -> list[StatementAt]:
-        """The statements of a path."""
+        """Return the statements of a path."""
         if type(term) is not PathAt:
             raise PlanError(f"relationships() is not defined for {type_name(term)}")
         return [StatementAt(number) for number in term.statements]

@@ -1,9 +1,8 @@
-"""The statements and sets that a plan rests on, which a store returns so that the engine can run the
-same plan again in process.
+"""The witness of a plan: the statements and sets that a store returns so that the plan can be run again in process.
 
-A target that answers plans elsewhere fetches the units of a plan, makes a small snapshot of them,
-and runs the plan there: that finishes what needs the client's code, and gives the evidence of an
-answer and the warnings of its aggregates, which are equal to those in process because the code is.
+A store that answers plans elsewhere fetches the units of a plan, builds a small snapshot of them, and runs the plan
+there: this completes operators that need the client's code, and gives the evidence of an answer and the warnings of
+its aggregates, equal to those in process because the code is the same.
 """
 
 from __future__ import annotations
@@ -22,19 +21,17 @@ from condgraph.engine.facts import EntityKind, Ref
 from condgraph.engine.row_shapes import shapes_of
 from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Everything that has a name.
+#: All entities and concepts.
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Something to fetch: facts, or a set of entities, which stands for the outcome of the
-    operators `known`.
+    """A unit to fetch: facts, or a set of entities, which is the result of the operators `known`.
 
-    `compiled` is what the store runs, which is less filtered than the operator of the plan where
-    that needs the client. Of members `concepts` says which memberships are fetched as well. `named`
-    is the operator that meets entities by names which only the client knows: of these a store may
-    fetch less than `compiled`, where it can tell.
+    `compiled` is what the store runs, which filters less than the operator of the plan if that needs the client. For
+    members, `concepts` gives the concepts whose memberships are fetched as well. `named` is an operator that finds
+    entities by names which only the client knows: the store may then fetch less than `compiled`.
     """
 
     compiled: Node
@@ -44,60 +41,58 @@ class Unit:
 
 
 def units(plan: Node, beyond: set[int]) -> list[Unit]:
-    """What has to be fetched for a plan; `beyond` are the operators (by identity) that the store
-    cannot give.
-    """
+    """Return the units to fetch for a plan; `beyond` are the operators (by identity) that the store cannot run."""
     order = postorder(plan)
     takers: dict[int, list[Node]] = {}
     for node in order:
         for child in node.inputs():
             takers.setdefault(id(child), []).append(node)
-    found: list[Unit] = []
+    result: list[Unit] = []
     for node in order:
         taken_by = takers.get(id(node), [])
         if isinstance(node, alg.FactsOf | alg.EntitiesOf):
             continue
         if isinstance(node, alg.Facts) and taken_by and all(isinstance(taker, alg.Pattern | alg.Path) for taker in taken_by):
-            # They come with the matches of the pattern, or the steps of the path.
+            # These come with the matches of the pattern, or the steps of the path.
             continue
         if isinstance(node, alg.Facts):
             through = [taker for taker in taken_by if isinstance(taker, alg.Facts) and passed(taker) is node]
             if len(through) < len(taken_by) or node is plan:
-                found.append(Unit(_relaxed(node, beyond)))
+                result.append(Unit(_relaxed(node, beyond)))
         elif isinstance(node, alg.ArgExtreme):
-            found.append(Unit(_relaxed(alg.Scan(node.of, (node.key,), family="attribute"), beyond)))
+            result.append(Unit(_relaxed(alg.Scan(node.of, (node.key,), family="attribute"), beyond)))
         elif isinstance(node, alg.Members):
-            found.extend(_members(node, taken_by, beyond))
+            result.extend(_members(node, taken_by, beyond))
         elif isinstance(node, Solutions):
             continue
         elif node.facets.reads == "entities" and not isinstance(node, alg.AllEntities):
             if id(node) not in beyond:
-                found.append(Unit(node, (node,)))
-                found.extend(_gone_past(node) if isinstance(node, alg.Neighbour) else ())
+                result.append(Unit(node, (node,)))
+                result.extend(_gone_past(node) if isinstance(node, alg.Neighbour) else ())
             elif isinstance(node, alg.Neighbour):
-                found.extend(map(Unit, _rows(node)))
+                result.extend(map(Unit, _rows(node)))
             elif not (taken_by and all(isinstance(taker, (alg.Scan, alg.Where)) for taker in taken_by)):
-                # Ends of statements come with them; others have to be looked for.
-                found.append(Unit(_ALL, named=node))
+                # Ends of statements come with the statements; other entities must be fetched.
+                result.append(Unit(_ALL, named=node))
         elif isinstance(node, alg.AllEntities) and not (taken_by and all(_bounds(taker, node) for taker in taken_by)):
-            found.append(Unit(node, (node,)))
+            result.append(Unit(node, (node,)))
             if node.source is not None and node.kinds != (EntityKind.ROW,):
-                # That an entity is one of the source is said by its statements.
-                found.append(Unit(alg.Scan(None, None, source=node.source)))
+                # The statements of the source determine which entities belong to it.
+                result.append(Unit(alg.Scan(None, None, source=node.source)))
     if any(isinstance(node, Solutions) for node in order):
-        found.extend(_Rows(order, beyond).units())
-    return found
+        result.extend(_Rows(order, beyond).units())
+    return result
 
 
 class KnownReadings(Protocol):
-    """What a schema knows of how keys are read."""
+    """The part of a schema that tells how the values of keys are read."""
 
     def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
-        """Where it is shown, by subject, predicate and value (`Schema.shows`)."""
+        """Return the statements that show it, as subject, predicate and value (`Schema.shows`)."""
 
 
 def keys_read(plan: Node) -> set[str] | None:
-    """The attributes and qualifiers that expressions of a plan read (None: any)."""
+    """Return the attributes and qualifiers that expressions of a plan read (None: any)."""
     parts = [part for node in postorder(plan) for expression in _expressions(node) for part in ex.walk(expression)]
     if any(isinstance(part, ex.Index) or (isinstance(part, ex.Call) and part.name in _READ_ALL) for part in parts):
         return None
@@ -105,44 +100,42 @@ def keys_read(plan: Node) -> set[str] | None:
 
 
 def shown(plan: Node, schema: KnownReadings) -> list[Unit]:
-    """The statements that show how expressions read the numbers and texts of others, as a schema knows them: their values
-    are not those of the rows alone.
+    """Return the statements that show how expressions read the numbers and texts of other statements, according to a
+    schema: their reading does not follow from the rows alone.
     """
-    keys, found = keys_read(plan), list[Unit]()
+    keys, result = keys_read(plan), list[Unit]()
     for sort in ("attributes", "qualifiers"):
-        places = schema.shows(sort, keys) if keys is None or keys else []
-        if places:
-            subjects, predicates = (tuple(sorted({place[at] for place in places})) for at in (0, 1))
-            found.append(Unit(alg.Scan(alg.ById(subjects), predicates)))
-    return found
+        triples = schema.shows(sort, keys) if keys is None or keys else []
+        if triples:
+            subjects, predicates = (tuple(sorted({place[at] for place in triples})) for at in (0, 1))
+            result.append(Unit(alg.Scan(alg.ById(subjects), predicates)))
+    return result
 
 
 def _members(node: alg.Members, taken_by: list[Node], beyond: set[int]) -> Iterator[Unit]:
     if id(node) in beyond:
-        # Which concepts they are only the client will know: all memberships, then.
+        # Only the client will know the concepts, so fetch all memberships.
         yield Unit(alg.AllEntities((EntityKind.ENTITY, EntityKind.ROW)), concepts=alg.AllEntities((EntityKind.CONCEPT,)))
         return
-    within = [taker for taker in taken_by if isinstance(taker, alg.Intersect)]
-    whole: Node = within[0] if len(within) == len(taken_by) == 1 and id(within[0]) not in beyond else node
-    yield Unit(whole, (node,), node.concepts)
+    intersections = [taker for taker in taken_by if isinstance(taker, alg.Intersect)]
+    compiled: Node = intersections[0] if len(intersections) == len(taken_by) == 1 and id(intersections[0]) not in beyond else node
+    yield Unit(compiled, (node,), node.concepts)
 
 
 def _gone_past(node: alg.Neighbour) -> Iterator[Unit]:
-    """The rows between: the evidence has them, since without them another row would be the next
-    one.
-    """
+    """Yield the rows in between, which are evidence: without them another row would be the next one."""
     step = 1 if node.distance > 0 else -1
-    return (Unit(replace(node, distance=way)) for way in range(step, node.distance, step))
+    return (Unit(replace(node, distance=distance)) for distance in range(step, node.distance, step))
 
 
 def _rows(node: alg.Neighbour) -> list[alg.AllEntities]:
-    """The rows of the sources that a neighbour is looked for in."""
+    """Return the rows of the sources in which a neighbour is looked for."""
     sources = {part.source for part in postorder(node) if isinstance(part, (alg.Scan, alg.AllEntities)) and part.source}
     return [alg.AllEntities((EntityKind.ROW,), source) for source in sorted(sources)] or [alg.AllEntities((EntityKind.ROW,))]
 
 
 def _bounds(taker: Node, every: alg.AllEntities) -> bool:
-    """Whether it takes no more of every entity than what statements or other sets lead to."""
+    """Return whether an operator uses only those of all entities that statements or other sets lead to."""
     if isinstance(taker, alg.Intersect):
         return any(part is not every and not isinstance(part, alg.AllEntities) for part in taker.parts)
     if isinstance(taker, Solutions):
@@ -151,14 +144,14 @@ def _bounds(taker: Node, every: alg.AllEntities) -> bool:
 
 
 def _relaxed(facts: alg.Facts, beyond: set[int]) -> alg.Facts:
-    """The same facts without what needs the client."""
+    """Return facts without the filters that need the client."""
     if beyond.isdisjoint(map(id, postorder(facts))):
         return facts
     if isinstance(facts, alg.Scan):
         return replace(facts, of=None)
     of = passed(facts)
     if of is None:
-        # The statements of rows come with the patterns that bind them.
+        # Statements of rows come with the patterns that bind them.
         return alg.Scan(alg.ById(()), ())
     inner = _relaxed(of, beyond)
     others = [child for child in facts.inputs() if child is not of]
@@ -168,25 +161,24 @@ def _relaxed(facts: alg.Facts, beyond: set[int]) -> alg.Facts:
 
 
 # -- Rows --------------------------------------------------------------------------------------------
-# Of a pattern these are the statements and memberships that its matches have, and where other rows are joined with it, what the
-# matches have that are compatible with these. A pattern that the store cannot match is taken apart; then each of its parts is
-# fetched by itself.
+# For a pattern, the units are the statements and memberships of its matches; if other rows are joined with it, only of the matches
+# that are compatible with these. If the store cannot match a pattern, each of its parts is fetched separately.
 
 
-#: Steps of a path up to which what its end reaches is fetched, and not all that its steps may follow.
+#: The longest path for which only the steps reachable from its end are fetched, instead of all steps it may follow.
 _MOST_STEPS: Final = 3
-#: Functions of an entity that read all its statements, and those that read its concepts.
+#: Functions that read all statements of an entity.
 _READ_ALL: Final = frozenset(("keys", "properties"))
-#: Operators whose rows are those of their input, with more or fewer variables or rows: the context of one is that of the other.
+#: Operators whose rows are those of their input, with more or fewer variables or rows; input and output share a context.
 _THROUGH: Final = (alg.Filter, alg.WhereRows, alg.BoundRows, alg.Extend, alg.Unwind, alg.DistinctRows, alg.OrderRows)
 
 
 class _Rows:
-    """What is fetched for one plan."""
+    """The units of one plan over rows."""
 
     def __init__(self, order: Sequence[Node], beyond: set[int]) -> None:
         self._order, self._beyond = order, beyond
-        #: Rows that the rows of an operator are joined with, by its identity; None where it has several consumers.
+        #: The rows that an operator's rows are joined with, by its identity; None if it has several consumers.
         self._context: dict[int, list[Solutions] | None] = {}
         self._names = 0
         self._supersets: dict[int, Node | None] = {}
@@ -210,7 +202,7 @@ class _Rows:
     # -- context -----------------------------------------------------------------------------------
 
     def _give(self, node: Node, rows: list[Solutions]) -> None:
-        """Note what the rows of an operator are joined with, unless it is taken more than once."""
+        """Record what the rows of an operator are joined with, unless it has several consumers."""
         if isinstance(node, Solutions):
             known = [item for row in rows if (item := self._rows_of(row)) is not None]
             self._context[id(node)] = None if id(node) in self._context else known
@@ -222,14 +214,14 @@ class _Rows:
             self._give(node.left, [*own, *small])
             self._give(node.right, [*own, node.left])
         elif isinstance(node, alg.LeftJoin | alg.SemiJoin | alg.AntiJoin | alg.MarkJoin | alg.MinusRows):
-            # What the right does not have decides as well: it is looked for from all rows on the left.
-            apart = set(node.right.variables) - set(node.left.variables)
-            shared = any(not apart.isdisjoint(item.variables) for item in own)
+            # Missing right rows matter, too, so the right side is searched for all left rows.
+            new_names = set(node.right.variables) - set(node.left.variables)
+            shared = any(not new_names.isdisjoint(item.variables) for item in own)
             self._give(node.left, [] if shared else own)
             self._give(node.right, [] if isinstance(node, alg.MinusRows) else [node.left])
         elif isinstance(node, _THROUGH):
-            fresh = set(node.variables) - set(node.of.variables)
-            self._give(node.of, [item for item in own if fresh.isdisjoint(item.variables)])
+            new_names_ = set(node.variables) - set(node.of.variables)
+            self._give(node.of, [item for item in own if new_names_.isdisjoint(item.variables)])
         elif isinstance(node, alg.UnionAll):
             for part in node.parts:
                 self._give(part, own)
@@ -238,24 +230,24 @@ class _Rows:
                 self._give(below, [])
 
     # -- supersets ---------------------------------------------------------------------------------
-    # What is fetched for rows that the store cannot give is what it needs for more rows, or for rows with fewer variables, which
-    # are compatible with more: those without the filters, orders and expressions of the client.
+    # For rows that the store cannot compute, a superset is fetched: rows without the filters, orders and expressions of the
+    # client, or with fewer variables, which are compatible with more.
 
     def _rows_of(self, node: Solutions) -> Solutions | None:
-        """Rows that the store can give, among which those of an operator are, as far as their variables go; None if there are none
-        of use.
+        """Return rows that the store can compute and that contain those of an operator, restricted to their
+        variables; None if there are none of use.
         """
-        found = self._superset(node)
-        return found if isinstance(found, Solutions) else None
+        superset = self._superset(node)
+        return superset if isinstance(superset, Solutions) else None
 
     def _superset(self, node: Node) -> Node | None:
         if id(node) not in self._beyond:
             return node
         if id(node) not in self._supersets:
-            found = self._wider(node)
-            if isinstance(found, Solutions) and id(found) not in shapes_of(found):
-                found = None
-            self._supersets[id(node)] = found
+            wider = self._wider(node)
+            if isinstance(wider, Solutions) and id(wider) not in shapes_of(wider):
+                wider = None
+            self._supersets[id(node)] = wider
         return self._supersets[id(node)]
 
     def _wider(self, node: Node) -> Node | None:
@@ -267,7 +259,7 @@ class _Rows:
             left, right = self._rows_of(node.left), self._rows_of(node.right)
             return right if left is None else left if right is None else _narrowed(left, right)
         if isinstance(node, alg.UnionAll):
-            parts = [part for one in node.parts if (part := self._rows_of(one)) is not None]
+            parts = [part for input_ in node.parts if (part := self._rows_of(input_)) is not None]
             return alg.UnionAll(tuple(parts)) if len(parts) == len(node.parts) else None
         if isinstance(node, alg.Project | alg.GroupRows):
             of = self._rows_of(node.of)
@@ -290,7 +282,7 @@ class _Rows:
         return self._wider_pattern(node) if isinstance(node, alg.Pattern) else None
 
     def _place(self, place: Any) -> Any:
-        """A place of a pattern, or a set, without what the client works out."""
+        """Return an end of a pattern, or a set, without what the client computes."""
         return self._superset(place) if isinstance(place, Node) else place
 
     def _test(self, condition: alg.Condition | None) -> alg.Condition | None:
@@ -319,22 +311,22 @@ class _Rows:
     # -- patterns ----------------------------------------------------------------------------------
 
     def _variable(self) -> alg.Variable:
-        # A name that no language gives.
+        # A name that no program can contain.
         self._names += 1
         return alg.Variable(f" fetched {self._names}")
 
     def _pattern(self, node: alg.Pattern) -> Iterator[Unit]:
-        whole = self._rows_of(node)
-        if not isinstance(whole, alg.Pattern):
+        superset = self._rows_of(node)
+        if not isinstance(superset, alg.Pattern):
             for statement in node.statements:
                 yield from self._matches(alg.Pattern((_alone(statement, self._beyond),)), [])
             for membership in node.memberships:
                 yield from self._matches(alg.Pattern((), (_alone_member(membership, self._beyond),)), [])
             return
-        yield from self._matches(whole, self._context.get(id(node)) or [])
+        yield from self._matches(superset, self._context.get(id(node)) or [])
 
     def _matches(self, node: alg.Pattern, context: list[Solutions]) -> Iterator[Unit]:
-        """What the matches of a pattern have."""
+        """Yield the units of the matches of a pattern."""
         statements = tuple(part if part.statement else replace(part, statement=self._variable()) for part in node.statements)
         memberships, sets = [], list[Solutions]()
         for part in node.memberships:
@@ -347,25 +339,25 @@ class _Rows:
                 if place is not None:
                     sets.append(alg.EntityRows(ends[-1].name, place))
             memberships.append(replace(part, member=ends[0], concept=ends[1]))
-        whole: Solutions = replace(node, statements=statements, memberships=tuple(memberships))
+        joined: Solutions = replace(node, statements=statements, memberships=tuple(memberships))
         for rows in (*sets, *context):
-            whole = _narrowed(rows, whole)
+            joined = _narrowed(rows, joined)
         for statement in statements:
             assert statement.statement is not None
-            yield Unit(alg.FactsOf(whole, statement.statement.name))
+            yield Unit(alg.FactsOf(joined, statement.statement.name))
         for membership in memberships:
             assert isinstance(membership.member, alg.Variable)
             assert isinstance(membership.concept, alg.Variable)
-            concepts = alg.EntitiesOf(whole, membership.concept.name)
+            concepts = alg.EntitiesOf(joined, membership.concept.name)
             yield Unit(concepts)
-            yield Unit(alg.EntitiesOf(whole, membership.member.name), concepts=concepts)
+            yield Unit(alg.EntitiesOf(joined, membership.member.name), concepts=concepts)
 
     def _path(self, node: alg.Path) -> Iterator[Unit]:
-        """The relations that its steps may follow; the entities that paths of no steps lead to themselves."""
+        """Yield the relations that the steps may follow, and the entities that paths of no steps start from."""
         if node.hops:
             named = [hop.predicates for hop in node.hops]
-            every = None if None in named else tuple(sorted({name for names in named for name in names or ()}))
-            steps = node.among or alg.Scan(None, every, "subject", "object", "relation")
+            predicates = None if None in named else tuple(sorted({name for names in named for name in names or ()}))
+            steps = node.among or alg.Scan(None, predicates, "subject", "object", "relation")
             yield from self._within_reach(node, steps) or [Unit(steps)]
         if node.least == 0:
             of = None if node.of is None else self._rows_of(node.of)
@@ -377,9 +369,9 @@ class _Rows:
                 yield Unit(_ALL)
 
     def _within_reach(self, node: alg.Path, steps: alg.Facts) -> list[Unit]:
-        """The steps of a short path that an end leads to which the store knows; none of others."""
-        turned = any(isinstance(one, alg.FactsOf | alg.OtherEnd) for one in postorder(steps))
-        if node.most is None or node.most > _MOST_STEPS or turned:
+        """Return the steps of a short path from an end that the store knows; an empty list for other paths."""
+        uses_rows = any(isinstance(one, alg.FactsOf | alg.OtherEnd) for one in postorder(steps))
+        if node.most is None or node.most > _MOST_STEPS or uses_rows:
             return []
         of = None if node.of is None else self._rows_of(node.of)
         for place, along in ((node.subject, True), (node.object, False)):
@@ -391,18 +383,20 @@ class _Rows:
                 continue
             directions = {hop.direction for hop in node.hops}
             forward = {one != ("backward" if along else "forward") for one in directions if one != "either"}
-            found = list[Unit]()
+            result = list[Unit]()
             for _ in range(node.most):
-                ways = [_from(steps, start, way) for way in ((True, False) if "either" in directions else sorted(forward))]
-                found += map(Unit, ways)
-                start = alg.Union(tuple(map(alg.Reached, ways))) if len(ways) > 1 else alg.Reached(ways[0])
-            return found
+                steps_ = [
+                    _from(steps, start, is_forward) for is_forward in ((True, False) if "either" in directions else sorted(forward))
+                ]
+                result += map(Unit, steps_)
+                start = alg.Union(tuple(map(alg.Reached, steps_))) if len(steps_) > 1 else alg.Reached(steps_[0])
+            return result
         return []
 
     # -- expressions -------------------------------------------------------------------------------
 
     def _expression(self, expression: Any, of: Solutions | None) -> Iterator[Unit]:
-        """What an expression reads of the graph, of the entities that rows bind."""
+        """Yield what an expression reads from the graph, for the entities that rows bind."""
         for part in ex.walk(expression):
             if isinstance(part, ex.Property):
                 yield from self._attributes(part.of, (part.key,), of)
@@ -418,7 +412,7 @@ class _Rows:
 
     @staticmethod
     def _is_entity(of: ex.Expression, rows: Solutions | None) -> bool:
-        """Whether an expression may give an entity; what is read of statements comes with them."""
+        """Return whether an expression may return an entity; qualifiers of statements come with them."""
         if rows is None or not isinstance(of, ex.Variable):
             return True
         shape = shapes_of(rows).get(id(rows), {}).get(of.name)
@@ -452,7 +446,7 @@ class _Rows:
 
 
 def _from(steps: Any, start: alg.Entities, forward: bool) -> alg.Facts:
-    """The steps of a path that begin at some entities."""
+    """Return the steps of a path that begin at some entities."""
     before = passed(steps)
     if before is not None:
         return passing(steps, _from(before, start, forward))
@@ -461,7 +455,7 @@ def _from(steps: Any, start: alg.Entities, forward: bool) -> alg.Facts:
 
 
 def _narrowed(rows: Solutions, whole: Solutions) -> Solutions:
-    """The matches that are compatible with some rows; all of them if a store cannot join the two."""
+    """Return the matches that are compatible with some rows; all of them if a store cannot join the two."""
     joined = alg.Join(rows, whole)
     return joined if id(joined) in shapes_of(joined) else whole
 
@@ -470,12 +464,12 @@ P = TypeVar("P")
 
 
 def _given(place: P, beyond: set[int]) -> P | None:
-    """A set in a pattern, if the store has it."""
+    """Return a set in a pattern, if the store can compute it."""
     return None if isinstance(place, Node) and not beyond.isdisjoint(map(id, postorder(place))) else place
 
 
 def _alone(part: alg.StatementPattern, beyond: set[int]) -> alg.StatementPattern:
-    """A part of a pattern without what the store cannot match, and without what its variables are equal to."""
+    """Return a part of a pattern without what the store cannot match, and without its variables."""
     known = part.condition is None or not any(not beyond.isdisjoint(map(id, postorder(node))) for node in part.condition.inputs())
     return alg.StatementPattern(
         _unnamed(_given(part.subject, beyond)),
@@ -497,7 +491,7 @@ def _unnamed(place: Place) -> Place:
 
 
 def _input(node: Node) -> Solutions | None:
-    """The rows that the expressions of an operator are worked out for."""
+    """Return the rows that the expressions of an operator are evaluated on."""
     if isinstance(node, alg.LeftJoin):
         return alg.Join(node.left, node.right)
     first = next(iter(node.inputs()), None)
@@ -517,9 +511,7 @@ def _expressions(node: Node) -> Iterator[Any]:
 
 
 class WitnessRun(Run):
-    """An execution on what was fetched, in which the sets that the store gave are known, by the
-    operator.
-    """
+    """An execution on a fetched snapshot, in which the sets that the store returned are known, by operator."""
 
     __slots__ = ("_beyond",)
 
@@ -529,8 +521,8 @@ class WitnessRun(Run):
         self._beyond = beyond
 
     def execute(self, plan: Node, order: list[Node] | None = None) -> Outcome:
-        """Run a plan. Left out is only what the client works out (`beyond`); of the rest not all is
-        here, the store counts it.
+        """Run a plan. Only values that the client computes (`beyond`) are counted as ignored; the store counts the
+        rest, which is not all here.
         """
         known = set(self.results)
         outcome = super().execute(plan, order)
@@ -541,7 +533,7 @@ class WitnessRun(Run):
             elif isinstance(node, Solutions) and id(node) in self._beyond and node.facets.tests == "values":
                 self._warn_of_rows(node)
             elif node.facets.warns != alg.NEVER and id(node) in known:
-                # For what it has to say of what it takes, which is here.
+                # Run again for its warnings about its inputs, which are here.
                 self.listen(node)
         return outcome
 
