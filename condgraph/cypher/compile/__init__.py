@@ -1,1 +1,1 @@
-"""A plan as one parameterised Cypher query."""
+"""Compiles a plan into one parameterised Cypher query."""

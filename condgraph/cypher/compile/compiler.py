@@ -1,5 +1,5 @@
-"""What compiling a plan shares: variables, parameters, rows of the sorts, and parts of a plan that are bound once;
-estimates of sizes, and the order of joins that follows from them.
+"""Base of the Cypher compiler: variables, parameters, rows of each sort, shared parts of a plan, estimates of sizes, and
+the order of joins that follows from the estimates.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 
 # -- Estimates ---------------------------------------------------------------------------------------
-# How many rows an operator is likely to give, from what the schema counts.
+# Estimates how many rows an operator gives, from the counts of the schema.
 #
-# The server's planner knows how many nodes a label has, and not that a concept has 26 members or that
-# a predicate leads to 2,000 subjects from one object; the schema does. An estimate only chooses among
-# texts that mean the same, so a bad one costs time alone.
+# The server's planner knows how many nodes a label has, but not that a concept has 26 members or that a
+# predicate leads from one object to 2,000 subjects; the schema does. An estimate only chooses among
+# equivalent queries, so a bad one costs time alone.
 
 
-#: Rows of something unknown, and of every entity.
+#: Assumed rows of an input of unknown size, and of all entities.
 _SOME: Final = 100.0
 _EVERY: Final = 1e6
-#: The part of statements that a test of equality leaves, one of more or less, one on a qualifier,
-#: one on the validity.
+#: Assumed share of statements that pass an equality test, a `<` or `>` test, a test on a qualifier, and a
+#: test on the validity.
 _EQUAL: Final = 0.02
 _RANGE: Final = 0.4
 _QUALIFIER: Final = 0.1
 _TIME: Final = 0.3
-#: How many relations the subject of one has, and the object, where the schema does not say.
+#: Relations per subject and per object of a predicate, where the schema does not count them.
 _DEGREES: Final = (4.0, 40.0)
 
 
 class Estimates:
-    """Estimates of the operators of some plans, each made once."""
+    """Estimated sizes of operators, each computed once."""
 
     def __init__(self, schema: StoredSchema) -> None:
         self._schema = schema
@@ -52,16 +52,16 @@ class Estimates:
         self._kept: list[Node] = []
 
     def rows(self, node: Node) -> float:
-        """How many entities, facts or values an operator gives."""
+        """Estimate the number of entities, facts or values that an operator gives."""
         result = self._rows.get(id(node))
         if result is None:
             result = self._rows[id(node)] = _BY_TYPE[type(node)](self, node)
-            # Held on to, so that no other operator gets its identity.
+            # Keep a reference, so that no other operator gets the same `id`.
             self._kept.append(node)
         return result
 
     def statements(self, node: alg.Scan) -> float:
-        """How many statements there are of the predicates of a scan, whatever it starts from."""
+        """Count the statements of the predicates of a scan, wherever it starts."""
         if node.predicates is None:
             return _EVERY
         schema, total = self._schema, 0
@@ -73,15 +73,13 @@ class Estimates:
         return float(total)
 
     def members(self, node: Node) -> float:
-        """How many entities the concepts of some names hold; infinite where the concepts have no
-        names here.
-        """
+        """Count the members of concepts given by name; infinite for other operators."""
         if not isinstance(node, alg.Members) or not isinstance(node.concepts, alg.ByName):
             return float("inf")
         return float(sum(self._schema.members.get(name, 0) for name in node.concepts.names))
 
     def degree(self, node: alg.Scan) -> float:
-        """How many statements one of the entities has that a scan of some predicates starts from."""
+        """Estimate the statements that a scan finds for each entity it starts from."""
         schema, names, each = self._schema, node.predicates or (), 0.0
         outward = node.anchor == "subject"
         if node.family != "attribute" or not outward:
@@ -92,7 +90,7 @@ class Estimates:
 
 
 def _first(estimates: Estimates, node: Node) -> float:
-    """As many as what it takes, or takes first."""
+    """As many rows as the first input."""
     inputs = node.inputs()
     return estimates.rows(inputs[0]) if inputs else _SOME
 
@@ -124,7 +122,7 @@ def _members(estimates: Estimates, node: alg.Members) -> float:
 def _scan(estimates: Estimates, node: alg.Scan) -> float:
     statements = estimates.statements(node)
     if node.source is not None:
-        # How many of them a source has is not known.
+        # The number of its statements that come from one source is unknown.
         statements = min(statements, _SOME)
     if node.of is None:
         return statements
@@ -135,8 +133,8 @@ def _scan(estimates: Estimates, node: alg.Scan) -> float:
 
 def _where(estimates: Estimates, node: alg.Where) -> float:
     test = node.condition
-    kept = min(1.0, estimates.rows(test.entities) / 100.0) if isinstance(test, alg.Among) else share(test)
-    return estimates.rows(node.facts) * kept
+    passing = min(1.0, estimates.rows(test.entities) / 100.0) if isinstance(test, alg.Among) else share(test)
+    return estimates.rows(node.facts) * passing
 
 
 def _where_qualifier(estimates: Estimates, node: alg.WhereQualifier | alg.WhereValidity) -> float:
@@ -209,13 +207,13 @@ _BY_TYPE: Final = {
 
 
 def share(test: Condition) -> float:
-    """The part of values that a test leaves."""
+    """Estimate the share of values that pass a test."""
     return _SHARES[type(test)](None, test)
 
 
 def _compared(_: None, test: alg.Compare) -> float:
     if test.operator == "=":
-        # A year is a wider net than a day.
+        # More statements match a year than an exact day.
         return _EQUAL if isinstance(test.value, Time) else _EQUAL / 4
     return 1.0 if test.operator == "!=" else _RANGE
 
@@ -245,38 +243,37 @@ _SHARES: Final = by_type(_CONDITIONS)
 
 
 # -- Order of joins ----------------------------------------------------------------------------------
-# Where an intersection begins: at its smallest part, with the scans of the others made from there.
+# An intersection begins at its smallest part, and scans of the other parts start from there.
 #
-# A scan that looks at a whole attribute and a set that is small meet more cheaply when the statements
-# of the set's members alone are looked at: `Intersect(A, Reached(Where(Scan(None, p), t)))` is
-# `Reached(Where(Scan(A, p), t))`. In process this is decided when sizes are known. A server does what
-# the text says, so it is decided here, by estimates.
+# Where one part scans a whole attribute and another is a small set, it is cheaper to look only at the
+# statements of the set's members: `Intersect(A, Reached(Where(Scan(None, p), t)))` becomes
+# `Reached(Where(Scan(A, p), t))`. In process, this is decided once the sizes are known. A server does
+# what the query says, so here estimates decide.
 
 
-#: What it costs to go from an entity to its statements, as a multiple of going from a value in an
-#: index to its entity.
+#: Cost of going from an entity to its statements, relative to going from an indexed value to its entity.
 OUTWARD: Final = 2.5
 
 
 def arrange(plan: Node, schema: StoredSchema) -> Node:
-    """The same plan with whole scans begun at small sets."""
+    """Rewrite a plan so that whole scans start from small sets instead."""
     order = postorder(plan)
     if not any(isinstance(node, alg.Intersect) for node in order):
         return plan
-    taken = Counter(id(child) for node in order for child in node.inputs())
-    # What others take as well is there anyway, and stays what it is.
-    several = {id(node) for node in order if taken[id(node)] > 1}
+    uses = Counter(id(child) for node in order for child in node.inputs())
+    # A part that other operators also take is computed in any case, and is left alone.
+    shared = {id(node) for node in order if uses[id(node)] > 1}
     estimates = Estimates(schema)
 
     def rule(node: Node) -> Node:
-        return _begun(node, estimates, several, schema) if isinstance(node, alg.Intersect) else node
+        return _begun(node, estimates, shared, schema) if isinstance(node, alg.Intersect) else node
 
     return rewrite(plan, rule)
 
 
 def _begun(node: alg.Intersect, estimates: Estimates, several: set[int], schema: StoredSchema) -> alg.Entities:
     parts = sorted((part for part in node.parts if not isinstance(part, alg.AllEntities)), key=estimates.rows)
-    rest: list[alg.Entities] = [part for part in node.parts if isinstance(part, alg.AllEntities)]
+    remaining: list[alg.Entities] = [part for part in node.parts if isinstance(part, alg.AllEntities)]
     if len(parts) < 2:
         return node
     start, changed = parts[0], False
@@ -289,23 +286,19 @@ def _begun(node: alg.Intersect, estimates: Estimates, several: set[int], schema:
         ):
             start, changed = _from(part, start, schema), True
         else:
-            rest.append(part)
+            remaining.append(part)
     if not changed:
         return node
-    return alg.Intersect((start, *rest)) if rest else start
+    return alg.Intersect((start, *remaining)) if remaining else start
 
 
 def _selective(part: alg.Entities, start: alg.Entities, estimates: Estimates) -> bool:
-    """Whether an index gives the part with less work than it takes to look at the statements of
-    every member of the start.
-    """
+    """Tell whether an index gives the part faster than looking at the statements of all members of `start`."""
     return estimates.rows(part) < estimates.rows(start)
 
 
 def whole_scan(part: Node, several: set[int]) -> alg.Scan | None:
-    """The scan of any subject, under nothing but filters, whose subjects are the set; None where
-    the set is something else.
-    """
+    """Return the scan of all subjects that, filtered, gives the set `part`; None where the set is made otherwise."""
     if not isinstance(part, alg.Reached) or id(part.facts) in several:
         return None
     facts = part.facts
@@ -319,35 +312,34 @@ def whole_scan(part: Node, several: set[int]) -> alg.Scan | None:
 
 
 def kinds_matter(scan: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> bool:
-    """Whether kinds leave out any anchor of a scan: all but concepts do not, where concepts are no
-    subjects.
+    """Tell whether the kinds in `of` exclude any anchor of a scan.
+
+    The anchors of a scan are never concepts unless the schema has concepts as subjects.
     """
     concepts = (schema.concept_subjects and scan.family != "attribute") or (schema.concept_attributes and scan.family != "relation")
     return scan.anchor != "subject" or concepts or of.kinds != alg.ENTITY_KINDS
 
 
 def _from(part: alg.Entities, start: alg.Entities, schema: StoredSchema) -> alg.Entities:
-    """The set with its scan begun at another set; it still asks for its kinds of subjects, where
-    there are others.
-    """
+    """Start the scan of a set at `start` instead; where subjects have several kinds, the kinds are still tested."""
     assert isinstance(part, alg.Reached)
 
-    def begun(facts: alg.Facts) -> alg.Facts:
+    def restart(facts: alg.Facts) -> alg.Facts:
         if isinstance(facts, alg.Scan):
-            asks = isinstance(facts.of, alg.AllEntities) and kinds_matter(facts, facts.of, schema)
-            return replace(facts, of=alg.Intersect((start, facts.of)) if asks and facts.of is not None else start)
+            test_kinds = isinstance(facts.of, alg.AllEntities) and kinds_matter(facts, facts.of, schema)
+            return replace(facts, of=alg.Intersect((start, facts.of)) if test_kinds and facts.of is not None else start)
         inner = alg.passed(facts)
         assert inner is not None
-        return alg.passing(facts, begun(inner))
+        return alg.passing(facts, restart(inner))
 
-    return replace(part, facts=begun(part.facts))
+    return replace(part, facts=restart(part.facts))
 
 
 # -- The compiler ------------------------------------------------------------------------------------
-# An operator becomes clauses that leave rows: of an entity, of a fact, of a value. What another
-# operator needs as a whole (a set to be looked up in, a bag to compare with, a part with two
-# consumers) is bound once in front of everything, as a list; the rest of the query is then one
-# `CALL` that imports these lists, so that no clause has to hand them on.
+# An operator becomes clauses that leave rows: one for each entity, fact or value. An input that another
+# operator needs as a whole (a set for lookups, a bag to compare with, a part with two consumers) is first
+# bound as a list; the rest of the query is then one `CALL` that imports these lists, so that no clause
+# has to pass them on.
 
 
 @dataclass(slots=True)
@@ -360,33 +352,30 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class ConceptMembership:
-    """Membership in a concept of many, as a condition on an entity, or as clauses that give all
-    members, to be joined with.
+    """Membership in a concept: as a condition on an entity, or as clauses that give all members, for a join.
 
-    A condition goes through an entity's edges, which costs about ten times as much as reading a
-    member from the concept's side.
+    A condition follows an entity's edges, which costs about ten times as much as reading a member from the concept's side.
     """
 
     condition: str
     clauses: list[str]
     hint: str
     members: float
-    #: The names of the concepts.
+    #: Names of the concepts.
     names: tuple[str, ...] = ()
 
     def joins(self, rows: float) -> bool:
-        """Whether to join with all members is likely to cost less than to look at so many entities."""
+        """Tell whether joining with all members is likely to cost less than testing `rows` entities."""
         return bool(self.clauses) and rows * 8 > self.members
 
 
 @dataclass(slots=True)
 class FactRows:
-    """Clauses, then one MATCH of `pattern` under `conditions` (None: bound already): a row for each
-    fact.
+    """Clauses, then one MATCH of `pattern` under `conditions`, which leave a row for each fact.
 
-    `fact` holds what identifies the statement, `subject` and `thing` its ends; `thing` is a
-    value in the family "attribute", an entity in "relation", either in "any". `cell` is the object
-    as a value, which tests in the conditions read as well.
+    Where `pattern` is None, the clauses have bound the fact already. `fact` identifies the statement; `subject` and `thing`
+    are its ends. `thing` is a value in the family "attribute", an entity in "relation", either in "any". `cell` is the object
+    as a value, which the conditions test.
     """
 
     clauses: list[str]
@@ -398,45 +387,44 @@ class FactRows:
     family: alg.Family
     reach: alg.End
     cell: Cell
-    #: Conditions by which an index gives all values, and its properties; asked where no test is one
-    #: that an index answers.
+    #: Conditions that read all values and their properties from an index; used where no test is answered
+    #: by an index.
     whole: list[str] = field(default_factory=list)
-    #: What says which index to take.
+    #: The planner hint (`USING …`) that names the index.
     hint: str = ""
-    #: Members of a concept that the anchors lie in.
+    #: The concept that the anchors are members of.
     within: ConceptMembership | None = None
-    #: How many there are likely to be.
+    #: Estimated number of facts.
     rows: float = 1.0
-    #: Clauses after the MATCH, that bind what a pattern cannot.
+    #: Clauses after the MATCH, which bind what a pattern cannot.
     after: list[str] = field(default_factory=list)
-    #: Makes one clause of several queries that bind what the pattern would.
+    #: Builds one clause from several queries, in place of the pattern.
     joined: Callable[[Collection[str] | None, list[str]], str] | None = None
 
     @property
     def reached(self) -> str:
-        """The entity that was reached."""
         return self.subject if self.reach == "subject" else self.thing
 
     @property
     def value(self) -> str | None:
-        """The object, where it may be a value."""
+        """The object, where it may be a value; else None."""
         return None if self.family == "relation" else self.thing
 
     @property
     def referred(self) -> str | None:
-        """The object, where it may be an entity."""
+        """The object, where it may be an entity; else None."""
         return None if self.family == "attribute" else self.thing
 
     def narrow(self, share: float, hint: str | None) -> None:
-        """Make ready for a test on the objects that leaves a part; `hint` says the index that
-        answers it, None for none.
+        """Prepare for a test on the objects that a share of the facts passes.
+
+        `hint` names the index that answers the test; None if there is none.
         """
         self.rows *= share
         if hint is not None and self.whole:
             self.whole, self.hint = [], hint
 
     def render(self) -> list[str]:
-        """All clauses."""
         clauses, hint, conditions = self.clauses, self.hint, [*self.conditions, *self.whole]
         if self.within is not None:
             if self.within.joins(self.rows):
@@ -456,9 +444,9 @@ class FactRows:
 class ValueRows:
     """Clauses that leave one row for each value of a bag.
 
-    `cell` is the value; `holder` the entity that carries it (a subject, or the entity whose name it
-    is), `ref` the entity that the value is, `place` an expression for the position of its carrier in
-    its source. None where there is none; `holder` and `ref` may be null.
+    `cell` is the value; `holder` the entity that carries it (a subject, or the entity with this name); `ref` the entity that
+    the value is; `place` an expression for the position of its carrier in the source. None where there is none; `holder` and
+    `ref` may be null in a row.
     """
 
     clauses: list[str]
@@ -468,16 +456,14 @@ class ValueRows:
     place: str | None = None
 
     def packed(self) -> str:
-        """One row as a map, to be collected."""
+        """One row as a map, for `collect`."""
         return f"{{c: {self.cell.whole}, h: {self.holder or 'null'}, r: {self.ref or 'null'}, n: {self.place or '0'}}}"
 
 
 class Compiler:
-    """Compiles one plan. Parameters are numbered in the order they come, so that equal plans give
-    equal texts.
-    """
+    """Compiles one plan. Parameters are numbered in order, so that equal plans give equal texts."""
 
-    #: What becomes of each operator; `PlanCompiler` fills them, which needs the functions of all.
+    #: Compile functions by operator type; set by `PlanCompiler`, which imports the functions of all sorts.
     of_entities: ClassVar[Mapping[type[Node | alg.Condition], Callable[[Compiler, Any], Rows]]]
     of_facts: ClassVar[Mapping[type[Node | alg.Condition], Callable[[Compiler, Any], FactRows]]]
     of_values: ClassVar[Mapping[type[Node | alg.Condition], Callable[[Compiler, Any], ValueRows]]]
@@ -486,11 +472,10 @@ class Compiler:
         self.layout = layout
         self.parameters: dict[str, Any] = dict(layout.parameters(graph))
         self.estimates = Estimates(schema)
-        #: Whether numbers are compared as they were written; which sources have statements of their
-        #: own rows alone.
+        #: Whether numbers are compared as written; sources whose statements all come from their own rows.
         self.inexact, self.tabular, self.schema = schema.inexact, schema.tabular, schema
         order = nodes_of(roots)
-        #: Whether some operator asks which entity a qualifier's value is.
+        #: Whether some operator tests which entity the value of a qualifier is.
         self.refers = any(
             isinstance(node, alg.Referents) or (node.facets.tests == "values" and asks_which(condition_of(node))) for node in order
         )
@@ -504,47 +489,48 @@ class Compiler:
         self._bound_values: dict[int, tuple[str, ValueRows]] = {}
         self._sets: dict[int, str] = {}
         self._kept: list[Node] = []
-        #: The part of the statements of a scan that the tests on it leave, where that is known when
-        #: it is compiled.
+        #: Share of a scan's statements that pass its tests, where known at compile time.
         self.shares: dict[int, float] = {}
 
     def name(self, prefix: str) -> str:
-        """A fresh variable."""
+        """Return a fresh variable."""
         self._names += 1
         return f"{prefix}{self._names}"
 
     def parameter(self, value: Any) -> str:
-        """A parameter holding a value."""
+        """Add a parameter with a value and return its reference."""
         self._given += 1
         return self.layout.typed(give(self.parameters, f"p{self._given}", value), value)
 
     def is_shared(self, node: Node) -> bool:
-        """Whether several operators take it, so that it is bound once."""
+        """Tell whether several operators take a node, so that it is bound once."""
         return id(node) in self._shared
 
     def constant(self, value: int) -> str:
-        """A parameter holding a bound of times, the same one each time: not every integer can be
-        written as a literal.
+        """Return a parameter that holds a bound of times, reused for each mention.
+
+        Not every 64-bit integer can be written as a literal in Cypher.
         """
         return give(self.parameters, _BOUNDS[value], value)
 
     # -- parts that are bound once -----------------------------------------------------------------
 
     def call(self, body: str, *more: str) -> str:
-        """A subquery over a body, with the lists it uses imported."""
+        """Wrap a body in a subquery that imports the lists it uses."""
         used = [name for name in (*self._let_names, *more) if re.search(rf"\b{name}\b", body)]
         return f"CALL ({', '.join(used)}) {{\n{body}\n}}"
 
     def let(self, clauses: list[str], expression: str, prefix: str = "s") -> str:
-        """Bind what an expression aggregates from the rows of some clauses; the variable."""
+        """Bind an aggregate over the rows of some clauses, and return its variable."""
         name = self.name(prefix)
         self.lets.append(self.call("\n".join([*clauses, f"RETURN {expression} AS {name}"])))
         self._let_names.append(name)
         return name
 
     def whole(self, branches: list[list[str]], names: Sequence[str], ending: str | None = None) -> str:
-        """The text of a query: lists first, then its branches, which return columns of these names; `ending` are clauses that go
-        on from these.
+        """Build the text of a query:
+
+        bound lists first, then branches that return columns `names`, then the clauses in `ending`.
         """
         body = "\nUNION ALL\n".join("\n".join(clauses) for clauses in branches)
         if self.lets or ending is not None:
@@ -552,7 +538,7 @@ class Compiler:
         return self.layout.written(body)
 
     def set_of(self, node: alg.Entities) -> str:
-        """A set of entities as a list, to be looked up in."""
+        """Return a list of a set of entities, for lookups."""
         result = self._sets.get(id(node))
         if result is None:
             rows = self.entities(node)
@@ -563,7 +549,7 @@ class Compiler:
     # -- the three sorts ---------------------------------------------------------------------------
 
     def entities(self, node: Node) -> Rows:
-        """Rows of a set of entities, each once."""
+        """Return the rows of a set of entities, each once."""
         if id(node) not in self._shared:
             return self.of_entities[type(node)](self, node)
         known = self._bound_entities.get(id(node))
@@ -574,7 +560,6 @@ class Compiler:
         return Rows([f"UNWIND {known} AS {e}"], e)
 
     def facts(self, node: Node) -> FactRows:
-        """Rows of facts."""
         if id(node) not in self._shared:
             return self.of_facts[type(node)](self, node)
         known = self._bound_facts.get(id(node))
@@ -588,7 +573,6 @@ class Compiler:
         return FactRows(clauses, None, [], f, s, o, family, reach, self.layout.object(o, family))
 
     def values(self, node: Node) -> ValueRows:
-        """Rows of values."""
         if id(node) not in self._shared:
             return self.of_values[type(node)](self, node)
         known = self._bound_values.get(id(node))
@@ -598,17 +582,17 @@ class Compiler:
         return self.unpacked([], *known)
 
     def unpacked(self, clauses: list[str], name: str, like: ValueRows) -> ValueRows:
-        """Rows of a list of packed values."""
+        """Return the rows of a list of packed values."""
         x, c, h, r, n = (self.name(prefix) for prefix in ("x", "c", "h", "r", "n"))
         clauses = [*clauses, f"UNWIND {name} AS {x}", f"WITH {x}.c AS {c}, {x}.h AS {h}, {x}.r AS {r}, {x}.n AS {n}"]
         return ValueRows(clauses, Bound(c), h if like.holder else None, r if like.ref else None, n if like.place else None)
 
     def one_of(self, names: tuple[str, ...]) -> str:
-        """A test of an index key against names."""
+        """Return a test of an index key against names."""
         return self.layout.one_of(self, names)
 
     def cell_of(self, value: Value | bool | int | float) -> dict[str, Any]:
-        """A value of a program as a map of the fields of a cell."""
+        """Return a value of a program as a map of cell fields."""
         if isinstance(value, bool):
             value = text_of(value)
         elif isinstance(value, (int, float)):
@@ -617,26 +601,27 @@ class Compiler:
 
 
 _BOUNDS: Final = {OPEN_START: "openStart", OPEN_END: "openEnd", UNKNOWN_START: "unknownStart", UNKNOWN_END: "unknownEnd"}
-#: Operators that cost nothing to say twice.
+#: Operators that are cheap enough to repeat.
 _CHEAP = (alg.ByName, alg.ById, alg.AllEntities, alg.Constants)
 
 
 def nodes_of(roots: Sequence[Node]) -> list[Node]:
-    """All operators of some plans once, inputs first."""
+    """Return all operators of some plans once, inputs first."""
     return list({id(node): node for root in roots for node in postorder(root)}.values())
 
 
 def _shared(roots: Sequence[Node], order: list[Node]) -> set[int]:
-    """Operators that are taken more than once. A scan is repeated, so that the tests on it are
-    answered by indexes; what it starts from is then taken as often.
+    """Find the operators (by `id`) that are used more than once.
+
+    A scan is repeated instead, so that indexes answer its tests; each repetition uses its input again.
     """
-    taken = Counter(map(id, roots))
+    uses = Counter(map(id, roots))
     for node in reversed(order):
         for child in node.inputs():
-            taken[id(child)] += taken[id(node)] if isinstance(node, alg.Scan) else 1
-    return {id(node) for node in order if taken[id(node)] > 1 and not isinstance(node, (*_CHEAP, alg.Scan, alg.Scalar))}
+            uses[id(child)] += uses[id(node)] if isinstance(node, alg.Scan) else 1
+    return {id(node) for node in order if uses[id(node)] > 1 and not isinstance(node, (*_CHEAP, alg.Scan, alg.Scalar))}
 
 
 def asks_which(test: alg.Condition) -> bool:
-    """Whether a test looks at which entity a value is."""
+    """Tell whether a test depends on which entity a value is."""
     return isinstance(test, alg.Among) or any(map(asks_which, test.parts()))

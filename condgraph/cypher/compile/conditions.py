@@ -1,4 +1,4 @@
-"""Tests as Cypher conditions on a cell, and which values of a bag compete."""
+"""Tests as Cypher conditions on a cell, and the choice of type and unit among the values of a bag."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from condgraph.engine.execute.conditions import readings_of
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Quantity, Time
 
 # -- Competing values --------------------------------------------------------------------------------
-# As one ordering, where values are of several types and units.
+# An ordering for values of several types and units.
 
 
 def unit_name(unit: str) -> str:
-    """A unit as it is ordered: none comes first."""
+    """Return a unit as a sort key; values without a unit come first."""
     return f"CASE {unit} WHEN '1' THEN '' ELSE coalesce({unit}, '') END"
 
 
 def most_frequent(kind: str) -> str:
-    """The end of an ORDER BY over groups with `times` and `unit` that leaves the most frequent
-    type and unit; ties: times first, then the unit by name.
+    """Return the end of an ORDER BY that picks the most frequent type and unit.
+
+    It sorts groups by their `times` and `unit`. In a tie, times win, then the unit first by name.
     """
     return f"times DESC, {kind} DESC, unit LIMIT 1"
 
 
 # -- Conditions --------------------------------------------------------------------------------------
-# A comparison with something of another type is null, which a WHERE takes for false; `Not` makes that
-# explicit.
+# A comparison with another type is null, which WHERE treats as false; `Not` makes that explicit.
 
 
-#: More values than this are not compared with, as in process.
+#: Most values of a bag that are compared with, as in process.
 MOST_COMPARED = 10_000
 
 
 def condition(compiler: Compiler, test: Condition, cell: Cell, ref: str | None = None) -> str:
-    """A condition on a cell; `ref` is the entity that the cell is, where it may be one."""
+    """Return a condition on a cell; `ref` is the entity that the cell is, where it may be one."""
     return _BY_TYPE[type(test)](compiler, test, cell, ref)
 
 
@@ -68,9 +68,9 @@ def _equals(compiler: Compiler, test: alg.Equals, cell: Cell, ref: str | None) -
 
 
 def keys_of(compiler: Compiler, test: alg.AnyOf) -> list[str] | None:
-    """The texts that an alternative of equalities allows; None for other tests."""
-    result = [part.value for part in test.conditions if isinstance(part, alg.Compare) and part.operator == "="]
-    texts = [compiler.layout.key(value) for value in result if isinstance(value, str)]
+    """Return the texts that a disjunction of equalities allows; None for other tests."""
+    operands = [part.value for part in test.conditions if isinstance(part, alg.Compare) and part.operator == "="]
+    texts = [compiler.layout.key(value) for value in operands if isinstance(value, str)]
     return texts if len(texts) == len(test.conditions) else None
 
 
@@ -91,22 +91,23 @@ def _compare(compiler: Compiler, test: alg.Compare, cell: Cell, ref: str | None)
             if compiler.layout.floats and operator != "<>":
                 low, high = map(compiler.parameter, _floats(operator, float(number)))
                 return f"({own} >= {low} AND {own} <= {high} AND {unit})"
-            there = f"{cell.number} IS NOT NULL AND " if operator == "<>" else ""
-            return f"({there}{own} {operator} {compiler.parameter(number)} AND {unit})"
+            present = f"{cell.number} IS NOT NULL AND " if operator == "<>" else ""
+            return f"({present}{own} {operator} {compiler.parameter(number)} AND {unit})"
         pair = compiler.parameter(number), compiler.parameter(compiler.layout.number_order(value.number))
         return f"({exact_condition(test.operator, cell, *pair)} AND {unit})"
     if not isinstance(value, str):
         raise PlanError("nothing compares with a value that is not known")
     key, layout = cell.key, compiler.layout
     if test.operator in ("=", "!="):
-        there = f"{key} IS NOT NULL AND " if operator == "<>" else ""
-        return f"{there}{cell.tested('key')} {operator} {compiler.parameter(layout.key(value))}"
+        present = f"{key} IS NOT NULL AND " if operator == "<>" else ""
+        return f"{present}{cell.tested('key')} {operator} {compiler.parameter(layout.key(value))}"
     return f"({key} IS NOT NULL AND {cell.ordered} {operator} {compiler.parameter(layout.text_order(value))})"
 
 
 def _floats(operator: str, number: float) -> tuple[float, float]:
-    """The least and the largest float that a comparison other than `<>` allows. The texts of all
-    comparisons are one text so, which is planned once.
+    """Return the least and the greatest float that a comparison other than `<>` allows.
+
+    All comparisons then have the same text, which the server plans once.
 
     >>> _floats("<=", 7.0)
     (-inf, 7.0)
@@ -119,8 +120,9 @@ def _floats(operator: str, number: float) -> tuple[float, float]:
 
 
 def _times(operator: str, value: Time) -> tuple[int, int, int]:
-    """What times that a comparison allows begin at or after, begin before, and end at or before:
-    bounds of `time_condition`, with one text for all comparisons.
+    """Return the limits that a comparison puts on a time: least start, limit of the start, greatest end.
+
+    They correspond to `time_condition`, with one text for all comparisons.
     """
     first = {"=": value.start, ">": value.end, ">=": value.start}.get(operator, UNKNOWN_START)
     if operator[0] == ">":
@@ -130,15 +132,14 @@ def _times(operator: str, value: Time) -> tuple[int, int, int]:
 
 
 def time_condition(operator: str, cell: Cell, start: str, end: str) -> str:
-    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after.
+    """Compare intervals: `=` is within, `!=` is disjoint, `<` ends before, `>` begins after.
 
-    Each asks for the start and the end, which an index has side by side, and for a start the end
-    could not be without.
+    Each form tests both the start and the end, which are adjacent in an index, even where one test follows from the other.
     """
     first, last = cell.start, cell.end
     return {
         "=": f"({first} >= {start} AND {first} < {end} AND {last} <= {end})",
-        # As a choice: an alternative would be two walks through the index.
+        # A CASE, as OR would walk through the index twice.
         "!=": f"({first} IS NOT NULL AND {last} IS NOT NULL AND CASE WHEN {first} >= {end} THEN true ELSE {last} <= {start} END)",
         "<": f"({first} < {start} AND {last} <= {start})",
         ">": f"({first} >= {end} AND {last} IS NOT NULL)",
@@ -148,23 +149,19 @@ def time_condition(operator: str, cell: Cell, start: str, end: str) -> str:
 
 
 def exact_condition(operator: str, cell: Cell, number: str, order: str) -> str:
-    """Comparison of numbers as they were written: of those that are one float, by what breaks the
-    tie.
-    """
-    own, mine = cell.number, f"coalesce({cell.order}, '1')"
-    same = f"{own} = {number}"
+    """Compare numbers as they were written: where two are the same float, `order` breaks the tie."""
+    number_cell, own_order = cell.number, f"coalesce({cell.order}, '1')"
+    same = f"{number_cell} = {number}"
     if operator == "=":
-        return f"({same} AND {mine} = {order})"
+        return f"({same} AND {own_order} = {order})"
     if operator == "!=":
-        return f"({own} <> {number} OR ({same} AND {mine} <> {order}))"
+        return f"({number_cell} <> {number} OR ({same} AND {own_order} <> {order}))"
     strict = operator[0]
-    return f"({own} {strict} {number} OR ({same} AND {mine} {operator} {order}))"
+    return f"({number_cell} {strict} {number} OR ({same} AND {own_order} {operator} {order}))"
 
 
 def identity(cell: Cell) -> str:
-    """What identifies values; an entity and a text meet by name. (The precision of a time does not
-    tell.)
-    """
+    """Return what identifies a value; an entity equals a text by name. The precision of a time is ignored."""
     key = cell.key
     return (
         f"[coalesce({key}, {cell.unit}, ''), coalesce({cell.number}, 0.0), "
@@ -175,7 +172,7 @@ def identity(cell: Cell) -> str:
 
 
 def identities(compiler: Compiler, values: alg.Values) -> str:
-    """The identities of a bag as a list."""
+    """Return the identities of a bag as a list."""
     if isinstance(values, alg.Constants):
         cells = [compiler.cell_of(value) for value in values.values]
         return compiler.parameter(
@@ -196,9 +193,7 @@ def identities(compiler: Compiler, values: alg.Values) -> str:
 
 
 def versus(compiler: Compiler, test: alg.Versus, cell: Cell, ref: str | None) -> str:
-    """Comparison with at least one value of a bag: a year is a number as well, and a number that
-    can be a year a year.
-    """
+    """Compare with at least one value of a bag; a year also counts as a number, and a number that can be a year as a year."""
     name = compiler.name("y")
     y = Bound(name)
     if isinstance(test.values, alg.Constants):
@@ -223,7 +218,7 @@ def versus(compiler: Compiler, test: alg.Versus, cell: Cell, ref: str | None) ->
 
 
 def readings(compiler: Compiler, rows: ValueRows) -> str:
-    """The distinct values of a bag as what they are compared as, a list of cells."""
+    """Return the distinct values of a bag, in every form they are compared in, as a list of cells."""
     name, k = compiler.name("c"), compiler.name("k")
     c = Bound(name)
     first = [*rows.clauses, f"WITH {identity(rows.cell)} AS {k}, collect({rows.cell.whole})[0] AS {name} LIMIT {MOST_COMPARED}"]
@@ -240,18 +235,15 @@ def readings(compiler: Compiler, rows: ValueRows) -> str:
 
 
 class Constants(Protocol):
-    """A text whose constants are parameters."""
+    """A query text whose constants are parameters."""
 
-    def constant(self, value: int) -> str:
-        """A bound of times as it is written."""
+    def constant(self, value: int) -> str: ...
 
 
 def span_condition(compiler: Constants, relation: alg.Span, validity: tuple[str, str], low: str, high: str) -> str:
-    """How a validity (from when, until when) relates to an interval; a bound that is not known is taken at its least
-    favourable.
-    """
+    """Relate a validity (start, end) to an interval; an unknown bound is taken at its least favourable."""
     since, until = validity
-    # As parameters: the least number there is cannot be written as a literal.
+    # As parameters: the smallest integer cannot be written as a literal.
     if relation == "may":
         # Statements without a validity always hold.
         return f"({since} IS NULL OR ({since} < {high} AND {until} > {low}))"

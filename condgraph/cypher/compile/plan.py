@@ -1,8 +1,8 @@
-"""A plan as one parameterised Cypher query: of an answer, of the sizes of steps, of the statements an answer rests on.
+"""Compile a plan into one parameterised Cypher query: for its answer, the sizes of its steps, or its evidence.
 
-`SUPPORT` says what becomes of each operator; `sets`, `values` and `conditions` have the functions of those that run in
-the query, `compiler` what they share, and `cypher.layout` how a database is laid out. Values, names of entities and
-graphs are parameters; predicates are relationship types, which the planner needs to see, and are quoted.
+`SUPPORT` tells how each operator is run; `sets`, `values` and `conditions` compile those that run in the query, `compiler`
+holds what they share, and `cypher.layout` describes the database. Values, names of entities and graphs are parameters;
+predicates are quoted relationship types, which the planner needs to see.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ __all__ = ["Compiled", "compile_plan", "compile_sizes"]
 
 
 # -- Support -----------------------------------------------------------------------------------------
-# `supported` runs in the query. `lowered` needs code of the client: the one query then fetches the
-# statements that the plan rests on, as far as the server can narrow them, and the same code as in
-# process finishes it. `last` runs in the query where it ends the plan, and is lowered elsewhere. A
-# test holds the table against the algebra.
+# `supported` operators run in the query. `lowered` ones need code of the client: the query fetches the
+# statements that the plan rests on, narrowed as far as the server can, and the same code as in process
+# finishes. `last` ones run in the query where they end the plan, and are lowered elsewhere. A test
+# compares the table with the algebra.
 
 
 class Support(NamedTuple):
-    """What becomes of an operator, and why where it does not run in the query."""
+    """How an operator is run, and why where it does not run in the query."""
 
     how: Literal["supported", "lowered", "last"]
     why: str = ""
@@ -102,8 +102,9 @@ SUPPORT: Final[dict[type[Node] | type[Condition], Support]] = {
 
 
 def lowered(plan: Node, *, ends: bool = True) -> set[int]:
-    """The operators (by identity) that the query cannot give: those that are lowered, and all that
-    take one of them. `ends` is whether the query ends with the plan.
+    """Return the operators (by `id`) that the query cannot compute: lowered ones, and all that depend on one.
+
+    `ends` tells whether the query ends with this plan.
     """
     result: set[int] = set()
     textless: set[int] = set()
@@ -128,16 +129,18 @@ def lowered(plan: Node, *, ends: bool = True) -> set[int]:
 # -- Compiled queries --------------------------------------------------------------------------------
 
 
-#: What the rows of a query are: entities, values, predicates (as relationship types), a count, how
-#: many values satisfy a test, a truth value, the middle of some numbers, groups that are summed up, rows
-#: that bind variables, or the statements that the plan rests on.
+#: The rows of a query: entities, values, predicates (relationship types), a count, the number of values
+#: that satisfy a test, a truth value, the middle of some numbers, aggregated groups, rows that bind
+#: variables, or the statements that the plan rests on.
 Shape: TypeAlias = Literal["entities", "values", "predicates", "count", "some", "exists", "median", "groups", "rows", "witness"]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the lists of a query for groups hold, after the number of odd values: a cell for each key
-    (its type, "entity" for a node), then of each measure its count, sum and extreme.
+    """The columns of a query for groups, after the number of unexpected values.
+
+    `keys` has the type of each key's cell ("entity" for a node), `measures` that of each measure: a list of count, sum and
+    extreme.
     """
 
     keys: tuple[str, ...]
@@ -146,27 +149,28 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query with its parameters, and what its rows are."""
+    """A query with its parameters and the shape of its rows."""
 
     text: str
     parameters: dict[str, Any]
     shape: Shape
     distinct: bool = False
-    #: Of values: what each row lists, and the kind of all of them where it is known.
+    #: For values: the fields of each row, and the kind of all values where there is only one.
     fields: tuple[Listed, ...] = ()
     kind: str | None = None
-    #: Where the query looks names up as well: the keys of these names.
+    #: Where the query also looks up names: these names by their keys.
     looked_up: dict[str, str] | None = None
-    #: How the database is laid out that it is asked of.
+    #: The layout of the database that is queried.
     layout: Layout = CONDGRAPH
-    #: Of groups: what each list has.
+    #: For groups: the columns of each list.
     columns: Columns | None = None
-    #: Of rows: the operator that gives them, above which the client works out the rest, and which of its variables they have.
+    #: For rows: the operator that gives them, from which the client computes the rest, and those of its
+    #: variables that are returned.
     core: alg.Solutions | None = None
     names: tuple[str, ...] = ()
 
     def unknown(self, rows: list[dict[str, Any]]) -> list[str]:
-        """The names that no entity has, as the rows of the query say; these rows are taken out."""
+        """Return the names that no entity has, and remove the rows that report them."""
         if not self.looked_up:
             return []
         result = [row for row in rows if isinstance(about := next(iter(row.values())), dict) and "missing" in about]
@@ -175,34 +179,32 @@ class Compiled:
 
 
 def look_up(compiler: Compiler, branches: list[list[str]], columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Add a branch that has a row only where a name is not there: a map in the first column. Gives
-    the names by their keys.
-    """
+    """Add a branch that reports names which no entity has, as a map in the first column; return the names by key."""
     keys = {compiler.layout.key(name): name for name in names}
     if keys:
         k, e = compiler.name("k"), compiler.name("e")
-        others = "".join(f", null AS {column}" for column in columns[1:])
+        nulls = "".join(f", null AS {column}" for column in columns[1:])
         branches.append(
             [
                 f"UNWIND {compiler.parameter(list(keys))} AS {k} {compiler.layout.absent(k, e)}",
                 f"WITH collect({k}) AS {k} WHERE size({k}) > 0",
-                f"RETURN {{missing: {k}}} AS {columns[0]}{others}",
+                f"RETURN {{missing: {k}}} AS {columns[0]}{nulls}",
             ]
         )
     return keys
 
 
 # -- Groups ------------------------------------------------------------------------------------------
-# Groups of a table that the server sums up: where the values of a column are all of one plain type, so
-# that there is no doubt about units, texts or exactness, nothing but the groups has to be sent.
+# The server aggregates groups of a table where the values of each column all have one plain type, so that
+# units, texts and exactness are in no doubt; then only the groups are sent.
 #
-# Everything else is fetched as statements and grouped by the client (`compile_witness`). A value of
-# another type than expected is counted (`odd`), and then the client groups as well.
+# Otherwise the statements are fetched and the client groups them (`compile_witness`). A value of an
+# unexpected type is counted (`odd`); if there is one, the client groups as well.
 
 
-#: Sums of integers are taken in two parts, neither of which can be too large for the server.
+#: Sums of integers are computed in two parts, neither of which can overflow on the server.
 PART: Final = 2**31
-#: What is of each plain type, as a test.
+#: Type tests by plain type.
 _TYPES: Final = {
     "text": "{} IS :: STRING NOT NULL",
     "boolean": "{} IS :: BOOLEAN NOT NULL",
@@ -213,14 +215,14 @@ _TYPES: Final = {
 
 
 def group_of(plan: Node) -> alg.Group | None:
-    """The groups that a table is made of; None of a plan that is no table."""
+    """Return the groups of a table; None for a plan that is no table."""
     while isinstance(plan, alg.Having | alg.Order | alg.Limit):
         plan = plan.table
     return plan if isinstance(plan, alg.Group) else None
 
 
 def compile_groups(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout) -> Compiled | None:
-    """The query of the groups of a table; None where the client has to group."""
+    """Compile the groups of a table; None where the client has to group."""
     group = group_of(plan)
     if group is None or group.each or id(group.of) in lowered(group.of):
         return None
@@ -231,27 +233,27 @@ def compile_groups(plan: Node, graph: str, schema: StoredSchema, names: Sequence
 
 
 class _Doubtful(Exception):
-    """A column that the server does not sum up as the client would."""
+    """Raised for a column that the server would not aggregate as the client does."""
 
 
 class _Groups:
-    """One query while it is made."""
+    """Builder of one query for groups."""
 
     def __init__(self, group: alg.Group, graph: str, schema: StoredSchema, layout: Layout) -> None:
         self._group, self._layout = group, layout
         self._start = alg.Reached(group.of) if isinstance(group.of, alg.Facts) else group.of
         self._compiler = PlanCompiler(graph, schema, [group.of], layout)
         self._concepts = _concepts(group.of)
-        #: Where steps lead from each row, once they are bound.
+        #: The variable of each step's end from a row, once bound.
         self._ends: dict[int, str] = {}
         #: The fact of a row, where rows are facts.
         self._f = ""
-        #: Values of each row by their expressions, each with its type; and how many are odd.
+        #: Values of each row by expression, each as (variable, type); and counts of values with an
+        #: unexpected type.
         self._values: dict[str, tuple[str, str]] = {}
         self._odd: list[str] = []
 
     def compiled(self, names: Sequence[str]) -> Compiled:
-        """The query."""
         compiler, group = self._compiler, self._group
         if isinstance(group.of, alg.Facts):
             facts = compiler.facts(group.of)
@@ -264,7 +266,7 @@ class _Groups:
             clauses, e, row = list(rows.clauses), rows.variable, [rows.variable]
         if group.where is not None:
             test = self._condition(e, group.where)
-            # A row whose value is odd stays, so that it is counted.
+            # Keep a row with a value of an unexpected type, so that it is counted.
             odd = [f"({v} IS NOT NULL AND NOT ({_typed(kind, v)}))" for v, kind in self._values.values()]
             clauses.append(f"{self._bound(row)} WHERE {' OR '.join([test, *odd])}")
             self._odd += [f"count(CASE WHEN {item} THEN 1 END)" for item in odd]
@@ -272,38 +274,40 @@ class _Groups:
         keys = [self._key(e, key.of) for key in group.keys]
         joined = any(lines for lines, *_ in keys)
         clauses += [line for lines, *_ in keys for line in lines]
-        ks = [compiler.name("k") for _ in keys]
-        known = set(self._values)
-        result = [self._measure(e, measure) for measure in group.measures]
-        bound = [f"{expression} AS {k}" for (_, expression, _), k in zip(keys, ks, strict=True)]
-        more = [f"{expression} AS {v}" for expression, (v, _) in self._values.items() if expression not in known]
-        # A row is in a group once, however many ways lead there.
-        clauses.append(f"WITH {'DISTINCT ' if joined else ''}{', '.join([*row, *bound, *more])}")
-        clauses += [line for lines, *_ in result for line in lines]
-        shown, odd_ones = [compiler.name("m") for _ in result], compiler.name("n")
-        summed = [f"{expression} AS {m}" for (_, expression, _), m in zip(result, shown, strict=True)]
-        clauses.append(f"WITH {', '.join([*ks, *summed, f'{self._counted()} AS {odd_ones}'])}")
+        key_names = [compiler.name("k") for _ in keys]
+        before = set(self._values)
+        measures = [self._measure(e, measure) for measure in group.measures]
+        bound = [f"{expression} AS {k}" for (_, expression, _), k in zip(keys, key_names, strict=True)]
+        added = [f"{expression} AS {v}" for expression, (v, _) in self._values.items() if expression not in before]
+        # A row is in a group once, however many paths lead there.
+        clauses.append(f"WITH {'DISTINCT ' if joined else ''}{', '.join([*row, *bound, *added])}")
+        clauses += [line for lines, *_ in measures for line in lines]
+        measure_names, odd_count = [compiler.name("m") for _ in measures], compiler.name("n")
+        aggregates = [f"{expression} AS {m}" for (_, expression, _), m in zip(measures, measure_names, strict=True)]
+        clauses.append(f"WITH {', '.join([*key_names, *aggregates, f'{self._counted()} AS {odd_count}'])}")
         kinds = [kind for *_, kind in keys]
-        tests = [f"({k} IS NOT NULL AND NOT ({_typed(kind, k)}))" for k, kind in zip(ks, kinds, strict=True) if kind != "entity"]
+        tests = [
+            f"({k} IS NOT NULL AND NOT ({_typed(kind, k)}))" for k, kind in zip(key_names, kinds, strict=True) if kind != "entity"
+        ]
         if tests:
-            odd_ones = f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE {odd_ones} END"
-        cells = [self._shown(k, kind) for k, kind in zip(ks, kinds, strict=True)]
-        clauses.append(f"RETURN collect([{', '.join([odd_ones, *cells, *shown])}]) AS rows")
+            odd_count = f"CASE WHEN {' OR '.join(tests)} THEN 1 ELSE {odd_count} END"
+        cells = [self._shown(k, kind) for k, kind in zip(key_names, kinds, strict=True)]
+        clauses.append(f"RETURN collect([{', '.join([odd_count, *cells, *measure_names])}]) AS rows")
         branches = [clauses]
         looked_up = look_up(compiler, branches, ("rows",), names)
         text = compiler.whole(branches, ("rows",))
-        columns = Columns(tuple(kinds), tuple(kind for *_, kind in result))
+        columns = Columns(tuple(kinds), tuple(kind for *_, kind in measures))
         return Compiled(text, compiler.parameters, "groups", looked_up=looked_up, layout=self._layout, columns=columns)
 
     def _bound(self, row: list[str]) -> str:
         return f"WITH {', '.join([*row, *(f'{expression} AS {v}' for expression, (v, _) in self._values.items())])}"
 
     def _counted(self) -> str:
-        # An aggregate in any case: next to one, a constant gives no row where there is nothing.
+        # Always an aggregate: next to one, a constant returns no row if there is nothing.
         return " + ".join(self._odd) or "count(null)"
 
     def _value(self, found: Direct) -> str:
-        """A value of each row, bound once."""
+        """Bind a value of each row once, and return its variable."""
         if found.expression not in self._values:
             self._values[found.expression] = self._compiler.name("v"), found.kind
         return self._values[found.expression][0]
@@ -316,7 +320,7 @@ class _Groups:
     # -- ways --------------------------------------------------------------------------------------
 
     def _scan(self, number: int, before: int | None) -> alg.Scan:
-        """A step from the rows, or from where the step before led."""
+        """Return a step that starts at the rows, or where the step `before` led."""
         scan = self._group.facts[number]
         if not isinstance(scan, alg.Scan) or scan.source is not None or scan.predicates is None or len(scan.predicates) != 1:
             raise _Doubtful
@@ -326,7 +330,7 @@ class _Groups:
         return scan
 
     def _parted(self, way: ValuePath) -> tuple[list[alg.Scan], alg.Scan | None]:
-        """The relations that a way follows, and the attribute at its end."""
+        """Split a path into the relations that it follows and the attribute at its end."""
         scans = [self._scan(number, before) for before, number in zip((None, *way.steps), way.steps, strict=False)]
         attribute = scans.pop() if scans and scans[-1].family == "attribute" else None
         if any(scan.family != "relation" for scan in scans):
@@ -348,7 +352,7 @@ class _Groups:
         return result
 
     def _qualifier(self, way: ValuePath, facts: alg.Facts, f: str) -> Direct | None:
-        """The qualifier that a way ends in; None where it ends in something else."""
+        """Return the qualifier that a path ends in, or None."""
         values = None if way.values is None else self._group.values[way.values]
         if isinstance(values, alg.Objects) or values is None:
             return None
@@ -364,7 +368,7 @@ class _Groups:
         return result
 
     def _key(self, e: str, of: Expression) -> tuple[list[str], str, str]:
-        """Clauses that bind where a key leads, its expression, and its type."""
+        """Return clauses that bind a key, its expression and its type."""
         if not isinstance(of, ValuePath):
             raise _Doubtful
         scans, attribute = self._parted(of)
@@ -389,9 +393,7 @@ class _Groups:
     # -- measures ----------------------------------------------------------------------------------
 
     def _measure(self, e: str, measure: Measure) -> tuple[list[str], str, str]:
-        """Clauses for each row, what sums the rows of a group up (a list of a count, a sum and an extreme),
-        and the type of the values.
-        """
+        """Return clauses for each row, the list (count, sum, extreme) that aggregates a group, and the type of the values."""
         of, function = measure.of, measure.function
         if of is None and function in ("count", "distinct"):
             return [], f"[count({self._f or e})]", "rows"
@@ -399,7 +401,7 @@ class _Groups:
             raise _Doubtful
         scans, attribute = self._parted(of)
         if not self._ends.keys().isdisjoint(of.steps):
-            # What keys lead to counts once for each group.
+            # A row counts once for each entity that a key leads to.
             raise _Doubtful
         if not scans:
             if attribute is None and isinstance(self._group.of, alg.Facts):
@@ -416,7 +418,7 @@ class _Groups:
     def _far(
         self, e: str, function: str, way: ValuePath, scans: list[alg.Scan], attribute: alg.Scan | None
     ) -> tuple[list[str], str, str]:
-        """A measure of what is not on the row itself."""
+        """Compile a measure of values that a path leads to from the row."""
         if function == "distinct":
             raise _Doubtful
         name, at, r, matches = self._compiler.name, e, "", list[str]()
@@ -431,7 +433,7 @@ class _Groups:
             if function != "count":
                 raise _Doubtful
             if len(scans) == 1:
-                # The server knows how many there are.
+                # The server stores the degree of a node.
                 return [], f"[sum(COUNT {{ {self._pattern(scans[0], e, '', '')} }})]", "rows"
             n = name("n")
             return [f"CALL ({e}) {{ {' '.join(matches)} RETURN count(*) AS {n} }}"], f"[sum({n})]", "rows"
@@ -443,8 +445,8 @@ class _Groups:
         return [line], self._again(function, x, result.kind), result.kind
 
     def _summed(self, function: str, v: str, kind: str) -> str:
-        """What sums up values on the server: how many they are, and what else the function needs."""
-        # What is odd must not end the query; it is counted.
+        """Return the aggregates of values on the server: their count, and what else the function needs."""
+        # An unexpected value is counted and must not fail the query.
         safe = _safe(kind, v)
         if function == "count":
             return f"[count({v})]"
@@ -464,7 +466,7 @@ class _Groups:
         return f"[count({v}), {f'toString({best})' if kind == 'day' else best}]"
 
     def _again(self, function: str, x: str, kind: str) -> str:
-        """The same of what rows were summed up to."""
+        """Aggregate the aggregates of rows."""
         if function == "count":
             return f"[sum({x}[0])]"
         if function in ("sum", "mean"):
@@ -479,7 +481,7 @@ class _Groups:
     # -- tests of rows -----------------------------------------------------------------------------
 
     def _condition(self, e: str, test: Test) -> str:
-        """Whether a test holds of a row."""
+        """Return a condition on a row."""
         if isinstance(test, NotTest):
             return f"NOT {self._condition(e, test.test)}"
         if not isinstance(test, CellTest):
@@ -497,7 +499,7 @@ class _Groups:
         if result is None:
             raise _Doubtful
         kind = result.kind
-        # Conditions read what is not bound yet.
+        # Bind the value, as conditions read a variable.
         self._value(result)
         v = result.expression
         if test.operator in ("known", "missing"):
@@ -511,7 +513,7 @@ class _Groups:
 
 
 def _concepts(node: Node) -> tuple[str, ...]:
-    """A concept that all rows are in, by its names; none where that is not known."""
+    """Return the names of a concept that all rows are members of; empty where unknown."""
     if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
         return node.concepts.names
     if isinstance(node, alg.Intersect):
@@ -541,25 +543,22 @@ def _reads(kind: str, value: Any) -> bool:
 
 
 # -- What an answer rests on -------------------------------------------------------------------------
-# The part of a graph that a plan rests on, fetched with one query and asked in process.
+# One query fetches the part of a graph that a plan rests on, which is then queried in process.
 #
-# The statements that leave the filters of each scan, and the sets that the plan names, are fetched
-# with qualifiers and sources and make a small snapshot; on it the same plan is run by the same code
-# as in process. That finishes the operators that are lowered (`SUPPORT`), and gives
-# the evidence of an answer. Where a filter itself needs a function of the client, the statements are
-# fetched without it, which is more and not less.
+# The statements that pass the filters of each scan, and the sets that the plan names, are fetched with
+# qualifiers and sources into a small snapshot, on which the same code as in process runs the plan. That
+# finishes lowered operators (`SUPPORT`) and gives the evidence of an answer. Where a filter needs a
+# function of the client, the statements are fetched without the filter: more than needed, never less.
 
 
-#: The qualifier that distinguishes a relationship from another one with the same ends, type and properties.
+#: A qualifier added to tell apart relationships that have the same ends, type and properties.
 PARALLEL: Final = "elementId"
 
 
 def compile_witness(
     plan: Node, graph: str, schema: StoredSchema, names: Sequence[str] = (), *, layout: Layout = CONDGRAPH
 ) -> Compiled:
-    """The query that fetches what a plan rests on: rows of a unit's number and a record. `names` as
-    for `compile_plan`.
-    """
+    """Compile the query for all that a plan rests on: rows of a unit's number and a record. `names` as in `compile_plan`."""
     wanted = [*units(plan, lowered(plan)), *shown(plan, schema)]
     concepts = {id(node.concepts) for node in postorder(plan) if isinstance(node, alg.Members)}
     binding = _binding_concepts(plan) if layout.labelled else set()
@@ -576,15 +575,16 @@ def compile_units(
     *,
     layout: Layout = CONDGRAPH,
 ) -> Compiled:
-    """The same of units; `concepts` are the sets (by identity) that operators take as concepts, `binding` those whose concepts
-    rows bind.
+    """Compile the query for some units.
+
+    `concepts` are the sets (by `id`) that operators take as concepts, `binding` those whose concepts are bound by rows.
     """
     compiler = PlanCompiler(graph, schema, [unit.compiled for unit in wanted], layout)
     branches: list[list[str]] = []
     matched: dict[int, tuple[alg.FactsOf, list[str]]] = {}
     for number, unit in enumerate(wanted):
         if isinstance(unit.compiled, alg.FactsOf):
-            # The statements of the matches of one pattern come together.
+            # One pattern's statements are fetched together.
             matched.setdefault(id(unit.compiled.of), (unit.compiled, []))[1].append(unit.compiled.variable)
             continue
         if isinstance(unit.compiled, alg.Facts):
@@ -592,10 +592,10 @@ def compile_units(
             branches.append([*facts.render(), f"RETURN {number} AS unit, {_record(compiler, facts)} AS row"])
             continue
         if isinstance(unit.compiled, alg.ByName) and id(unit.compiled) in concepts:
-            # Beside the entities of that name: the operator may find these for others that take it.
-            described = layout.concepts_named(compiler, unit.compiled.names)
-            branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in described)
-        # Those of ids are terms of rows, too, and paths of no steps lead from all entities.
+            # Also fetch the concepts of that name, which the operator may need in other uses.
+            concept_records = layout.concepts_named(compiler, unit.compiled.names)
+            branches.extend([f"RETURN {number} AS unit, {{e: {concept}}} AS row"] for concept in concept_records)
+        # Rows may also bind concepts given by id, and paths of no steps start at all entities.
         binds = id(unit.compiled) in binding or (binding and isinstance(unit.compiled, alg.ById | alg.AllEntities))
         if binds and (labels := layout.labels_in(unit.compiled)):  # type: ignore[arg-type]
             terms = compiler.parameter(layout.concept_terms(labels))
@@ -626,7 +626,7 @@ def compile_units(
 
 
 def _record(compiler: Compiler, facts: FactRows) -> str:
-    """A statement with all that is kept of it; where that is long to say, what the end of the query says it by."""
+    """Return all stored parts of a statement; where that text is long, only its ends, which the end of the query expands."""
     parts = facts.fact, facts.subject, facts.thing
     if compiler.layout.labelled:
         return f"{{{', '.join(f'{name}: {part}' for name, part in zip('fso', parts, strict=True))}}}"
@@ -634,7 +634,7 @@ def _record(compiler: Compiler, facts: FactRows) -> str:
 
 
 def _binding_concepts(plan: Node) -> set[int]:
-    """The operators (by identity) of rows, and the sets whose concepts they bind."""
+    """Find the operators (by `id`) of rows, and the sets whose concepts they bind."""
     nodes = postorder(plan)
     places = [part.concept for node in nodes if isinstance(node, alg.Pattern) for part in node.memberships]
     places += [node.entities for node in nodes if isinstance(node, alg.EntityRows)]
@@ -642,9 +642,7 @@ def _binding_concepts(plan: Node) -> set[int]:
 
 
 def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
-    """The memberships, as they were stated, that put entities under concepts, and the subclasses
-    between.
-    """
+    """Return branches for the stated memberships that put entities under concepts, and the subclasses in between."""
     assert unit.concepts is not None
     if isinstance(unit.concepts, alg.ByName) and not compiler.layout.complete:
         members = compiler.set_of(unit.compiled)  # type: ignore[arg-type]
@@ -657,14 +655,14 @@ def _memberships(compiler: Compiler, unit: Unit) -> list[list[str]]:
 
 
 def compile_counts(nodes: Sequence[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:
-    """One query for how many statements, or entities, each operator has: rows of `step` and `size`."""
+    """Compile one query that counts the statements or entities of each operator: rows of `step` and `size`."""
     compiler = PlanCompiler(graph, schema, list(nodes), layout)
     branches = [_counting(compiler, step, node) for step, node in enumerate(nodes)]
     return Compiled(compiler.whole(branches, ("step", "size")), compiler.parameters, "witness", layout=layout)
 
 
 def _counting(compiler: PlanCompiler, step: int, node: Node, more: str = "") -> list[str]:
-    """Clauses that return a step, how many statements or entities it gives, and more."""
+    """Return clauses that count the statements or entities of one step."""
     if isinstance(node, alg.Facts):
         facts = compiler.facts(node)
         return [*facts.render(), f"RETURN {step} AS step, count(DISTINCT {facts.fact}) AS size{more}"]
@@ -677,7 +675,7 @@ def _counting(compiler: PlanCompiler, step: int, node: Node, more: str = "") -> 
 
 
 def restore(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: Layout = CONDGRAPH) -> Snapshot:
-    """A snapshot of what was fetched."""
+    """Build a snapshot from fetched rows."""
     builder = Builder()
     builder.begin(Source(""))
     builder.add(_items(rows, sources, layout))
@@ -691,46 +689,46 @@ def _items(rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: La
     statements: dict[int, Item] = {}
     alike: set[Statement] = set()
 
-    def ident(entity: dict[str, Any]) -> str:
+    def entity_id(entity: dict[str, Any]) -> str:
         result: str = entity["id"]
         if result not in entities:
-            one = Entity(result, entity["name"], EntityKind(entity["kind"]), entity["row"] or 0)
-            entities[result] = one if entity["source"] is None else Sourced(one, ((entity["source"], one.row),))
+            item = Entity(result, entity["name"], EntityKind(entity["kind"]), entity["row"] or 0)
+            entities[result] = item if entity["source"] is None else Sourced(item, ((entity["source"], item.row),))
         return result
 
     for record in rows:
         row = record["row"]
         if "e" in row:
-            ident(row["e"])
+            entity_id(row["e"])
         elif "p" in row:
             if row["id"] in statements:
                 continue
-            thing: Ref | Value = Ref(ident(row["o"])) if row["v"] is None else value_of(row["v"])
+            thing: Ref | Value = Ref(entity_id(row["o"])) if row["v"] is None else value_of(row["v"])
             raw = None
             if not isinstance(thing, Ref):
                 raw = row["v"].get("raw")
                 if layout.parallel and raw == text_of(thing):
-                    # The text of a property: in process it is kept where the value prints otherwise.
+                    # The text of a property; it is kept in process only where the value prints otherwise.
                     raw = None
             pairs = layout.qualifiers_in(row["q"])
-            qualifiers = tuple((name, Ref(ident(value)) if isinstance(value, dict) else value) for name, value in pairs)
-            statement = Statement(ident(row["s"]), layout.predicate_of(row["p"]), thing, qualifiers, raw=raw)
+            qualifiers = tuple((name, Ref(entity_id(value)) if isinstance(value, dict) else value) for name, value in pairs)
+            statement = Statement(entity_id(row["s"]), layout.predicate_of(row["p"]), thing, qualifiers, raw=raw)
             if layout.parallel and row["v"] is None:
                 if (equal := replace(statement, qualifiers=tuple(sorted(qualifiers, key=repr)))) in alike:
-                    # What distinguishes it from the other is the server's id alone.
+                    # Only the server's id tells it from the other.
                     statement = replace(statement, qualifiers=(*qualifiers, (PARALLEL, row["id"])))
                 alike.add(equal)
             statements[row["id"]] = Sourced(statement, tuple(zip(row["sources"], row["rows"], strict=True)))
         else:
             link = row.get("m") or row["c"]
             build = Member if "m" in row else Subclass
-            key = build, ident(link["a"]), ident(link["b"])
+            key = build, entity_id(link["a"]), entity_id(link["b"])
             links[key] = Sourced(build(*key[1:]), tuple(zip(link["sources"], link["rows"], strict=True)))
     return [*sources, *entities.values(), *links.values(), *statements.values()]
 
 
 def run_witness(plan: Node, rows: Sequence[dict[str, Any]], sources: Sequence[Source], layout: Layout = CONDGRAPH) -> WitnessRun:
-    """The plan run on what was fetched for it."""
+    """Run a plan on the rows fetched for it."""
     snapshot = restore(rows, sources, layout)
     members: dict[int, list[int]] = {}
     for record in rows:
@@ -749,9 +747,7 @@ def run_witness(plan: Node, rows: Sequence[dict[str, Any]], sources: Sequence[So
 
 
 def check(plan: Node, layout: Layout) -> None:
-    """Raise `UnsupportedError` naming every operator that is not known here, and all that the
-    database does not have.
-    """
+    """Raise `UnsupportedError` with every operator that is unknown here, or that the database cannot run."""
     nodes = postorder(plan)
     missing = sorted({type(node).__name__ for node in nodes if type(node) not in SUPPORT})
     if not missing and not layout.complete:
@@ -763,10 +759,10 @@ def check(plan: Node, layout: Layout) -> None:
 def compile_plan(
     plan: Node, graph: str, schema: StoredSchema, names: Sequence[str] = (), *, layout: Layout = CONDGRAPH, grouped: bool = True
 ) -> Compiled:
-    """The query of a plan. Where the plan has operators that are lowered, it fetches the statements
-    that they work on; `grouped` allows that of a table it fetches groups alone.
+    """Compile the query of a plan.
 
-    The query looks `names` of entities up as well; `Compiled.unknown` says which are not there.
+    Where operators are lowered, it fetches the statements that they need; with `grouped`, a table may fetch its groups alone.
+    The query also looks up the entity names in `names`; `Compiled.unknown` lists those that do not exist.
     """
     check(plan, layout)
     try:
@@ -790,13 +786,13 @@ def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str]
         return compile_witness(plan, graph, schema, names, layout=layout)
     plan = arrange(plan, schema)
     compiler = PlanCompiler(graph, schema, [plan], layout)
-    # Without raw texts, equal values are one value, whichever stays.
+    # Without raw texts, equal values are interchangeable.
     inner = plan
     if isinstance(plan, alg.Distinct) and not schema.tables and not isinstance(plan.values, alg.Predicates):
         inner = plan.values
     distinct = inner is not plan
     kind, fields = _fields(inner, schema) if layout.trusted or isinstance(inner, alg.Median) else (None, FIELDS)
-    # A qualifier that is an entity is looked up there.
+    # An entity as the value of a qualifier is looked up in the query.
     compiler.refers |= "of" in fields
     branches, columns, shape = _result(compiler, inner, fields, distinct)
     looked_up = look_up(compiler, branches, columns, names)
@@ -806,7 +802,7 @@ def _compiled(plan: Node, graph: str, schema: StoredSchema, names: Sequence[str]
 def _rows(
     plan: alg.Solutions, core: alg.Solutions, graph: str, schema: StoredSchema, names: Sequence[str], layout: Layout
 ) -> Compiled:
-    """The query of the rows that a plan goes on from."""
+    """Compile the query of the rows that the client continues from."""
     kept = needed(plan, core)
     rows = core if kept == core.variables else alg.Project(core, tuple((name, name) for name in kept))
     compiler = PlanCompiler(graph, schema, [rows], layout)
@@ -816,7 +812,7 @@ def _rows(
     return Compiled(text, compiler.parameters, "rows", looked_up=looked_up, layout=layout, core=core, names=kept)
 
 
-#: The parts of a value that identify it, by kind.
+#: The fields that identify a value, by kind.
 _PARTS: Final[dict[Kind, tuple[Listed, ...]]] = {
     Kind.TEXT: ("text",),
     Kind.QUANTITY: ("number", "unit"),
@@ -827,9 +823,7 @@ _PARTS: Final[dict[Kind, tuple[Listed, ...]]] = {
 
 
 def _fields(plan: Node, schema: StoredSchema) -> tuple[str | None, tuple[Listed, ...]]:
-    """What an answer has to read of each value, from what the schema says of their kinds; the kind,
-    where there is only one.
-    """
+    """Return the fields that an answer reads of each value, and the kind where there is only one, from the schema's kinds."""
     if isinstance(plan, alg.Median):
         return "quantity", MIDDLE
     pairs: set[tuple[Kind, str]] = set()
@@ -861,7 +855,7 @@ def _fields(plan: Node, schema: StoredSchema) -> tuple[str | None, tuple[Listed,
 def _result(
     compiler: Compiler, plan: Node, fields: tuple[Listed, ...], distinct: bool
 ) -> tuple[list[list[str]], tuple[str, ...], Shape]:
-    """Branches of clauses that end in a RETURN, the columns they return, and what the rows are."""
+    """Return branches that end in a RETURN, their columns, and the shape of the rows."""
     if isinstance(plan, alg.Facts):
         plan = alg.Reached(plan)
     if isinstance(plan, alg.Names):
@@ -869,10 +863,10 @@ def _result(
     if isinstance(plan, alg.Entities):
         rows = compiler.entities(plan)
         e = rows.variable
-        # As one list: a record for each of them costs more than all that is in it.
+        # As one list: a record for each entity would cost more than its content.
         return [[*rows.clauses, f"RETURN collect({compiler.layout.listed(e)}) AS rows"]], ("rows",), "entities"
     if isinstance(plan, alg.AnySatisfies):
-        # Whether some value satisfies does not depend on how often it is there.
+        # Duplicates do not change whether some value satisfies the test.
         values = compiler.values(plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values)
         test = condition(compiler, plan.condition, values.cell, values.ref)
         returned = f"RETURN count({values.cell.whole}) AS total, count(CASE WHEN {test} THEN 1 END) AS satisfied"
@@ -891,7 +885,7 @@ def _result(
         facts = compiler.facts(plan.facts)
         return [[*facts.render(), f"RETURN {compiler.layout.type(facts.fact)} AS type"]], ("type",), "predicates"
     values = compiler.values(plan)
-    # The kind and row of an entity are stored with the entity.
+    # An entity's kind and row are stored on the entity.
     ref, layout = values.ref, compiler.layout
     about: dict[Listed, str] = {"of": layout.kind(ref) if ref else "null", "row": layout.row(ref) if ref else "null"}
     listed = ", ".join([about[name] if name in about else values.cell.field(name) for name in fields])  # type: ignore[arg-type]
@@ -899,7 +893,7 @@ def _result(
     if not isinstance(plan, alg.Shown):
         return [[*values.clauses, f"RETURN collect({once}[{listed}]) AS rows"]], ("rows",), "values"
     rows = compiler.entities(plan.rows)
-    # Counted, as a constant next to an aggregate would group by it, and give no row where there is
+    # An aggregate, as a constant next to `collect` would be a grouping key and return no row if there is
     # nothing.
     shown = [*rows.clauses, f"RETURN collect({compiler.layout.listed(rows.variable)}) AS rows, count(*) >= 0 AS held"]
     return [[*values.clauses, f"RETURN collect([{listed}]) AS rows, count(*) < 0 AS held"], shown], ("rows", "held"), "values"
@@ -908,11 +902,13 @@ def _result(
 def compile_sizes(
     nodes: list[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH, most: int = 3, statements: bool = False
 ) -> Compiled:
-    """One query for how many results each operator gives (`step`, `size`), with the names or texts
-    of some (`sample`). With `statements`, values that the query cannot have are as many as their statements, and have no sample.
+    """Compile one query for the number of results of each operator (`step`, `size`) with up to `most` names or texts
+    (`sample`).
+
+    With `statements`, values that the query cannot compute are counted by their statements, without a sample.
     """
     beyond = set().union(*(lowered(node, ends=False) for node in nodes)) if nodes else set()
-    # Rows are shown in an order that servers do not have.
+    # Rows have no sample: it would need an order that servers do not have.
     chosen = [(i, node) for i, node in enumerate(nodes) if id(node) not in beyond and not isinstance(node, alg.Solutions)]
     valuable = [(i, valued(node)) for i, node in enumerate(nodes) if statements and id(node) in beyond]
     counted = [(i, facts) for i, facts in valuable if facts is not None and id(facts) not in lowered(facts)]
@@ -935,7 +931,7 @@ def compile_sizes(
             bag = compiler.values(node)
             clauses, size = bag.clauses, "count(*)"
             shown = f"collect({shown_text(bag.cell)})[0..{most}]"
-        # Of no rows a count is 0, but where it stands next to a number it is a group that is not there.
+        # A count of no rows is 0, but next to a literal it becomes a group that does not exist.
         branches.append([*clauses, f"WITH {size} AS size, {shown} AS sample RETURN {i} AS step, size, sample"])
     names = ("step", "size", "sample")
     empty = [["UNWIND [] AS step RETURN step, 0 AS size, [] AS sample"]]

@@ -1,4 +1,4 @@
-"""Operators that give sets of entities and of statements."""
+"""Operators that give sets of entities or of statements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind, Quantity, 
 
 
 def every(compiler: Compiler, node: alg.AllEntities) -> Rows:
-    """All entities of the kinds; of one source those that are rows of it or subject or object of
-    its statements, or its own rows.
-    """
+    """All entities of some kinds; with a source, its own rows, or these and the ends of its statements."""
     e, layout = compiler.name("e"), compiler.layout
     if node.source is None:
         return Rows(layout.every(e, compiler.parameter([int(kind) for kind in node.kinds])), e)
@@ -36,20 +34,18 @@ def every(compiler: Compiler, node: alg.AllEntities) -> Rows:
 
 
 def named(compiler: Compiler, node: alg.ByName) -> Rows:
-    """Entities by exact name."""
     e = compiler.name("e")
     return Rows(compiler.layout.by_name(e, compiler.one_of(node.names)), e)
 
 
 def known(compiler: Compiler, node: alg.ById) -> Rows:
-    """Entities by id."""
     e, layout = compiler.name("e"), compiler.layout
     handles = compiler.parameter([layout.handle(ident) for ident in node.ids])
     return Rows(layout.by_id(e, f"IN {handles}"), e)
 
 
 def members(compiler: Compiler, node: alg.Members) -> Rows:
-    """Entities in any of the concepts."""
+    """Members of any of the concepts."""
     e = compiler.name("e")
     if isinstance(node.concepts, alg.ByName):
         return Rows(compiler.layout.members(compiler, e, node.concepts.names), e)
@@ -58,26 +54,25 @@ def members(compiler: Compiler, node: alg.Members) -> Rows:
 
 
 def union(compiler: Compiler, node: alg.Union) -> Rows:
-    """Entities in any part."""
     rows = _together(compiler, node.parts)
     return Rows([*rows.clauses, f"WITH DISTINCT {rows.variable}"], rows.variable)
 
 
 def _together(compiler: Compiler, parts: tuple[alg.Entities, ...]) -> Rows:
-    """The entities of all parts, as often as they are in one."""
+    """The entities of all parts, repeated for each part that has them."""
     e = compiler.name("e")
     branches = []
     for part in parts:
         rows = compiler.entities(part)
         branches.append("\n".join([*rows.clauses, f"RETURN {rows.variable} AS {e}"]))
-    # A `UNION` that makes them distinct would compare the lists that the subquery imports with
-    # every row.
+    # A `UNION` that removes duplicates would compare the imported lists with every row.
     return Rows([compiler.call("\nUNION ALL\n".join(branches))], e)
 
 
 def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
-    """Entities in all parts: names, kinds and concepts are tested on the entities of the others,
-    which are counted.
+    """Entities in all parts.
+
+    Names, kinds and concepts are tested on the entities of the other parts, which are counted.
     """
     tested = [part for part in node.parts if testable(part)]
     others = [part for part in node.parts if not testable(part)]
@@ -98,9 +93,7 @@ def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
 
 
 def _ask(clauses: list[str], e: str, conditions: str) -> None:
-    """Keep the entities that satisfy a condition: in the clause that makes them distinct, where
-    there is one.
-    """
+    """Add a condition on the entities: to the last clause if it makes them distinct, else as a new one."""
     last = f"WITH DISTINCT {e}"
     if clauses and clauses[-1] == last:
         clauses[-1] = f"{last} WHERE {conditions}"
@@ -109,14 +102,12 @@ def _ask(clauses: list[str], e: str, conditions: str) -> None:
 
 
 def _joined(compiler: Compiler, part: alg.Entities, tested: list[alg.Entities]) -> tuple[Rows, alg.Entities | None]:
-    """The entities of a part, and which of some sets they are joined with already: a concept's
-    members, where that costs less.
-    """
+    """Return the rows of a part, and the set already joined with it: a concept, where joining its members costs less."""
     concept = next((other for other in tested if isinstance(other, alg.Members) and not compiler.is_shared(other)), None)
     if concept is None or not isinstance(part, alg.Reached) or compiler.is_shared(part) or compiler.is_shared(part.facts):
         return compiler.entities(part), None
     facts = compiler.facts(part.facts)
-    # In one graph of patterns, and with the entities not bound before.
+    # The join needs one graph pattern whose entities are not bound before.
     plain = facts.pattern is not None and facts.within is None and all(clause.startswith("MATCH ") for clause in facts.clauses)
     anchored = any(f"({facts.reached}" in clause for clause in facts.clauses)
     if plain and not anchored:
@@ -128,14 +119,14 @@ def _joined(compiler: Compiler, part: alg.Entities, tested: list[alg.Entities]) 
 
 
 def testable(part: alg.Entities) -> bool:
-    """Whether membership in a set is a condition on the entity alone."""
+    """Tell whether membership in a set is a condition on the entity alone."""
     if isinstance(part, alg.Members):
         return isinstance(part.concepts, alg.ByName)
     return isinstance(part, alg.ByName | alg.ById) or (isinstance(part, alg.AllEntities) and part.source is None)
 
 
 def membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
-    """A condition: an entity is in a set (see `testable`; other sets are bound as lists)."""
+    """Return a condition that an entity is in a set; a set that is not `testable` is bound as a list."""
     layout = compiler.layout
     if isinstance(part, alg.Members) and isinstance(part.concepts, alg.ByName):
         return layout.within(compiler, e, part.concepts.names)[0]
@@ -149,14 +140,13 @@ def membership(compiler: Compiler, part: alg.Entities, e: str) -> str:
 
 
 def within(compiler: Compiler, of: alg.Members, e: str) -> ConceptMembership:
-    """Membership in the concepts of some names, of an entity that a MATCH binds."""
+    """Membership in named concepts, for an entity that a MATCH binds."""
     assert isinstance(of.concepts, alg.ByName)
     condition, clauses = compiler.layout.within(compiler, e, of.concepts.names)
     return ConceptMembership(condition, clauses, f" USING JOIN ON {e}", compiler.estimates.members(of), of.concepts.names)
 
 
 def minus(compiler: Compiler, node: alg.Minus) -> Rows:
-    """Entities of the left that are not in the right."""
     condition = membership(compiler, node.right, "{e}")
     left = compiler.entities(node.left)
     e = left.variable
@@ -164,7 +154,7 @@ def minus(compiler: Compiler, node: alg.Minus) -> Rows:
 
 
 def neighbour(compiler: Compiler, node: alg.Neighbour) -> Rows:
-    """Rows at a distance in the order of their source."""
+    """Rows at a distance from others, in the order of their source."""
     of, layout = compiler.entities(node.of), compiler.layout
     if node.distance == 0:
         return Rows([*of.clauses, f"WITH {of.variable} WHERE {layout.row(of.variable)} IS NOT NULL"], of.variable)
@@ -180,7 +170,7 @@ def neighbour(compiler: Compiler, node: alg.Neighbour) -> Rows:
 
 
 def reached(compiler: Compiler, node: alg.Reached) -> Rows:
-    """The distinct ends of the facts."""
+    """The distinct entities that the facts reach."""
     return _reached(compiler, compiler.facts(node.facts))
 
 
@@ -194,7 +184,7 @@ def _reached(compiler: Compiler, facts: FactRows) -> Rows:
 
 
 def holders(compiler: Compiler, node: alg.SubjectsOf) -> Rows:
-    """The subjects of the statements that carry the values, or the entities whose names they are."""
+    """The subjects of the statements that carry the values, or the entities that have them as names."""
     rows = compiler.values(node.values)
     if rows.holder is None:
         e = compiler.name("e")
@@ -203,14 +193,14 @@ def holders(compiler: Compiler, node: alg.SubjectsOf) -> Rows:
 
 
 def referents(compiler: Compiler, node: alg.Referents) -> Rows:
-    """The entities that the values are, or whose name they are."""
+    """The entities that the values are, or that have them as names."""
     rows = compiler.values(node.values)
     c, e, k = rows.cell, compiler.name("e"), compiler.name("k")
     result = compiler.layout.by_name(e, f"= {k}")
     keys = f"collect(DISTINCT CASE WHEN {c.kind} = 'text' THEN {c.key} END)"
     if rows.ref is None:
         return Rows([*rows.clauses, f"WITH {keys} AS ks", f"UNWIND ks AS {k}", *result], e)
-    # A name means the entity that it was read from, other texts for every entity of that name.
+    # A name stands for the entity it was read from, another text for all entities with that name.
     texts = f"collect(DISTINCT CASE WHEN {c.kind} = 'text' AND {rows.ref} IS NULL THEN {c.key} END)"
     refs, ks = compiler.name("s"), compiler.name("s")
     body = f"UNWIND {refs} AS {e} RETURN {e}\nUNION ALL\nUNWIND {ks} AS {k} {' '.join(result)} RETURN {e}"
@@ -228,21 +218,19 @@ def namesakes(compiler: Compiler, node: alg.SameName) -> Rows:
 
 
 def best(compiler: Compiler, node: alg.ArgExtreme) -> Rows:
-    """The entities with the best value of a key, all ties; the most frequent type and unit
-    competes.
-    """
+    """The entities with the best value of a key, including ties; the most frequent type and unit competes."""
     facts = compiler.facts(alg.Scan(node.of, (node.key,), family="attribute"))
     value, e = facts.cell, facts.subject
     of_one = compiler.schema.attribute_kinds(node.key)
     simple = len(of_one) == 1 and next(iter(of_one))[0] in (Kind.QUANTITY, Kind.TIME)
     if simple and not compiler.inexact and compiler.layout.trusted:
-        # Nothing has to be chosen among types and units, or left out.
+        # There is one type and unit, so nothing has to be chosen or left out.
         time = next(iter(of_one))[0] is Kind.TIME
         key, way = (value.end, " DESC") if node.direction == "largest" else (value.start, "")
         if not time:
             key = value.number
             if compiler.layout.floats:
-                # The least of the numbers, or of their opposites: one text for both.
+                # The least number, or the least negated number: one text for both.
                 key, way = f"{key} * {compiler.parameter(-1.0 if node.direction == 'largest' else 1.0)}", ""
         x, tied = compiler.name("x"), compiler.name("tied")
         ordered = f"WITH {key} AS {x}, collect({e}) AS {tied} ORDER BY {x}{way} LIMIT 1"
@@ -276,13 +264,14 @@ def _wrapped(compiler: Compiler, expression: str) -> str:
 # A scan is one MATCH, to which the tests on its facts are added.
 
 
-#: Fewer entities than this are where a query goes on from, whatever else there is.
+#: A query starts from a set of at most this many entities, whatever else it has.
 MANY: Final = 30
 
 
 def family_of(node: alg.Scan) -> alg.Family:
-    """The family of the statements a scan can give: values have no facts of their own, and are no
-    ends that are reached.
+    """Return the family of statements a scan can give.
+
+    Values carry no facts of their own, and are not reached as ends.
     """
     if node.anchor == "object" or (node.reach == "object" and node.family != "any"):
         return "relation"
@@ -290,10 +279,9 @@ def family_of(node: alg.Scan) -> alg.Family:
 
 
 def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
-    """The statements of a scan."""
     family = family_of(node)
     if node.predicates == () or (family == "relation" and node.family == "attribute"):
-        # Nothing: no predicate, or an end that attributes do not have.
+        # Empty: no predicate, or an end that attributes do not have.
         e, f, o = (compiler.name(prefix) for prefix in "efo")
         empty = f"UNWIND [] AS {f} WITH {f}, null AS {e}, null AS {o}"
         return FactRows([empty], None, [], f, e, o, "relation", node.reach, compiler.layout.object(o, "relation"))
@@ -311,7 +299,7 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
         conditions.append(f"{anchor} IN {compiler.set_of(listed)}")
     outward = node.anchor == "subject"
     source = None if node.source is None else compiler.parameter(node.source)
-    # A table's statements are those of its rows.
+    # All statements of a table belong to its rows.
     table = source if of is None and outward and node.source in compiler.tabular else None
     rows = compiler.estimates.rows(node)
     other = compiler.name("v" if family == "attribute" else "e")
@@ -321,7 +309,7 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
     wanted = ScanRequest(f, anchor, other, node.predicates, family, outward, of is not None, table, conditions, anchors)
     match = layout.attributes(compiler, wanted) if family == "attribute" else layout.relations(compiler, wanted)
     if inner is not None and table is not None:
-        # The rows come from their index, which leaves nothing to be joined with.
+        # The rows come from an index of their own, which leaves nothing to join with.
         match.conditions.append(inner.condition)
         inner = None
     subject, thing = (anchor, other) if outward else (other, anchor)
@@ -334,7 +322,7 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
 
 
 def branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | None, list[str]], str]:
-    """The branches of a match as one clause, under conditions that hold in each."""
+    """Build one clause from the branches of a match, each under the same conditions."""
     kept = ", ".join(match.kept)
 
     def joined(labels: Collection[str] | None, conditions: list[str]) -> str:
@@ -351,9 +339,7 @@ def branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | No
 
 
 def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
-    """Whether the anchors are the members of a concept, and many compared with the statements: then these
-    are looked at first.
-    """
+    """Tell whether the anchors are the members of a concept, and so many that the statements are read first."""
     of = node.of
     if not isinstance(of, alg.Members) or node.predicates is None or compiler.is_shared(of):
         return False
@@ -362,9 +348,10 @@ def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
 
 
 def _many(compiler: Compiler, node: alg.Scan) -> alg.Entities | None:
-    """The anchors, where they are many compared with the statements of an attribute that the tests leave:
-    then these are looked at first, and their subjects looked up in a list. It costs less to go from
-    a value to its one subject than from an entity through all its edges.
+    """Return the anchors where they outnumber the attribute's statements that pass the tests.
+
+    Then the statements are read first and their subjects looked up in a list: going from a value to its subject costs less
+    than going through all edges of an entity.
     """
     of = node.of
     if of is None or node.predicates is None or node.source is not None or family_of(node) != "attribute":
@@ -377,12 +364,12 @@ def _many(compiler: Compiler, node: alg.Scan) -> alg.Entities | None:
 
 
 def _wanted(compiler: Compiler, node: alg.Scan) -> float:
-    """How many statements of the predicates of a scan its tests leave."""
+    """Estimate how many statements of a scan pass its tests."""
     return compiler.estimates.statements(node) * compiler.shares.get(id(node), 1.0)
 
 
 def where(compiler: Compiler, node: alg.Where) -> FactRows:
-    """Facts whose object satisfies the test."""
+    """Facts whose object passes the test."""
     test = node.condition
     if isinstance(test, alg.Among):
         return _among_entities(compiler, node, test.entities)
@@ -402,15 +389,13 @@ def where(compiler: Compiler, node: alg.Where) -> FactRows:
 
 
 def _index(compiler: Compiler, test: alg.Condition) -> Kind | None:
-    """The kind of values whose index answers a test; of several kinds none is the one, which is
-    `UNKNOWN`. None where none does.
-    """
+    """Return the kind of values whose index answers a test; `UNKNOWN` for several kinds, None for none."""
     if isinstance(test, alg.AnyOf | alg.AllOf):
-        result = {_index(compiler, part) for part in test.conditions}
-        if None in result:
+        kinds = {_index(compiler, part) for part in test.conditions}
+        if None in kinds:
             return None
         alternatives = isinstance(test, alg.AnyOf) and keys_of(compiler, test) is None
-        return Kind.UNKNOWN if alternatives or len(result) > 1 else next(iter(result), None)
+        return Kind.UNKNOWN if alternatives or len(kinds) > 1 else next(iter(kinds), None)
     if not isinstance(test, alg.Compare):
         return None
     if isinstance(test.value, Quantity):
@@ -419,8 +404,9 @@ def _index(compiler: Compiler, test: alg.Condition) -> Kind | None:
 
 
 def _among_entities(compiler: Compiler, node: alg.Where, entities: alg.Entities) -> FactRows:
-    """Facts that lead to some entities: from the entities of a name, where fewer facts lead to them
-    than start at the anchors.
+    """Facts that lead to some entities.
+
+    The query starts at these if they have a name and fewer facts lead to them than start at the anchors.
     """
     below = node.facts
     if isinstance(below, alg.Scan) and isinstance(entities, alg.ByName) and below.anchor == "subject" and below.source is None:
@@ -442,7 +428,7 @@ def _among_entities(compiler: Compiler, node: alg.Where, entities: alg.Entities)
 
 
 def where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> FactRows:
-    """Facts of which some qualifier satisfies the test."""
+    """Facts with a qualifier that passes the test."""
     facts, layout = compiler.facts(node.facts), compiler.layout
     q = compiler.name("q")
     test, cell = node.condition, layout.qualifier(q)
@@ -464,7 +450,7 @@ def _some_qualifier(compiler: Compiler, facts: FactRows, q: str, ending: str) ->
 
 
 def during(compiler: Compiler, node: alg.During) -> FactRows:
-    """Facts whose validity has the relation to the interval."""
+    """Facts whose validity relates to the interval."""
     facts = compiler.facts(node.facts)
     if node.relation in ("may", "must") and not compiler.layout.has_times(facts.family):
         # Statements without a validity always hold.
@@ -476,7 +462,7 @@ def during(compiler: Compiler, node: alg.During) -> FactRows:
 
 
 def during_any(compiler: Compiler, node: alg.DuringAny) -> FactRows:
-    """Facts whose validity has the relation to any of the times."""
+    """Facts whose validity relates to any of the times."""
     facts = compiler.facts(node.facts)
     times = times_of(compiler, node.values)
     y = compiler.name("y")
@@ -489,7 +475,7 @@ def during_any(compiler: Compiler, node: alg.DuringAny) -> FactRows:
 
 
 def times_of(compiler: Compiler, values: alg.Values) -> str:
-    """The distinct times of a bag as a list of start and end, sorted; other values decide nothing."""
+    """Return the distinct times of a bag as a sorted list of (start, end); other values are ignored."""
     if isinstance(values, alg.Constants):
         return compiler.parameter([list(pair) for pair in sorted({(v.start, v.end) for v in values.values if isinstance(v, Time)})])
     rows = compiler.values(values)
@@ -503,9 +489,9 @@ def times_of(compiler: Compiler, values: alg.Values) -> str:
 
 
 def written(compiler: Compiler, facts: FactRows, q: str, part: str) -> str:
-    """A condition on a qualifier: it says when the fact starts (ends); a point in time says both.
+    """Return a condition that a qualifier states the start (or end) of a fact; a point in time states both.
 
-    Bounds in the wrong order are unknown, whatever the qualifiers say.
+    Bounds in the wrong order make the validity unknown, whatever the qualifiers are.
     """
     names, layout = compiler.parameter([START_TIME if part == "start" else END_TIME, POINT_IN_TIME]), compiler.layout
     unknown = compiler.constant(UNKNOWN_START), compiler.constant(UNKNOWN_END)
@@ -515,7 +501,7 @@ def written(compiler: Compiler, facts: FactRows, q: str, part: str) -> str:
 
 
 def where_validity(compiler: Compiler, node: alg.WhereValidity) -> FactRows:
-    """Facts whose start (or end) satisfies the test."""
+    """Facts whose start (or end) passes the test."""
     facts = compiler.facts(node.facts)
     q = compiler.name("q")
     ending = (
@@ -526,7 +512,7 @@ def where_validity(compiler: Compiler, node: alg.WhereValidity) -> FactRows:
 
 
 def turn(compiler: Compiler, node: alg.OtherEnd) -> FactRows:
-    """The same statements, with the other end reached; attributes have no entity at their object."""
+    """The same statements with the other end reached; attributes have no entity as object."""
     facts = compiler.facts(node.facts)
     facts.reach = node.reach
     if node.reach == "object" and facts.family == "any":

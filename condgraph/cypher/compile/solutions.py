@@ -1,8 +1,8 @@
-"""Operators over rows that bind several variables, as clauses of Cypher.
+"""Operators over rows that bind several variables, as Cypher clauses.
 
-The rows of an operator are joined with those before it by going on from them, where that means the same: its patterns then
-start at nodes that are bound. Where it may not, it becomes a subquery of its own, whose rows are compared with those before.
-`engine.row_shapes` says what each variable is bound to, and which operators do not become clauses.
+The rows of an operator are joined with earlier rows by continuing from them, where that is equivalent: its patterns then
+start at bound nodes. Otherwise it becomes a subquery, whose rows are compared with the earlier ones.
+`engine.row_shapes` tells what each variable is bound to, and which operators do not become clauses.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from condgraph.engine.row_shapes import Sort, either
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a variable of a plan is in the query: the variable of a node, a relationship or a plain value, which is null only if it
-    is not `certain`. `labels` are those of the concepts that it may be, where these have no nodes.
+    """A plan's variable in the query: a node, a relationship or a plain value; null only if not `certain`.
+
+    `labels` are those of the concepts that it may be, where concepts have no nodes.
     """
 
     text: str
@@ -39,20 +40,20 @@ Scope = Mapping[str, Term]
 
 
 def _never(compiler: Compiler) -> str:
-    """A condition that is false; the planner of 5.26 fails on a literal one."""
+    """Return a false condition; the planner of Neo4j 5.26 fails on a literal one."""
     return compiler.parameter(False)
 
 
 @dataclass(slots=True)
 class Bindings:
-    """Clauses that go on from the rows of a scope, and leave a row for each solution; and what binds each variable."""
+    """Clauses that continue from the rows of a scope and leave a row for each solution, and the terms they bind."""
 
     clauses: list[str] = field(default_factory=list)
     terms: dict[str, Term] = field(default_factory=dict)
 
 
 def rows(compiler: Compiler, node: alg.Solutions, scope: Scope) -> Bindings:
-    """The rows of an operator, joined with those of a scope, all of whose terms are certain."""
+    """Return the rows of an operator joined with those of a scope, whose terms are all certain."""
     shared = {name: term for name, term in scope.items() if name in node.variables}
     if shared and not _goes_on(node, shared):
         inner = _BY_TYPE[type(node)](compiler, node, {})
@@ -61,13 +62,14 @@ def rows(compiler: Compiler, node: alg.Solutions, scope: Scope) -> Bindings:
 
 
 def _goes_on(node: alg.Solutions, scope: Scope) -> bool:
-    """Whether the rows of an operator may start from terms of a scope."""
+    """Tell whether the rows of an operator may start from the terms of a scope."""
     if isinstance(node, alg.Pattern | alg.EntityRows):
         return True
     if isinstance(node, alg.Join | alg.SemiJoin | alg.AntiJoin):
         return _goes_on(node.left, scope) and (not isinstance(node, alg.Join) or _goes_on(node.right, scope))
     if isinstance(node, alg.LeftJoin):
-        # What only the right binds would be compared with the scope before it is optional.
+        # Variables that only the right side binds would be compared with the scope before the match is
+        # optional.
         return scope.keys().isdisjoint(set(node.right.variables) - set(node.left.variables)) and _goes_on(node.left, scope)
     if isinstance(node, alg.WhereRows | alg.BoundRows | alg.DistinctRows):
         return isinstance(node.of, alg.Pattern | alg.EntityRows)
@@ -78,7 +80,7 @@ def _goes_on(node: alg.Solutions, scope: Scope) -> bool:
 
 
 def identity(compiler: Compiler, term: Term) -> str:
-    """What equal terms have in common, and no others; null where a term is not bound."""
+    """Return an expression that is equal exactly for equal terms; null where a term is unbound."""
     if term.sort == "statement":
         return compiler.layout.same_statement(term.text)
     if term.sort in ("entity", "name", "truth", "count"):
@@ -97,12 +99,12 @@ def identity(compiler: Compiler, term: Term) -> str:
 
 
 def _is_node(term: Term) -> bool:
-    """Whether equal terms are different nodes."""
+    """Tell whether equal terms may be different nodes."""
     return term.sort in ("value", "any")
 
 
 def same(compiler: Compiler, one: Term, other: Term) -> str:
-    """A condition: two terms that are bound are equal."""
+    """Return a condition that two bound terms are equal."""
     if one.sort == other.sort and not _is_node(one):
         return f"{identity(compiler, one)} = {identity(compiler, other)}"
     if {one.sort, other.sort} == {"entity", "any"}:
@@ -111,20 +113,20 @@ def same(compiler: Compiler, one: Term, other: Term) -> str:
 
 
 def compatible(compiler: Compiler, one: Term, other: Term) -> str:
-    """A condition: two terms are equal, or one of them is not bound."""
+    """Return a condition that two terms are equal, or one of them is unbound."""
     tests = [f"{term.text} IS NULL" for term in (one, other) if not term.certain]
     test = same(compiler, Term(one.text, one.sort), Term(other.text, other.sort))
     return f"({' OR '.join([*tests, test])})" if tests else test
 
 
 def _called(compiler: Compiler, inner: Bindings) -> Bindings:
-    """Clauses as a subquery, which sees no other rows."""
+    """Wrap clauses in a subquery that sees no other rows."""
     names = ", ".join(dict.fromkeys(term.text for term in inner.terms.values())) or f"1 AS {compiler.name('x')}"
     return Bindings([compiler.call("\n".join([*inner.clauses, f"RETURN {names}"]))], inner.terms)
 
 
 def _compared(compiler: Compiler, left: Scope, right: Bindings) -> Bindings:
-    """Rows of a subquery that are compatible with those before it."""
+    """Join the rows of a subquery with compatible earlier rows."""
     clauses, terms, tests, merged = list(right.clauses), dict(right.terms), [], []
     for name, term in left.items():
         other = right.terms.get(name)
@@ -151,23 +153,23 @@ def _compared(compiler: Compiler, left: Scope, right: Bindings) -> Bindings:
 
 
 class _Patterns:
-    """Clauses of one basic pattern while they are written."""
+    """Writes the clauses of one basic pattern."""
 
     def __init__(self, compiler: Compiler, node: alg.Pattern, scope: Scope) -> None:
         self._compiler, self._layout, self._node = compiler, compiler.layout, node
         self.terms: dict[str, Term] = dict(scope)
         self.clauses: list[str] = []
-        #: The statements that were matched, in the order of the clauses.
+        #: Variables of the matched statements, in the order of the clauses.
         self._facts: list[str] = []
 
     def bindings(self) -> Bindings:
-        left: list[alg.StatementPattern | alg.MembershipPattern] = [*self._node.statements, *self._node.memberships]
-        if not left:
-            # One row for each one before.
+        parts: list[alg.StatementPattern | alg.MembershipPattern] = [*self._node.statements, *self._node.memberships]
+        if not parts:
+            # One row for each earlier row.
             self.clauses.append(f"UNWIND [1] AS {self._compiler.name('x')}")
-        while left:
-            part = min(left, key=self._cost)
-            left.remove(part)
+        while parts:
+            part = min(parts, key=self._cost)
+            parts.remove(part)
             if isinstance(part, alg.StatementPattern):
                 self._statement(part)
             else:
@@ -175,7 +177,7 @@ class _Patterns:
         return Bindings(self.clauses, self.terms)
 
     def _cost(self, part: alg.StatementPattern | alg.MembershipPattern) -> tuple[int, float]:
-        """What is likely to leave few rows comes first: from what is bound, then from few entities."""
+        """Rank a part: first those with bound variables, then those with few entities."""
         places = (part.subject, part.object) if isinstance(part, alg.StatementPattern) else (part.member, part.concept)
         if any(isinstance(place, alg.Variable) and place.name in self.terms for place in places):
             return 0, 0.0
@@ -191,7 +193,7 @@ class _Patterns:
     def _place(
         self, place: alg.Place | None, conditions: list[str], prefix: str = "e", among: alg.Entities | None = None
     ) -> tuple[str, bool]:
-        """The variable of a node, which is also in a set `among`, and whether it is bound by the clauses before."""
+        """Return the variable of a node, which is also in the set `among`, and whether earlier clauses bind it."""
         compiler = self._compiler
         if among is not None:
             known = isinstance(place, alg.Variable) and place.name in self.terms
@@ -208,7 +210,7 @@ class _Patterns:
                 return compiler.name(prefix), False
             value = term.sort == "value" and not self._layout.complete
             if term.sort == "any" or value:
-                # What is no entity starts no match.
+                # A value starts no match.
                 e = compiler.name(prefix)
                 node = "null" if value else f"CASE WHEN {self._layout.is_node_term(term.text)} THEN {term.text} END"
                 self.clauses.append(f"WITH *, {node} AS {e}")
@@ -225,7 +227,7 @@ class _Patterns:
         return e, False
 
     def _bind(self, place: object, term: Term) -> None:
-        """Bind a variable, or compare it with what it is bound to."""
+        """Bind a variable, or compare it with its earlier binding."""
         if not isinstance(place, alg.Variable):
             return
         before = self.terms.get(place.name)
@@ -277,7 +279,7 @@ class _Patterns:
                 conditions.append(_never(compiler))
             elif sets:
                 inside = " AND ".join(membership(compiler, entities, thing) for entities in sets)
-                # A value may be no node, of which a test could be asked.
+                # The test fails on a value that is no node.
                 conditions.append(inside if family == "relation" else f"CASE WHEN {layout.is_entity(thing)} THEN {inside} END")
         if predicates is None:
             conditions.append(layout.is_statement(f))
@@ -293,21 +295,21 @@ class _Patterns:
         if part.condition is not None:
             tested = condition(compiler, part.condition, match.cell, None if family == "attribute" else thing)
             tests.append(f"({tested})")
-        # What is asked of the statement, which clauses after the match may bind.
-        later = list[str]()
+        # Tests of the statement itself, which clauses after the match may bind.
+        late_tests = list[str]()
         if during is not None:
             low, high = compiler.parameter(during.interval.start), compiler.parameter(during.interval.end)
-            later.append(layout.timed(f, partial(span_condition, compiler, during.relation, low=low, high=high)))
+            late_tests.append(layout.timed(f, partial(span_condition, compiler, during.relation, low=low, high=high)))
         if among is not None:
             facts = compiler.facts(among)
-            later.append(f"{f} IN {compiler.let(facts.render(), f'collect({facts.fact})')}")
+            late_tests.append(f"{f} IN {compiler.let(facts.render(), f'collect({facts.fact})')}")
         if self._node.different:
-            later += [f"{f} <> {before}" for before in self._facts]
+            late_tests += [f"{f} <> {before}" for before in self._facts]
         for qualifier in part.qualifiers:
             if not qualifier.variables:
-                later.append(self._has_qualifier(qualifier, f, thing, family))
+                late_tests.append(self._has_qualifier(qualifier, f, thing, family))
         tests += [] if bound else match.whole
-        self.clauses += self._matched(match, tests, later, undirected=part.undirected)
+        self.clauses += self._matched(match, tests, late_tests, undirected=part.undirected)
         self._facts.append(f)
         self._bind(part.subject, Term(subject, "entity"))
         sort: Sort = "any" if family == "any" else "entity" if family == "relation" else "value"
@@ -327,7 +329,7 @@ class _Patterns:
                 self._qualifier(qualifier, f, thing, family)
 
     def _matched(self, match: Match, tests: list[str], later: list[str], *, undirected: bool) -> list[str]:
-        """The clauses of a match under tests, some of which ask what is bound last."""
+        """Return the clauses of a match under tests; those in `later` need what is bound last."""
         pattern, clauses = match.pattern, list(match.before)
         if pattern is not None and not match.after:
             tests, later = [*tests, *later], []
@@ -366,7 +368,7 @@ class _Patterns:
         return isinstance(qualifier.value, alg.Entities) or (qualifier.condition is not None and asks_which(qualifier.condition))
 
     def _has_qualifier(self, qualifier: alg.QualifierPattern, f: str, o: str, family: alg.Family) -> str:
-        """A condition: some qualifier of a statement passes a test."""
+        """Return a condition that some qualifier of a statement passes a test."""
         q = self._compiler.name("q")
         e = self._compiler.name("e") if self._refers(qualifier) else None
         refer = "" if e is None else f" {self._layout.refer(q, e)} WITH {q}, {e}"
@@ -375,7 +377,7 @@ class _Patterns:
         return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
     def _qualifier(self, qualifier: alg.QualifierPattern, f: str, o: str, family: alg.Family) -> None:
-        """A row for each qualifier that passes a test."""
+        """Add a row for each qualifier that passes a test."""
         compiler, layout = self._compiler, self._layout
         q, e = compiler.name("q"), compiler.name("e")
         clauses = layout.qualifiers(f, o, family, q)
@@ -409,7 +411,7 @@ class _Patterns:
         if isinstance(part.member, alg.Variable) and isinstance(part.concept, alg.Variable):
             self.clauses += inner
             return
-        # Whatever is not bound: each member, or concept, once.
+        # Each unbound member, or concept, once.
         fresh = [term.text for name, term in self.terms.items() if name not in known or term.text not in before]
         ending = f"RETURN DISTINCT {', '.join(dict.fromkeys(fresh))}"
         if not fresh:
@@ -417,7 +419,7 @@ class _Patterns:
         self.clauses += ["CALL (*) {", *inner, ending, "}"]
 
     def _labelled(self, part: alg.MembershipPattern, e: str, conditions: list[str], *, bound: bool) -> None:
-        """Memberships in concepts that are labels."""
+        """Match memberships in concepts that are labels."""
         layout, concept, known = self._layout, part.concept, None
         labels = layout.labels_in(
             alg.AllEntities(tuple(EntityKind)) if concept is None or isinstance(concept, alg.Variable) else concept
@@ -441,7 +443,7 @@ class _Patterns:
 
 
 def _family(compiler: Compiler, part: alg.StatementPattern) -> alg.Family:
-    """The family of the statements of a pattern, narrowed by what the schema has of its predicates."""
+    """Return the family of a pattern's statements, narrowed by the schema of its predicates."""
     if part.family != "any" or not isinstance(part.predicate, tuple):
         return part.family
     relations = any(map(compiler.schema.has_relation, part.predicate))
@@ -486,7 +488,7 @@ def _path(compiler: Compiler, node: alg.Path, scope: Scope) -> Bindings:
 
 
 def _check_start(node: alg.Path, concepts: bool) -> None:
-    """Refuse paths from concepts without nodes that lead to these themselves; no other path starts at one."""
+    """Refuse paths of no steps that start at concepts without nodes; no other path can start there."""
     if concepts and node.least == 0:
         raise UnsupportedError(TARGET, ["paths of no steps from labels, which have no nodes"], hint="begin with one step (+)")
 
@@ -514,10 +516,10 @@ def _literal(compiler: Compiler, node: alg.Rows, scope: Scope) -> Bindings:
     cells = [[None if term is None else compiler.cell_of(term) for term in row] for row in node.rows]  # type: ignore[arg-type]
     x = compiler.name("x")
     terms, bound = {}, []
-    for at, name in enumerate(node.names):
+    for column, name in enumerate(node.names):
         v = compiler.name("v")
-        bound.append(f"{x}[{at}] AS {v}")
-        terms[name] = Term(v, "value", all(row[at] is not None for row in node.rows))
+        bound.append(f"{x}[{column}] AS {v}")
+        terms[name] = Term(v, "value", all(row[column] is not None for row in node.rows))
     clauses = [f"UNWIND {compiler.parameter(cells)} AS {x}"]
     return Bindings([*clauses, *([f"WITH *, {', '.join(bound)}"] if bound else [])], terms)
 
@@ -526,7 +528,7 @@ def _literal(compiler: Compiler, node: alg.Rows, scope: Scope) -> Bindings:
 
 
 def _followed(compiler: Compiler, left: Bindings, node: alg.Solutions) -> Bindings:
-    """The rows of an operator, compatible with rows before it: clauses that go on from these."""
+    """Join an operator's rows with compatible earlier rows, by continuing from these where possible."""
     shared = {name: term for name, term in left.terms.items() if name in node.variables}
     if all(term.certain for term in shared.values()):
         return rows(compiler, node, shared)
@@ -564,7 +566,7 @@ def _left_join(compiler: Compiler, node: alg.LeftJoin, scope: Scope) -> Bindings
 
 
 def _marked(compiler: Compiler, left: Bindings, node: alg.Solutions) -> tuple[list[str], str]:
-    """Clauses that bind whether a row has a compatible row of an operator, and the variable."""
+    """Return clauses that bind whether a row has a compatible row of an operator, and the variable."""
     right = _followed(compiler, left, node)
     b = compiler.name("b")
     inner = [*right.clauses, "WITH 1 AS one LIMIT 1", f"RETURN count(one) > 0 AS {b}"]
@@ -644,8 +646,9 @@ def _project(compiler: Compiler, node: alg.Project, scope: Scope) -> Bindings:
 
 
 def _packed(compiler: Compiler, terms: Iterable[Term]) -> tuple[list[str], dict[str, str]]:
-    """Expressions that group equal terms, each with a name, and one of the equal nodes for each term that is a node; by the text of
-    the term its new name.
+    """Return expressions that group equal terms, and the new name of each term by its text.
+
+    Where equal terms may be different nodes, one of the nodes is taken.
     """
     bound, names = [], {}
     for term in terms:
@@ -668,7 +671,7 @@ def _distinct(compiler: Compiler, node: alg.DistinctRows, scope: Scope) -> Bindi
         inner = [*of.clauses, "WITH 1 AS one LIMIT 1"]
         returned = f"RETURN one AS {compiler.name('x')}"
     else:
-        # A second aggregate, so that rows are grouped also where no term is a node.
+        # A second aggregate, so that rows are grouped even where no term is a node.
         inner = [*of.clauses, f"WITH {', '.join(bound)}, count(*) AS {compiler.name('n')}"]
         returned = f"RETURN {', '.join(names.values())}"
     if not scope:
@@ -699,15 +702,18 @@ def _group(compiler: Compiler, node: alg.GroupRows, scope: Scope) -> Bindings:
 
 
 def _never_null(compiler: Compiler, term: Term) -> str:
-    one = identity(compiler, term)
-    return one if term.certain else f"CASE WHEN {term.text} IS NULL THEN ['unbound'] ELSE {one} END"
+    key = identity(compiler, term)
+    return key if term.certain else f"CASE WHEN {term.text} IS NULL THEN ['unbound'] ELSE {key} END"
 
 
 # -- Other sorts -------------------------------------------------------------------------------------
 
 
 def entities_of(compiler: Compiler, node: alg.EntitiesOf, *, concepts: bool = False) -> Rows:
-    """The distinct entities that a variable is bound to; also `concepts` that have no nodes, which else are refused."""
+    """The distinct entities that a variable is bound to.
+
+    Without `concepts`, a variable that may be a concept without a node is refused.
+    """
     of = rows(compiler, node.of, {})
     e, term = compiler.name("e"), of.terms.get(node.variable)
     if term is None or term.sort not in ("entity", "any"):
@@ -720,7 +726,7 @@ def entities_of(compiler: Compiler, node: alg.EntitiesOf, *, concepts: bool = Fa
 
 
 def facts_of(compiler: Compiler, node: alg.FactsOf, variables: Sequence[str] = ()) -> FactRows:
-    """The distinct statements that a variable is bound to; with `variables`, that any of these is."""
+    """The distinct statements that a variable is bound to; with `variables`, that any of these is bound to."""
     of = rows(compiler, node.of, {})
     f, s, o = (compiler.name(prefix) for prefix in "fso")
     terms = [of.terms.get(name) for name in variables or (node.variable,)]
@@ -763,7 +769,7 @@ SOLUTIONS: Final[SolutionTable[Compiler, [Scope], Bindings]] = {
     "GroupRows": _group,
     "OrderRows": None,
     "SliceRows": None,
-    # They give other sorts of rows: `entities_of` and `facts_of`.
+    # These give other sorts of rows: see `entities_of` and `facts_of`.
     "EntitiesOf": None,
     "FactsOf": None,
 }
@@ -771,7 +777,7 @@ _BY_TYPE: Final = by_type(SOLUTIONS)
 
 
 def compared(compiler: Compiler, node: alg.WhereRows) -> tuple[list[str], str, str]:
-    """Clauses that leave what a condition is asked of, and its kind and unit."""
+    """Return clauses that leave the terms a condition tests, and expressions for their kind and unit."""
     of = rows(compiler, node.of, {})
     term = of.terms[node.variable]
     clauses = of.clauses if term.certain else [*of.clauses, f"WITH * WHERE {term.text} IS NOT NULL"]
@@ -787,7 +793,7 @@ def compared(compiler: Compiler, node: alg.WhereRows) -> tuple[list[str], str, s
 
 
 def listed(compiler: Compiler, term: Term) -> str:
-    """A term as an answer lists it: of an entity and of a value a map, of which an entity has no `kind`."""
+    """Return a term as an answer lists it: entities and values as maps, of which only values have a `kind`."""
     layout, v = compiler.layout, term.text
     if term.sort in ("name", "truth", "count"):
         return v
@@ -800,7 +806,7 @@ def listed(compiler: Compiler, term: Term) -> str:
 
 
 def returned(compiler: Compiler, node: alg.Solutions) -> list[str]:
-    """Clauses that end in one list of the rows of an operator, each a list of its terms in the order of the variables."""
+    """Return clauses that end in one list of rows, each a list of terms in the order of the variables."""
     of = rows(compiler, node, {})
     cells = [listed(compiler, of.terms[name]) for name in node.variables]
     return [*of.clauses, f"RETURN collect([{', '.join(cells)}]) AS rows"]

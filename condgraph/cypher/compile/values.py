@@ -1,5 +1,6 @@
-"""Operators that give bags of values, as clauses that leave a row for each value, with the entity that carries it and
-the entity that it is; scalars; and the tables that say what becomes of each operator.
+"""Operators that give bags of values, scalars, and the tables of compile functions by operator.
+
+A bag becomes clauses that leave a row for each value, with the entity that carries it and the entity that it is.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def objects(compiler: Compiler, node: alg.Objects) -> ValueRows:
 
 
 def qualified(compiler: Compiler, facts: FactRows, q: str, test: str) -> list[str]:
-    """Clauses that leave a row for each qualifier of the facts that passes a test."""
+    """Return clauses that leave a row for each qualifier of the facts that passes a test."""
     test = f" WHERE {test}" if test else ""
     qualifiers = compiler.layout.qualifiers(facts.fact, facts.thing, facts.family, q)
     if len(qualifiers) == 1:
@@ -63,7 +64,7 @@ def qualifiers(compiler: Compiler, node: alg.Qualifiers) -> ValueRows:
 
 
 def validity(compiler: Compiler, node: alg.Validity) -> ValueRows:
-    """When each fact holds: intervals, or the starts or ends as they were written."""
+    """When each fact holds: intervals, or their starts or ends as written."""
     facts, layout = compiler.facts(node.facts), compiler.layout
     f = facts.fact
     if node.part != "interval":
@@ -73,19 +74,17 @@ def validity(compiler: Compiler, node: alg.Validity) -> ValueRows:
     since, until = layout.validity(f)
     facts.conditions.append(f"{since} <> {compiler.constant(UNKNOWN_START)} AND {until} <> {compiler.constant(UNKNOWN_END)}")
     c, n = compiler.name("c"), compiler.name("n")
-    kept = f"WITH {layout.validity_cell(f)} AS {c}, {facts.subject}, {_place(compiler, facts)} AS {n}"
-    return ValueRows([*facts.render(), kept], Bound(c), facts.subject, None, n)
+    bound = f"WITH {layout.validity_cell(f)} AS {c}, {facts.subject}, {_place(compiler, facts)} AS {n}"
+    return ValueRows([*facts.render(), bound], Bound(c), facts.subject, None, n)
 
 
 def predicates(compiler: Compiler, node: alg.Predicates) -> ValueRows:
-    """The predicate of each fact."""
     facts = compiler.facts(node.facts)
     p = compiler.name("p")
     return _texts(compiler, facts, [*facts.render(), f"WITH *, {compiler.layout.predicate(facts.fact)} AS {p}"], p)
 
 
 def qualifier_keys(compiler: Compiler, node: alg.QualifierKeys) -> ValueRows:
-    """The qualifier keys of each fact."""
     facts = compiler.facts(node.facts)
     q = compiler.name("q")
     return _texts(compiler, facts, qualified(compiler, facts, q, ""), compiler.layout.qualifier_name(q))
@@ -93,20 +92,18 @@ def qualifier_keys(compiler: Compiler, node: alg.QualifierKeys) -> ValueRows:
 
 def _texts(compiler: Compiler, facts: FactRows, clauses: list[str], text: str) -> ValueRows:
     c, n = compiler.name("c"), compiler.name("n")
-    kept = f"WITH {compiler.layout.text_cell(text)} AS {c}, {facts.subject}, {_place(compiler, facts)} AS {n}"
-    return ValueRows([*clauses, kept], Bound(c), facts.subject, None, n)
+    bound = f"WITH {compiler.layout.text_cell(text)} AS {c}, {facts.subject}, {_place(compiler, facts)} AS {n}"
+    return ValueRows([*clauses, bound], Bound(c), facts.subject, None, n)
 
 
 def names(compiler: Compiler, node: alg.Names) -> ValueRows:
-    """The name of each entity."""
     rows, layout = compiler.entities(node.entities), compiler.layout
     e, c, r = rows.variable, compiler.name("c"), compiler.name("r")
-    kept = f"WITH {layout.name_cell(e)} AS {c}, {e}, {e} AS {r}"
-    return ValueRows([*rows.clauses, kept], Bound(c), e, r, f"coalesce({layout.row(e)}, 0)")
+    bound = f"WITH {layout.name_cell(e)} AS {c}, {e}, {e} AS {r}"
+    return ValueRows([*rows.clauses, bound], Bound(c), e, r, f"coalesce({layout.row(e)}, 0)")
 
 
 def row_numbers(compiler: Compiler, node: alg.RowNumbers) -> ValueRows:
-    """The position of each row in its source."""
     rows = compiler.entities(node.entities)
     e, c = rows.variable, compiler.name("c")
     row = compiler.layout.row(e)
@@ -114,7 +111,7 @@ def row_numbers(compiler: Compiler, node: alg.RowNumbers) -> ValueRows:
 
 
 def keep(compiler: Compiler, node: alg.FilterValues) -> ValueRows:
-    """The values that satisfy the test."""
+    """The values that pass the test."""
     rows = compiler.values(node.values)
     return ValueRows(
         [*rows.clauses, f"WITH * WHERE {condition(compiler, node.condition, rows.cell, rows.ref)}"],
@@ -126,7 +123,7 @@ def keep(compiler: Compiler, node: alg.FilterValues) -> ValueRows:
 
 
 def distinct(compiler: Compiler, node: alg.Distinct) -> ValueRows:
-    """Each value once; of several carriers the one that comes first by name stays."""
+    """Each value once, with the first of its carriers by name."""
     rows = compiler.values(node.values)
     k, xs = compiler.name("k"), compiler.name("rows")
     clauses = list(rows.clauses)
@@ -139,19 +136,18 @@ def distinct(compiler: Compiler, node: alg.Distinct) -> ValueRows:
 
 
 def concat(compiler: Compiler, node: alg.Concat) -> ValueRows:
-    """The bags one after the other."""
     return together(compiler, [compiler.values(part) for part in node.parts])
 
 
 def together(compiler: Compiler, parts: list[ValueRows], conditions: list[str] | None = None) -> ValueRows:
-    """Bags one after the other, each under a condition of its own."""
+    """Concatenate bags, each under a condition of its own."""
     c, h, r, n = (compiler.name(prefix) for prefix in "chrn")
     branches = []
-    for at, rows in enumerate(parts):
-        clauses = list(rows.clauses) if conditions is None else [f"WITH * WHERE {conditions[at]}", *rows.clauses]
-        held, ref = rows.holder or "null", rows.ref or "null"
-        kept = f"RETURN {rows.cell.whole} AS {c}, {held} AS {h}, {ref} AS {r}, {rows.place or '0'} AS {n}"
-        branches.append("\n".join([*clauses, kept]))
+    for index, rows in enumerate(parts):
+        clauses = list(rows.clauses) if conditions is None else [f"WITH * WHERE {conditions[index]}", *rows.clauses]
+        holder, ref = rows.holder or "null", rows.ref or "null"
+        returned = f"RETURN {rows.cell.whole} AS {c}, {holder} AS {h}, {ref} AS {r}, {rows.place or '0'} AS {n}"
+        branches.append("\n".join([*clauses, returned]))
     carried, refers = any(rows.holder for rows in parts), any(rows.ref for rows in parts)
     return ValueRows([compiler.call("\nUNION ALL\n".join(branches))], Bound(c), h if carried else None, r if refers else None, n)
 
@@ -163,22 +159,23 @@ def constants(compiler: Compiler, node: alg.Constants) -> ValueRows:
 
 
 def shown(compiler: Compiler, node: alg.Shown) -> ValueRows:
-    """The values; the rows stay with the answer."""
+    """The values; the answer shows the rows beside them."""
     return compiler.values(node.values)
 
 
 # -- Selection ---------------------------------------------------------------------------------------
-# Operators over a whole bag: extremes, modes, the nth value, clipped times, one of two bags.
+# Operators over a whole bag: extremes, modes, the nth value, clipped times, a choice between two bags.
 
 
 def shown_text(cell: Cell) -> str:
-    """A value as a user reads it."""
+    """Return a value as it is printed."""
     return f"coalesce({cell.raw}, {cell.text})"
 
 
 def extreme(compiler: Compiler, node: alg.Extreme) -> ValueRows:
-    """The best values with their carriers. Where nothing is a number or a time, texts compete: by
-    their numbers, else as texts.
+    """The best values with their carriers.
+
+    If no value is a number or a time, texts compete: by the numbers they begin with, else as texts.
     """
     rows = compiler.values(node.values)
     c = rows.cell
@@ -220,9 +217,10 @@ def mode(compiler: Compiler, node: alg.Mode) -> ValueRows:
 
 
 def middle(compiler: Compiler, node: alg.Median) -> list[str]:
-    """Clauses that return one row, none of an empty bag: of the numbers of the most frequent unit
-    the middle one or two as `rows`; where nothing is a number, all texts, which the client reads
-    numbers from.
+    """Return clauses for the values a median needs, as one row; none for an empty bag.
+
+    `rows` has the middle one or two numbers of the most frequent unit, or, if no value is a number, all texts, from which
+    the client reads numbers.
     """
     rows = compiler.values(node.values)
     c, xs, unit = rows.cell, compiler.name("rows"), compiler.name("unit")
@@ -243,15 +241,13 @@ MIDDLE: Final[tuple[Field, ...]] = ("number", "unit", "exact")
 
 
 def nth(compiler: Compiler, node: alg.Nth) -> ValueRows:
-    """The value at a place, in the order of rows or by value; equal values count once where the
-    order is by value.
-    """
+    """The value at a position, by rows or by value; in the order of values, equal values count once."""
     rows = compiler.values(node.values)
     c, xs, g, k = rows.cell, compiler.name("rows"), compiler.name("g"), compiler.name("k")
     texts = f"CASE WHEN {c.key} IS NULL THEN '' ELSE {c.ordered} END"
     rank = f"CASE {c.kind} WHEN 'quantity' THEN 1 WHEN 'time' THEN 2 WHEN 'unknown' THEN 4 ELSE 3 END"
     exact = f"CASE WHEN {c.kind} = 'quantity' THEN coalesce({c.order}, '1') ELSE '' END, " if compiler.inexact else ""
-    # The name of an entity is a text, which others may have as well.
+    # The name of an entity is a text, which other entities may share.
     ident = f"coalesce({c.id}, '')" if node.order == "row" else f"CASE {c.kind} WHEN 'entity' THEN {c.id} ELSE '' END"
     order = (
         f"[{rank}, coalesce({c.unit}, ''), coalesce({c.number}, 0.0), {exact}coalesce({c.start}, 0), coalesce({c.end}, 0), "
@@ -277,9 +273,7 @@ def nth(compiler: Compiler, node: alg.Nth) -> ValueRows:
 
 
 def clip(compiler: Compiler, node: alg.Clip) -> ValueRows:
-    """Times cut to what satisfies a comparison with at least one of the limits; those that stay
-    whole stay what they are.
-    """
+    """Times cut to the part that compares as asked with at least one of the limits; a time that is not cut stays unchanged."""
     limits = times_of(compiler, node.limits)
     rows = compiler.values(node.values)
     c, w, a, b, d = rows.cell, *(compiler.name(prefix) for prefix in "wabd")
@@ -318,7 +312,7 @@ def _aggregate(compiler: Compiler, times: str, side: str, choose: str) -> str:
 
 
 def _merged(compiler: Compiler, times: str) -> str:
-    """Sorted intervals as few as cover the same time."""
+    """Merge overlapping intervals of a sorted list."""
     y, acc = compiler.name("y"), compiler.name("acc")
     later = f"CASE WHEN {y}[1] > {acc}[-1][1] THEN {y}[1] ELSE {acc}[-1][1] END"
     joined = f"{acc}[0..size({acc}) - 1] + [[{acc}[-1][0], {later}]]"
@@ -327,7 +321,7 @@ def _merged(compiler: Compiler, times: str) -> str:
 
 
 def precision_of(compiler: Compiler, start: str, end: str) -> str:
-    """The precision of an interval: a year, a month or a day where it is exactly that, else a span."""
+    """Return the precision of an interval: year, month or day where it is exactly one, else a span."""
     first, last = compiler.constant(OPEN_START), compiler.constant(UNKNOWN_END)
     a, b = (f"datetime({{epochSeconds: {item}}})" for item in (start, end))
     return (
@@ -341,9 +335,7 @@ def precision_of(compiler: Compiler, start: str, end: str) -> str:
 
 
 def bound(compiler: Compiler, node: alg.Bound) -> ValueRows:
-    """The first or last year, month or day of intervals, as exact as their known ends are; other
-    values stay.
-    """
+    """The first or last year, month or day of intervals, as precise as their known ends; other values stay."""
     rows = compiler.values(node.values)
     c, m, u, d, b = rows.cell, *(compiler.name(prefix) for prefix in "mudb")
     start = node.part == "start"
@@ -380,9 +372,7 @@ def bound(compiler: Compiler, node: alg.Bound) -> ValueRows:
 
 
 def truth(compiler: Compiler, node: alg.Values | alg.Scalar) -> str:
-    """A truth value, bound once: a count that is not 0, or something that is neither 0 nor a word
-    for no.
-    """
+    """Bind a truth value once: whether a count is not 0, or a value is neither empty, 0 nor a word for no."""
     if isinstance(node, alg.Values):
         rows = compiler.values(node)
         cells = compiler.let(rows.clauses, f"collect({rows.cell.whole})")
@@ -395,12 +385,12 @@ def truth(compiler: Compiler, node: alg.Values | alg.Scalar) -> str:
 
 
 def scalar(compiler: Compiler, node: alg.Scalar) -> tuple[list[str], str]:
-    """Clauses and what aggregates from them."""
+    """Return clauses, and an expression that aggregates their rows."""
     return _BY_TYPE[type(node)](compiler, node)
 
 
 def count(compiler: Compiler, node: alg.Count) -> tuple[list[str], str]:
-    """How many entities there are, or distinct texts."""
+    """The number of entities, or of distinct texts."""
     if isinstance(node.of, alg.Entities):
         rows = compiler.entities(node.of)
         return rows.clauses, f"count({rows.variable})"
@@ -409,18 +399,17 @@ def count(compiler: Compiler, node: alg.Count) -> tuple[list[str], str]:
 
 
 def exists(compiler: Compiler, node: alg.Exists) -> tuple[list[str], str]:
-    """Whether there is any fact."""
     facts = compiler.facts(node.facts)
     return [*facts.render(), f"WITH {facts.fact} LIMIT 1"], f"count({facts.fact}) > 0"
 
 
 def some(compiler: Compiler, node: alg.AnySatisfies) -> tuple[list[str], str]:
-    """How many values satisfy a test."""
+    """The number of values that pass a test."""
     values = compiler.values(node.values.values if isinstance(node.values, alg.Distinct) else node.values)
     return values.clauses, f"count(CASE WHEN {condition(compiler, node.condition, values.cell, values.ref)} THEN 1 END)"
 
 
-#: What becomes of each scalar; `None` where the client works it out (`SUPPORT`).
+#: Compile functions of scalars; None where the client computes them (`SUPPORT`).
 SCALARS: Final[ScalarTable[Compiler, [], tuple[list[str], str]]] = {
     "Count": count,
     "Sum": None,
@@ -434,7 +423,7 @@ _BY_TYPE: Final = by_type(SCALARS)
 
 
 def choose(compiler: Compiler, node: alg.Choose) -> ValueRows:
-    """One of two bags by a test."""
+    """One of two bags, chosen by a test."""
     test = truth(compiler, node.condition)
     parts = [compiler.values(node.then), compiler.values(node.otherwise)]
     return together(compiler, parts, [test, f"NOT {test}"])
@@ -443,7 +432,7 @@ def choose(compiler: Compiler, node: alg.Choose) -> ValueRows:
 # -- Tables ------------------------------------------------------------------------------------------
 
 
-#: What becomes of each operator that gives values; `None` where the client works it out (`SUPPORT`).
+#: Compile functions of operators that give values; None where the client computes them (`SUPPORT`).
 VALUES: Final[ValueTable[Compiler, [], ValueRows]] = {
     "Objects": objects,
     "Qualifiers": qualifiers,
@@ -466,12 +455,12 @@ VALUES: Final[ValueTable[Compiler, [], ValueRows]] = {
     "Apply": None,
     "External": None,
 }
-#: The operators that leave rows, by name.
+#: Names of the operators that leave rows.
 OPERATORS: Final = given(ENTITIES) | given(FACTS) | given(VALUES) | {"EntitiesOf", "FactsOf"}
 
 
 class PlanCompiler(Compiler):
-    """The compiler with what becomes of each operator."""
+    """The compiler with the compile functions of all operators."""
 
     of_entities: ClassVar = by_type(ENTITIES) | {alg.EntitiesOf: entities_of}
     of_facts: ClassVar = by_type(FACTS) | {alg.FactsOf: facts_of}
