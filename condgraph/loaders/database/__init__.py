@@ -1,1 +1,1 @@
-"""Databases of tables: SQLite, PostgreSQL, MySQL."""
+"""Loaders of relational databases: SQLite, PostgreSQL, MySQL."""

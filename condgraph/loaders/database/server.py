@@ -1,4 +1,4 @@
-"""PostgreSQL and MySQL (MariaDB) by URL. The password of a URL is in no message and not in the graph."""
+"""Loaders of PostgreSQL and MySQL (MariaDB) by URL; a password is never in a message or in the graph."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import tables as base
 from condgraph.loaders.folder.tab import cell_text
 
-#: Seconds until a server that says nothing is given up.
+#: The connection timeout in seconds.
 CONNECT: Final = 20
 
 
 @dataclass(frozen=True)
 class Login:
-    """What an address says: who logs in where, to which database, and how the place is called in
-    messages.
-    """
+    """The parts of a database's address; `location` is how messages show it."""
 
     scheme: str
     user: str
@@ -39,7 +37,7 @@ class Login:
 
 @contextmanager
 def server_errors(library: Any, location: str, doing: str) -> Iterator[None]:
-    """Errors of a library as a `LoadError` that says what was tried where."""
+    """Turn errors of a library into a `LoadError` that says what was attempted."""
     try:
         yield
     except (library.Error, OSError, UnicodeError, ValueError) as error:
@@ -48,14 +46,14 @@ def server_errors(library: Any, location: str, doing: str) -> Iterator[None]:
 
 @contextmanager
 def mysql(login: Login) -> Iterator[base.Database]:
-    """A connection in a transaction for reading."""
+    """Yield a connection to MySQL in a read-only transaction."""
     try:
         import pymysql
     except ImportError:
         raise MissingExtraError("PyMySQL", "mysql") from None
     if not login.name:
         raise OptionError("the address names no database", hint=f"{login.scheme}://user:password@host:port/database")
-    given: dict[str, Any] = (
+    endpoint: dict[str, Any] = (
         {"unix_socket": login.options["unix_socket"]}
         if "unix_socket" in login.options
         else {"host": login.host, "port": login.port or 3306}
@@ -68,7 +66,7 @@ def mysql(login: Login) -> Iterator[base.Database]:
             charset="utf8mb4",
             connect_timeout=CONNECT,
             autocommit=True,
-            **given,
+            **endpoint,
         )
     try:
         with server_errors(pymysql, login.location, "MySQL does not take the connection"), connection.cursor() as cursor:
@@ -97,9 +95,9 @@ class MySql:
             return list(cursor.fetchall())
 
     def tables(self) -> list[base.SqlTable]:
-        """Tables and views of the database."""
+        """Return the tables and views of the database."""
         with server_errors(self._library, self.location, "MySQL does not say what tables it has"):
-            listed = self._all(
+            table_rows = self._all(
                 "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = %s ORDER BY table_name"
             )
             columns = self._all(
@@ -112,17 +110,17 @@ class MySql:
                 " WHERE table_schema = %s AND (constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL)"
                 " ORDER BY table_name, constraint_name, ordinal_position"
             )
-        tables = {name: base.SqlTable(name, (name,), view="VIEW" in kind) for name, kind in listed}
+        tables = {name: base.SqlTable(name, (name,), view="VIEW" in kind) for name, kind in table_rows}
         for name, column, kind in columns:
             if name in tables:
                 tables[name].columns.append(column)
                 tables[name].kinds.append(kind)
         foreign: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
-        for name, constraint, column, here, other, theirs in keys:
+        for name, constraint, column, is_local, other, target_column in keys:
             if constraint == "PRIMARY":
                 tables[name].primary += (column,)
-            elif here:
-                foreign.setdefault((name, constraint), []).append((column, other, theirs))
+            elif is_local:
+                foreign.setdefault((name, constraint), []).append((column, other, target_column))
         for (name, _), parts in foreign.items():
             tables[name].foreign.append((tuple(item for item, _, _ in parts), parts[0][1], tuple(item for _, _, item in parts)))
         for table in tables.values():
@@ -130,7 +128,7 @@ class MySql:
         return sorted(tables.values(), key=lambda table: table.name)
 
     def rows(self, table: base.SqlTable) -> Iterator[Sequence[Sequence[str]]]:
-        """The rows of a table, by its key, else as they lie."""
+        """Yield the rows of a table, ordered by its key if it has one."""
         columns = ", ".join(base.quoted((column,), "`") for column in table.columns)
         with (
             server_errors(self._library, self.location, f"MySQL cannot read the table {table.name!r}"),
@@ -149,13 +147,13 @@ def _unbuffered() -> Any:
 
 @contextmanager
 def postgres(login: Login) -> Iterator[base.Database]:
-    """A connection in a transaction for reading."""
+    """Yield a connection to PostgreSQL in a read-only transaction."""
     try:
         import psycopg
     except ImportError:
         raise MissingExtraError("psycopg", "postgres") from None
     options = {"connect_timeout": str(CONNECT), **login.options}
-    given: dict[str, Any] = {
+    login_options: dict[str, Any] = {
         "user": login.user,
         "password": login.password,
         "host": login.host,
@@ -163,7 +161,7 @@ def postgres(login: Login) -> Iterator[base.Database]:
         "dbname": login.name,
     }
     with server_errors(psycopg, login.location, "PostgreSQL cannot be reached"):
-        connection = psycopg.connect(**{**{key: value for key, value in given.items() if value}, **options})
+        connection = psycopg.connect(**{**{key: value for key, value in login_options.items() if value}, **options})
     try:
         with server_errors(psycopg, login.location, "PostgreSQL does not take the connection"):
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -209,38 +207,40 @@ class Postgres:
         self._cursors = 0
 
     def tables(self) -> list[base.SqlTable]:
-        """Tables, partitioned ones whole, and views that may be read, of all schemas but the server's own."""
+        """Return the readable tables and views of all schemas except the server's own; partitions are not listed."""
         with server_errors(self._library, self.location, "PostgreSQL does not say what tables it has"):
-            listed = self._connection.execute(_PG_TABLES).fetchall()
+            table_rows = self._connection.execute(_PG_TABLES).fetchall()
             columns = self._connection.execute(_PG_COLUMNS).fetchall()
             keys = self._connection.execute(_PG_KEYS).fetchall()
-        often: dict[str, int] = {}
-        for _, _, name, _, _ in listed:
-            often[name] = often.get(name, 0) + 1
+        name_counts: dict[str, int] = {}
+        for _, _, name, _, _ in table_rows:
+            name_counts[name] = name_counts.get(name, 0) + 1
         tables: dict[int, base.SqlTable] = {}
-        for oid, schema, name, kind, _ in listed:
-            called = name if often[name] == 1 else f"{schema}.{name}"
-            tables[oid] = base.SqlTable(called, (schema, name), view=kind in "vm")
+        for oid, schema, name, kind, _ in table_rows:
+            table_name = name if name_counts[name] == 1 else f"{schema}.{name}"
+            tables[oid] = base.SqlTable(table_name, (schema, name), view=kind in "vm")
         numbers: dict[int, dict[int, str]] = {}
         for oid, number, name, kind in columns:
             if oid in tables:
                 tables[oid].columns.append(name)
                 tables[oid].kinds.append(kind)
                 numbers.setdefault(oid, {})[number] = name
-        for kind, oid, mine, other, theirs in keys:
+        for kind, oid, columns_here, other, columns_there in keys:
             if oid not in tables:
                 continue
-            names = tuple(numbers[oid][item] for item in mine)
+            names = tuple(numbers[oid][item] for item in columns_here)
             if kind == "p":
                 tables[oid].primary = names
             elif other in tables:
-                tables[oid].foreign.append((names, tables[other].name, tuple(numbers[other][their] for their in theirs)))
+                tables[oid].foreign.append(
+                    (names, tables[other].name, tuple(numbers[other][target_column] for target_column in columns_there))
+                )
         for table in tables.values():
             table.foreign.sort()
         return sorted(tables.values(), key=lambda table: table.name)
 
     def rows(self, table: base.SqlTable) -> Iterator[Sequence[Sequence[str]]]:
-        """The rows of a table, by its key, else as they lie."""
+        """Yield the rows of a table, ordered by its key if it has one."""
         columns = ", ".join(_pg_text(base.quoted((name,)), kind) for name, kind in zip(table.columns, table.kinds, strict=True))
         floats = [at for at, kind in enumerate(table.kinds) if kind in ("float4", "float8")]
         self._cursors += 1
@@ -260,7 +260,7 @@ class Postgres:
 
 
 def _pg_text(column: str, kind: str) -> str:
-    """A column as the text of a cell."""
+    """Return the SQL for a column as the text of a cell."""
     if kind == "timestamptz":
         return f"({column} AT TIME ZONE 'UTC')::text"
     if kind == "bytea":
@@ -281,18 +281,18 @@ _EXAMPLE: Final = "{}://user:password@host:port/database"
 
 @dataclass(frozen=True)
 class DatabaseUrl:
-    """The address of a database; what is shown of it has no password."""
+    """The address of a database; its printed form has no password."""
 
     url: str
 
     @property
     def scheme(self) -> str:
-        """`postgresql` or `mysql`, as it is written."""
+        """The scheme as written, such as `postgresql` or `mysql`."""
         return self.url.partition("://")[0].casefold()
 
     @property
     def called(self) -> str:
-        """What the source is called: the name of the database."""
+        """The name of the source: that of the database."""
         path = self._parts()[4]
         return path or self.scheme
 
@@ -306,28 +306,26 @@ class DatabaseUrl:
         return f"<database {self.location}>"
 
     def login(self) -> Login:
-        """What the address says; raises `OptionError` where it is none."""
+        """Return the parts of the address; raises `OptionError` if it is invalid."""
         return Login(self.scheme, *self._parts(), self.location)
 
     def _parts(self) -> tuple[str, str, str, int | None, str, dict[str, str]]:
-        """User, password, host, port, database, options; an error shows nothing of a password, also of
-        one that nobody escaped.
-        """
-        # White space may stand in the name of a database.
+        """Return user, password, host, port, database and options; errors never show a password, even unescaped."""
+        # The name of a database may contain spaces.
         address = parse(self.url.replace(" ", "%20"), (self.scheme,), example=_EXAMPLE.format(self.scheme), paths=True)
         host = address.host.strip("[]").lower()
         options = dict(parse_qsl(address.query))
         return address.user or "", address.password or "", host, address.port, unquote(address.path.lstrip("/")), options
 
     def content(self, options: Options) -> str:
-        """A fingerprint of what would be loaded from here."""
+        """Return a fingerprint of the data that a load would read."""
         with opened(self) as database:
             return base.content_of(database, options)
 
 
 @contextmanager
 def opened(place: DatabaseUrl) -> Iterator[base.Database]:
-    """A connection to a database, in a transaction for reading."""
+    """Yield a connection to a database in a read-only transaction."""
     with (postgres if place.scheme in POSTGRES else mysql)(place.login()) as database:
         yield database
 

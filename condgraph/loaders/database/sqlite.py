@@ -1,6 +1,4 @@
-"""SQLite: a database in a file. It is opened for reading alone, and what its schema could run
-(views, triggers, functions) is not trusted.
-"""
+"""Loader of SQLite files. They are opened read-only, and code in the schema (views, triggers, functions) is not trusted."""
 
 from __future__ import annotations
 
@@ -21,16 +19,16 @@ from condgraph.loaders.files import LONGEST_LINE, MOST_GROWTH, file_errors, path
 from condgraph.loaders.folder.tab import cell_text
 
 MAGIC: Final = b"SQLite format 3\0"
-#: Steps of SQLite's machine between two looks at the deadline.
+#: Steps of SQLite's virtual machine between two checks of the deadline.
 _STEPS: Final = 100_000
-#: Steps that reading one table or view may take, whatever the size of the file, and for each of its bytes:
-#: more than any view that people write takes of a file of that size.
+#: The most steps for reading one table or view: a base, plus some for each byte of the file. Views that people write
+#: need less.
 _MOST_STEPS: Final = 2_000_000_000
 _STEPS_A_BYTE: Final = 10_000
-#: Bytes of a cell, and of the cells that are read together.
+#: The most bytes of a cell, and of the cells in one batch.
 LONGEST_CELL: Final = LONGEST_LINE
 _TOGETHER: Final = 1 << 24
-#: Characters that all cells may have, whatever the size of the file.
+#: All cells together may have so many characters, whatever the size of the file.
 _MOST_CHARACTERS: Final = 1 << 28
 
 
@@ -44,7 +42,7 @@ class Sqlite:
         self.connection = connection
         self._stopped: CondgraphError | None = None
         size = path.stat().st_size
-        #: Steps that the table at hand has left, and characters that all have left.
+        #: The remaining steps for the current table, and the remaining characters for all tables.
         self._most_steps = self._steps = _MOST_STEPS + _STEPS_A_BYTE * size
         self._characters = max(_MOST_CHARACTERS, MOST_GROWTH * size)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
@@ -66,27 +64,27 @@ class Sqlite:
 
     @contextmanager
     def errors(self, table: str | None = None) -> Iterator[None]:
-        """Turn what SQLite raises into a `LoadError`, or into the error of the deadline."""
+        """Turn errors of SQLite into a `LoadError`, or into the error of the deadline."""
         try:
             yield
         except (sqlite3.Error, UnicodeError, OverflowError, MemoryError) as error:
             if self._stopped is not None:
                 raise self._stopped from None
-            where = f"the table {table!r}" if table is not None else "this"
+            subject = f"the table {table!r}" if table is not None else "this"
             hint = f"a cell may have {LONGEST_CELL:,} bytes" if "too big" in str(error) else None
-            raise LoadError(f"SQLite cannot read {where}: {told(error)}", file=self.location, hint=hint) from None
+            raise LoadError(f"SQLite cannot read {subject}: {told(error)}", file=self.location, hint=hint) from None
 
     def _all(self, text: str, *parameters: str) -> list[tuple[Any, ...]]:
         with closing(self.connection.execute(text, parameters)) as cursor:
             return cursor.fetchall()
 
     def virtual(self) -> list[str]:
-        """Tables that an extension makes up, which are not read."""
+        """Return the virtual tables, which are not read."""
         with self.errors():
             return [name for (name,) in self._all("SELECT name FROM pragma_table_list WHERE type = 'virtual' ORDER BY name")]
 
     def tables(self) -> list[SqlTable]:
-        """Tables and views, without those of SQLite itself and of its extensions."""
+        """Return tables and views, except internal ones of SQLite and its extensions."""
         with self.errors():
             declared = self._all(
                 "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
@@ -102,35 +100,39 @@ class Sqlite:
                 table.columns = [name for name, _, _, hidden in columns if hidden != 1]
                 table.kinds = [kind for _, kind, _, hidden in columns if hidden != 1]
                 table.primary = tuple(name for name, _, pk, _ in sorted(columns, key=lambda item: item[2]) if pk)
-                called = {name.casefold(): name for name in table.columns}
+                column_names = {name.casefold(): name for name in table.columns}
                 keys: dict[int, list[tuple[str, str, str | None]]] = {}
-                for ident, target, mine, other in self._all(
+                for ident, target, columns_here, other in self._all(
                     'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq', table.name
                 ):
-                    keys.setdefault(ident, []).append((target, mine, other))
+                    keys.setdefault(ident, []).append((target, columns_here, other))
                 for parts in keys.values():
                     target = names.get(parts[0][0].casefold(), parts[0][0])
-                    mine = tuple(called.get(part.casefold(), part) for _, part, _ in parts)
-                    table.foreign.append((mine, target, tuple(str(other) for _, _, other in parts if other is not None)))
+                    columns_here = tuple(column_names.get(part.casefold(), part) for _, part, _ in parts)
+                    table.foreign.append((columns_here, target, tuple(str(other) for _, _, other in parts if other is not None)))
                 table.foreign.sort()
             columns_of = {table.name: {column.casefold(): column for column in table.columns} for table in tables}
             for table in tables:
-                # Names of other columns may be written in another case than they have.
+                # Names of columns in references may be written in another case.
                 table.foreign = [
-                    (mine, target, tuple(columns_of.get(target, {}).get(other.casefold(), other) for other in others))
-                    for mine, target, others in table.foreign
+                    (
+                        columns_here,
+                        target,
+                        tuple(columns_of.get(target, {}).get(other.casefold(), other) for other in columns_there),
+                    )
+                    for columns_here, target, columns_there in table.foreign
                 ]
         return tables
 
     def rows(self, table: SqlTable) -> Iterator[Sequence[Sequence[str]]]:
-        """The rows of a table, by its key, else as they lie."""
+        """Yield the rows of a table, ordered by its key if it has one."""
         with self.errors(table.name):
             self._steps = self._most_steps
             columns = ", ".join(quoted((column,)) for column in table.columns)
             with closing(self.connection.execute(f"SELECT {columns} FROM {quoted(table.path)}{ordered_by(table)}")) as cursor:
                 rows: list[list[str]] = []
                 size = 0
-                # Columns that are worked out, and views, may be of any size, whatever the size of the file.
+                # Computed columns and views may be much larger than the file.
                 for row in cursor:
                     texts = list(map(cell_text, row))
                     rows.append(texts)
@@ -155,7 +157,7 @@ class Sqlite:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Sqlite]:
-    """An SQLite file, open for reading, in one transaction."""
+    """Yield an SQLite file, open for reading, in one transaction."""
     with file_errors(path):
         regular(path).open("rb").close()
     try:

@@ -1,9 +1,8 @@
-"""A database as tables with keys: what every kind of database gives, and how it is read.
+"""Databases as tables with keys: the interface of databases, and how they are read.
 
-A database has a `Catalogue` of tables, and gives the rows of one as texts, as often as asked,
-within one transaction: what is read first and what is read again are the same. Keys and foreign
-keys that it declares are what is declared of its tables (`folder.declared`); where it declares no
-foreign key at all, names of columns are looked at, as in a folder.
+A database lists its tables, and yields the rows of one as texts, repeatedly and within one
+transaction, so that each pass sees the same rows. Its keys and foreign keys are declarations
+(`folder.declared`); if it has no foreign key at all, names of columns are examined, as in a folder.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ DATABASE_OPTIONS: Final[Mapping[str, str]] = {
     "tables": "the tables, or views, to load (default: all tables)",
     **JOIN_OPTIONS,
 }
-#: Rows that are asked for at once.
+#: How many rows are fetched at once.
 ROWS: Final = 5_000
 
 
 @dataclass(slots=True)
 class SqlTable:
-    """A table, or a view, of a database: its columns, and the keys it declares.
+    """A table or view of a database: its columns and declared keys.
 
-    `name` is what it is called here, `path` what the database calls it (schema and name).
-    `foreign` are (columns, name of the other table, columns there; none: its key).
+    `name` is its name here, `path` its name in the database (schema and name). `foreign` are (columns,
+    name of the other table, columns there; none for its key).
     """
 
     name: str
@@ -52,17 +51,17 @@ class SqlTable:
 
 
 class Database(Protocol):
-    """An open database. Whatever its library raises is a `LoadError`."""
+    """An open database; errors of its library are `LoadError`s."""
 
     location: str
     form: str
 
     def tables(self) -> list[SqlTable]:
-        """Its tables and views, by name."""
+        """Return its tables and views by name."""
         ...
 
     def rows(self, table: SqlTable) -> Iterator[Sequence[Sequence[str]]]:
-        """The rows of a table, in an order that stays, in lists of some thousands; texts of cells."""
+        """Yield the rows of a table in a stable order, in lists of some thousands; cells are texts."""
         ...
 
 
@@ -75,41 +74,43 @@ class DatabaseCells:
         self.headers = list(table.columns)
 
     def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
-        """The rows, some thousands at a time; how many there are is not known before."""
+        """Yield the rows, some thousands at a time; the total is not known in advance."""
         number = 0
         for rows in self.database.rows(self.table):
             check()
             numbers: Sequence[int] = range(number + 1, number + len(rows) + 1)
             number += len(rows)
             bad = set()
-            for at, where, byte in undecodable(rows):
+            for at, column, byte in undecodable(rows):
                 bad.add(at)
                 if report is not None:
-                    report.bad(f"byte 0x{byte:02x} is not text", row=numbers[at], field=names[where])
+                    report.bad(f"byte 0x{byte:02x} is not text", row=numbers[at], field=names[column])
             if bad:
-                kept = [at for at in range(len(rows)) if at not in bad]
-                numbers, rows = [numbers[at] for at in kept], [rows[at] for at in kept]
+                good = [at for at in range(len(rows)) if at not in bad]
+                numbers, rows = [numbers[at] for at in good], [rows[at] for at in good]
             if rows:
                 yield Chunk(numbers, list(zip(*rows, strict=True))), 0.0
 
 
 def _chosen(database: Database, options: Options) -> list[SqlTable]:
-    there = database.tables()
-    wanted = option_texts(options, "tables")
-    if not wanted:
-        chosen = [table for table in there if not table.view]
+    all_tables = database.tables()
+    names_wanted = option_texts(options, "tables")
+    if not names_wanted:
+        chosen = [table for table in all_tables if not table.view]
         if not chosen:
-            raise LoadError("the database has no tables", file=database.location, hint="tables= names views" if there else None)
+            raise LoadError(
+                "the database has no tables", file=database.location, hint="tables= names views" if all_tables else None
+            )
         return chosen
-    names = {table.name: table for table in there}
-    for name in wanted:
+    names = {table.name: table for table in all_tables}
+    for name in names_wanted:
         if name not in names:
             raise LoadError(f"the database has no table {name!r}", file=database.location, candidates=nearest(name, names))
-    return [names[name] for name in dict.fromkeys(wanted)]
+    return [names[name] for name in dict.fromkeys(names_wanted)]
 
 
 def tabs_of(database: Database, reading: Reading, options: Options) -> tuple[dict[str, Tab], Declared]:
-    """The tables of a database, opened, and what it declares of them."""
+    """Return the tables of a database, opened, and its declarations."""
     chosen = []
     for table in _chosen(database, options):
         if table.columns:
@@ -119,27 +120,27 @@ def tabs_of(database: Database, reading: Reading, options: Options) -> tuple[dic
     tabs = by_name(
         [Tab(table.name, database.location, database.form, reading, partial(_cells, database, table)) for table in chosen]
     )
-    said = Declared(guess_joins=not any(table.foreign for table in chosen))
+    declared = Declared(guess_joins=not any(table.foreign for table in chosen))
     for table in chosen:
         tab = tabs[table.name]
-        called = dict(zip(table.columns, tab.names, strict=True))
+        header_of = dict(zip(table.columns, tab.names, strict=True))
         if table.primary:
-            said.keys[table.name] = tuple(called[item] for item in table.primary)
-        for columns, target, others in table.foreign:
-            names = tuple(called[column] for column in columns)
+            declared.keys[table.name] = tuple(header_of[item] for item in table.primary)
+        for columns, target, target_columns in table.foreign:
+            names = tuple(header_of[column] for column in columns)
             if target not in tabs:
                 tab.reading.warn(f"this refers to {target!r}, which is not loaded; its cells are values", field=" + ".join(names))
                 continue
-            renamed = tuple(map(collapse, others))
-            lacking = [item for item in renamed if item not in tabs[target].names]
-            if lacking:
-                why = f"this refers to {lacking[0]!r} of {target!r}, a column that is not there; its cells are values"
+            renamed = tuple(map(collapse, target_columns))
+            missing = [item for item in renamed if item not in tabs[target].names]
+            if missing:
+                why = f"this refers to {missing[0]!r} of {target!r}, a column that is not there; its cells are values"
                 tab.reading.warn(why, field=" + ".join(names))
                 continue
-            said.joins.append(Join(table.name, names, ((target, renamed),), of_source=True))
-    if said.guess_joins and len(chosen) > 1:
+            declared.joins.append(Join(table.name, names, ((target, renamed),), of_source=True))
+    if declared.guess_joins and len(chosen) > 1:
         reading.warn("the database declares no foreign keys; references are found by the names of columns (join= says more)")
-    return tabs, said
+    return tabs, declared
 
 
 def _cells(database: Database, table: SqlTable, reading: Reading) -> Cells:
@@ -164,17 +165,17 @@ def content_of(database: Database, options: Options) -> str:
 
 
 def quoted(path: Sequence[str], mark: str = '"') -> str:
-    """Names of a table or a column as SQL."""
+    """Return the names of a table or a column as SQL."""
     return ".".join(mark + part.replace(mark, mark * 2) + mark for part in path)
 
 
 def ordered_by(table: SqlTable, mark: str = '"') -> str:
-    """The alias of a table, and what keeps its rows in one order, where it has a key."""
-    # Without the alias, a key would be the text that is selected.
+    """Return the alias of a table, and the ORDER BY of its key if it has one."""
+    # Without the alias, a key would refer to the selected text.
     keys = ", ".join("t." + quoted((item,), mark) for item in table.primary)
     return f" AS t ORDER BY {keys}" if keys else " AS t"
 
 
 def told(error: Any) -> str:
-    """The first line of what a library says."""
+    """Return the first line of a library's error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -1,10 +1,10 @@
-"""Joins and kinds of rows as people declare them: in `condgraph.toml`, as options, or in the descriptions
-that data sets bring: a Frictionless data package, CSVW metadata, GTFS.
+"""Declared joins and kinds of rows: in `condgraph.toml`, in options, or in descriptions that data sets bring.
 
-Options of a load say it, and a declaration file: `condgraph.toml` in a folder, or what
-`declaration=` names. Options come first, then the file, then what the database says itself.
+Declarations come from the options of a load and from a declaration file: `condgraph.toml` in a
+folder, or the file that `declaration=` names. Options take precedence over the file, and the file over
+what a database declares itself.
 
-    guess = false                                   # nothing beside what stands here
+    guess = false                                   # only what is declared here
 
     [tables.orders]
     key = "orderID"                                 # or ["order", "line"]
@@ -12,28 +12,25 @@ Options of a load say it, and a declaration file: `condgraph.toml` in a folder, 
     types = { zip = "text" }
 
     [tables.order-details]
-    relation = "contains"                           # or true: called like the table
+    relation = "contains"                           # or true: named like the table
 
     [joins]
-    "orders.shipVia" = "shippers.shipperID"         # or a list of several tables
+    "orders.shipVia" = "shippers.shipperID"         # or a list for several tables
     "parcels.(order, line)" = "lines.(order, line)"
 
     [single_valued]                                 # predicates with one value at a time, or a list of them
-    capital = true                                  # or what is preferred: "latest", ["atlas", "notes"]
+    capital = true                                  # or a preference: "latest", ["atlas", "notes"]
 
-What a folder says itself of its tables: a Frictionless data package (`datapackage.json`), CSVW
-metadata, or the files of a GTFS feed (`gtfs`).
+A folder may describe its tables in a Frictionless data package (`datapackage.json`), CSVW metadata,
+or the files of a GTFS feed. Each becomes a `Described`: which files are tables, how their text is
+written, and what their columns are. `declared` turns that into the same `Declared` that options and
+`condgraph.toml` give. These take precedence, and names of columns are still examined where nothing is
+declared. Parts of a description that are ignored give one warning. Nothing is fetched, and nothing
+outside the folder is opened.
 
-Each becomes `Described`: which files are tables, how their text is written, and what their columns
-are. `declared` turns that into the same `Declared` that options and `condgraph.toml` give. These
-overrule it, and names of columns are still looked at where it says nothing. What it says and is not
-read is one warning. Nothing is fetched, and nothing outside the folder is opened.
-
-GTFS: the timetables of public transport, a folder of tables with the extension `.txt` whose names
-and keys the specification says.
-
-Its keys are what is declared of the folder. A service that only `calendar_dates` has, and what
-several rows have in common (the shape of a trip, a fare zone), is a row of a table of its own:
+GTFS is a format of timetables of public transport: a folder of `.txt` tables whose names and keys are
+specified. Its keys become the declaration of the folder. A service that only `calendar_dates` has, and
+other things that rows share (the shape of a trip, a fare zone), become rows of separate tables:
 `service`, `shape`, `zone`. Ids, names and codes are texts; dates are days.
 """
 
@@ -57,15 +54,15 @@ from condgraph.loaders.table.column_types import DECLARED
 from condgraph.loaders.table.rows import TABLE_OPTIONS
 from condgraph.loaders.table.text import Chunk, TextTable, sample_rows
 
-#: What a declaration file in a folder is called.
+#: The name of a declaration file in a folder.
 FILE: Final = "condgraph.toml"
-#: Bytes that such a file may have.
+#: The most bytes of a declaration file.
 MOST_BYTES: Final = 1 << 20
 
 #: The headers of tables, by name.
 Headers: TypeAlias = Mapping[str, Sequence[str]]
 
-#: Options that every format of several tables takes.
+#: Options of every format of several tables.
 JOIN_OPTIONS: Final[Mapping[str, str]] = {
     "join": "columns that refer to rows of other tables: {'orders.shipVia': 'shippers.shipperID'}, a list for several; False: none",
     "keys": "the same as join=",
@@ -88,8 +85,8 @@ _TOP_KEYS: Final = ("guess", "tables", "joins", "single_valued")
 class Join:
     """Columns of a table, and the tables and columns (none: the key) that they refer to.
 
-    `of_source` says that the source itself declares it: databases keep foreign keys that lead to no
-    key, and their cells are values, with a warning.
+    `of_source` means that the source itself declares it. Databases may have foreign keys that lead to no
+    key; their cells are then values, with a warning.
     """
 
     table: str
@@ -103,11 +100,12 @@ class Join:
 
 @dataclass(slots=True)
 class Declared:
-    """What is said of tables. `guess` says whether names of columns are looked at beside that,
-    `guess_joins` whether they are for keys and references.
+    """Declarations about tables.
 
-    `keys` with no columns says that a table has none. `types` are by table and column; a `relation`
-    is its predicate, True (called like the table) or False; `type_columns` hold predicates by row.
+    `guess` tells whether names of columns are examined in addition, `guess_joins` whether they are for
+    keys and references. An empty tuple in `keys` means that a table has no key. `types` are by table and
+    column; a `relation` is its predicate, True (named like the table) or False; `type_columns` hold the
+    predicate of each row.
     """
 
     where: Path | None = None
@@ -119,28 +117,28 @@ class Declared:
     relations: dict[str, bool | str] = field(default_factory=dict)
     type_columns: dict[str, str] = field(default_factory=dict)
     joins: list[Join] = field(default_factory=list)
-    #: Texts that stand for a missing cell, by table and column, in place of those of every table.
+    #: Texts that mean a missing cell, by table and column, instead of the general ones.
     missing: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
-    #: How cells of a table are read: `day_first` and `decimal`, as the options of a table have them.
+    #: Options for the cells of a table: `day_first` and `decimal`.
     cells: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: What stands between the values of a cell that is a list, by table and column.
+    #: The separator of cells that are lists, by table and column.
     separators: dict[str, dict[str, str]] = field(default_factory=dict)
     #: Predicates with one value at a time, with their preferences.
     single_valued: dict[str, Any] = field(default_factory=dict)
     #: The columns that say when the rows of a table hold.
     times: dict[str, RowTimes] = field(default_factory=dict)
-    #: Tables whose keys their own source declares: a key that is none is no key, with a warning.
+    #: Tables whose source declares their keys; such a key is ignored, with a warning, if it is not unique.
     of_source: frozenset[str] = frozenset()
 
     def wrong(self, message: str, *, candidates: Sequence[str] = (), hint: str | None = None) -> CondgraphError:
-        """The error of something declared that cannot be: about the file, or the options."""
+        """Return the error for an invalid declaration, about the file or the options."""
         if self.where is not None:
             return LoadError(message, file=str(self.where), candidates=candidates, hint=hint)
         return OptionError(message, candidates=candidates, hint=hint)
 
     def over(self, below: Declared) -> Declared:
-        """This, and what is said below it of the tables and columns that this says nothing of."""
-        mine = {(join.table, join.columns) for join in self.joins}
+        """Return these declarations, completed by `below` for tables and columns that they do not mention."""
+        own_joins = {(join.table, join.columns) for join in self.joins}
         return Declared(
             self.where or below.where,
             self.guess and below.guess,
@@ -150,7 +148,7 @@ class Declared:
             {table: below.types.get(table, {}) | self.types.get(table, {}) for table in (*below.types, *self.types)},
             below.relations | self.relations,
             below.type_columns | self.type_columns,
-            [*self.joins, *(join for join in below.joins if (join.table, join.columns) not in mine)],
+            [*self.joins, *(join for join in below.joins if (join.table, join.columns) not in own_joins)],
             below.missing | self.missing,
             below.cells | self.cells,
             below.separators | self.separators,
@@ -161,87 +159,89 @@ class Declared:
 
 
 def of_options(options: Options, tables: Headers) -> Declared:
-    """What the options say; raises `OptionError`."""
-    said = Declared()
-    said.keys = _columns_of(options.get("primary"), "primary", tables, said)
-    said.names = {
-        table: columns[0] for table, columns in _columns_of(options.get("name_columns"), "name_columns", tables, said).items()
+    """Return the declarations in options; raises `OptionError`."""
+    declared = Declared()
+    declared.keys = _columns_of(options.get("primary"), "primary", tables, declared)
+    declared.names = {
+        table: columns[0] for table, columns in _columns_of(options.get("name_columns"), "name_columns", tables, declared).items()
     }
     relations = options.get("relations")
     if relations is not None:
         if isinstance(relations, str) or not isinstance(relations, (Mapping, Iterable)):
             raise OptionError("relations= is a list of tables, or a mapping of tables to names of relations")
         for table in relations:
-            known_table(str(table), "relations=", tables, said)
-        listed = dict(relations) if isinstance(relations, Mapping) else dict.fromkeys(relations, True)
-        said.relations = {str(table): _relation(value, str(table), said) for table, value in listed.items()}
+            known_table(str(table), "relations=", tables, declared)
+        by_table = dict(relations) if isinstance(relations, Mapping) else dict.fromkeys(relations, True)
+        declared.relations = {str(table): _relation(value, str(table), declared) for table, value in by_table.items()}
     times = options.get("times")
     if times is not None and not isinstance(times, Mapping):
         raise OptionError("times= is a mapping of tables to columns, as {'prices': '[valid_from, valid_to)'}")
     for table, text in (times or {}).items():
-        known_table(str(table), "times=", tables, said)
-        said.times[str(table)] = RowTimes.of(text, tables[str(table)])
+        known_table(str(table), "times=", tables, declared)
+        declared.times[str(table)] = RowTimes.of(text, tables[str(table)])
     types = options.get("types")
     if types is not None:
         if not isinstance(types, Mapping):
             raise OptionError("types= is a mapping of columns to types, as {'orders.zip': 'text'}")
         for text, kind in types.items():
-            table, columns = column(str(text), "types=", tables, said)
-            said.types.setdefault(table, {})[columns[0]] = _type(kind, str(text), said)
+            table, columns = column(str(text), "types=", tables, declared)
+            declared.types.setdefault(table, {})[columns[0]] = _type(kind, str(text), declared)
     for option in ("join", "keys"):
         joins = options.get(option)
         if joins is False:
-            said.guess_joins = False
+            declared.guess_joins = False
         if joins is None or joins is False:
             continue
         if not isinstance(joins, Mapping):
             raise OptionError(
                 f"{option}= is a mapping of columns to the keys they point to, as {{'orders.shipVia': 'shippers.shipperID'}}"
             )
-        said.joins += [_join(str(item), targets, f"{option}=", tables, said) for item, targets in joins.items()]
-    return said
+        declared.joins += [_join(str(item), targets, f"{option}=", tables, declared) for item, targets in joins.items()]
+    return declared
 
 
 def of_file(path: Path, tables: Headers) -> Declared:
-    """What a declaration file says; raises `LoadError`, with the file, for what it cannot say."""
-    said = Declared(path)
+    """Return the declarations in a file; raises `LoadError` for an invalid one."""
+    declared = Declared(path)
     content = _content(path)
-    _only(content, _TOP_KEYS, "the file", said)
+    _only(content, _TOP_KEYS, "the file", declared)
     guess = content.get("guess", True)
     if not isinstance(guess, bool):
-        raise said.wrong("guess is true or false")
-    said.guess = said.guess_joins = guess
-    for table, section in _section(content, "tables", said).items():
-        known_table(table, "[tables]", tables, said)
+        raise declared.wrong("guess is true or false")
+    declared.guess = declared.guess_joins = guess
+    for table, section in _section(content, "tables", declared).items():
+        known_table(table, "[tables]", tables, declared)
         if not isinstance(section, dict):
-            raise said.wrong(f"[tables.{table}] is no section")
-        _only(section, _TABLE_KEYS, f"[tables.{table}]", said)
+            raise declared.wrong(f"[tables.{table}] is no section")
+        _only(section, _TABLE_KEYS, f"[tables.{table}]", declared)
         if "key" in section:
-            said.keys |= _columns_of({table: section["key"]}, "key", tables, said)
+            declared.keys |= _columns_of({table: section["key"]}, "key", tables, declared)
         if "name" in section:
-            said.names[table] = _columns_of({table: section["name"]}, "name", tables, said)[table][0]
+            declared.names[table] = _columns_of({table: section["name"]}, "name", tables, declared)[table][0]
         if "relation" in section:
-            said.relations[table] = _relation(section["relation"], table, said)
+            declared.relations[table] = _relation(section["relation"], table, declared)
         if "type" in section:
-            said.type_columns[table] = _columns_of({table: section["type"]}, "type", tables, said)[table][0]
+            declared.type_columns[table] = _columns_of({table: section["type"]}, "type", tables, declared)[table][0]
         if "times" in section:
             try:
-                said.times[table] = RowTimes.of(section["times"], tables[table])
+                declared.times[table] = RowTimes.of(section["times"], tables[table])
             except OptionError as error:
-                raise said.wrong(f"[tables.{table}]: {error.message}", candidates=error.candidates, hint=error.hint) from None
+                raise declared.wrong(f"[tables.{table}]: {error.message}", candidates=error.candidates, hint=error.hint) from None
         types = section.get("types", {})
         if not isinstance(types, dict):
-            raise said.wrong(f"types of [tables.{table}] is a mapping of columns to types")
+            raise declared.wrong(f"types of [tables.{table}] is a mapping of columns to types")
         for name, kind in types.items():
-            column(f"{table}.{name}", "types", tables, said)
-            said.types.setdefault(table, {})[name] = _type(kind, f"{table}.{name}", said)
-    said.joins = [_join(item, targets, "[joins]", tables, said) for item, targets in _section(content, "joins", said).items()]
+            column(f"{table}.{name}", "types", tables, declared)
+            declared.types.setdefault(table, {})[name] = _type(kind, f"{table}.{name}", declared)
+    declared.joins = [
+        _join(item, targets, "[joins]", tables, declared) for item, targets in _section(content, "joins", declared).items()
+    ]
     if content.get("single_valued"):
         try:
-            said.single_valued = single_valued(content["single_valued"])
+            declared.single_valued = single_valued(content["single_valued"])
         except OptionError as error:
-            raise said.wrong(error.message, candidates=error.candidates, hint=error.hint) from None
-    return said
+            raise declared.wrong(error.message, candidates=error.candidates, hint=error.hint) from None
+    return declared
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -291,20 +291,20 @@ def _columns_of(given: Any, option: str, tables: Headers, said: Declared) -> dic
         raise said.wrong(f"{option}= is a mapping of tables to columns, as {{'orders': 'orderID'}}")
     result = {}
     for table, columns in given.items():
-        listed = [columns] if isinstance(columns, str) else columns
+        names = [columns] if isinstance(columns, str) else columns
         if (
-            not isinstance(listed, (list, tuple))
-            or not all(isinstance(item, str) for item in listed)
-            or (not listed and option != "key")
+            not isinstance(names, (list, tuple))
+            or not all(isinstance(item, str) for item in names)
+            or (not names and option != "key")
         ):
             raise said.wrong(f"{option} of {table!r} is the name of a column, or a list of names")
         known_table(str(table), option, tables, said)
-        result[str(table)] = tuple(_known(str(table), item, option, tables, said) for item in listed)
+        result[str(table)] = tuple(_known(str(table), item, option, tables, said) for item in names)
     return result
 
 
 def known_table(table: str, option: str, tables: Headers, said: Declared) -> None:
-    """Raise where a table that is named is not there."""
+    """Raise if a table does not exist."""
     if table not in tables:
         raise said.wrong(f"{option} names the table {table!r}, which is not there", candidates=nearest(table, tables))
 
@@ -320,14 +320,18 @@ def _known(table: str, column: str, option: str, tables: Headers, said: Declared
 
 
 def _join(text: str, targets: Any, option: str, tables: Headers, said: Declared) -> Join:
-    listed = [targets] if isinstance(targets, str) else targets
-    if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(item, str) for item in listed):
+    target_columns = [targets] if isinstance(targets, str) else targets
+    if (
+        not isinstance(target_columns, (list, tuple))
+        or not target_columns
+        or not all(isinstance(item, str) for item in target_columns)
+    ):
         raise said.wrong(f"{option} joins {text} to a column, or to a list of columns of several tables")
     table, columns = column(text, option, tables, said)
     return Join(
         table,
         columns,
-        tuple((item, ()) if item in tables else column(item, option, tables, said) for item in listed),
+        tuple((item, ()) if item in tables else column(item, option, tables, said) for item in target_columns),
     )
 
 
@@ -335,30 +339,28 @@ _SEVERAL: Final[Callable[[str], Any]] = re.compile(r"(.+)\.\(([^()]*)\)", re.DOT
 
 
 def column(text: str, option: str, tables: Headers, said: Declared) -> tuple[str, tuple[str, ...]]:
-    """The table and the columns of `orders.shipVia` or `lines.(order, line)`; names of both may
-    hold points themselves.
-    """
+    """Parse `orders.shipVia` or `lines.(order, line)`: the table and the columns, whose names may contain dots."""
     for at in (match.start() for match in re.finditer(r"\.", text[:10_000])):
         if text[:at] in tables and text[at + 1 :] in tables[text[:at]]:
             return text[:at], (text[at + 1 :],)
-    several = _SEVERAL(text)
-    if several:
-        table = several[1]
+    tuple_form = _SEVERAL(text)
+    if tuple_form:
+        table = tuple_form[1]
         known_table(table, option, tables, said)
-        return table, tuple(_known(table, item.strip(), option, tables, said) for item in several[2].split(","))
+        return table, tuple(_known(table, item.strip(), option, tables, said) for item in tuple_form[2].split(","))
     table, _, name = text.partition(".")
     known_table(table, option, tables, said)
     return table, (_known(table, name, option, tables, said),)
 
 
-#: What a data package is called.
+#: The name of a data package.
 PACKAGE: Final = "datapackage.json"
-#: Bytes that such a file may have, and how many tables it may name.
+#: The most bytes of a description, and the most tables.
 _MOST_BYTES: Final = 1 << 24
 _MOST_TABLES: Final = 10_000
 _CSVW: Final = re.compile(r'"https?://www\.w3\.org/ns/csvw(?:\.jsonld)?"').search
 _TABLES: Final = (".csv", ".tsv", ".tab", ".psv", ".txt", ".parquet", ".pq")
-#: Types of both vocabularies, as condgraph reads them; all others are found out.
+#: Types of both vocabularies, as condgraph's types; others are inferred.
 _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("string", "object", "array", "list", "geopoint", "geojson", "normalizedString", "token", "language"), "text"),
     **dict.fromkeys(("Name", "NMTOKEN", "anyURI", "xml", "html", "json", "hexBinary", "base64Binary", "binary"), "text"),
@@ -371,9 +373,10 @@ _TYPES: Final[Mapping[str, str]] = {
 
 @dataclass(slots=True)
 class DescribedColumn:
-    """A column as it is described: its name there, further names that a header may have, its type
-    (None: found out), texts that stand for a missing cell (None: those of every table), and what
-    stands between the values of a cell that is a list of them.
+    """A described column: its name, other possible headers, and how its cells are read.
+
+    `type` None means inferred, `missing` None the general texts for missing cells; `separator` is that of
+    cells that are lists.
     """
 
     name: str
@@ -387,8 +390,9 @@ class DescribedColumn:
 
 @dataclass(slots=True)
 class DescribedTable:
-    """A table as it is described: where it lies (None: its `rows` are in the description), options
-    of its text, its columns, its key, and (columns, table, columns there) of its references.
+    """A described table: its file (None: its `rows` are in the description), options of its text, columns, and keys.
+
+    `foreign` are its references: (columns, table, columns there).
     """
 
     name: str
@@ -401,108 +405,102 @@ class DescribedTable:
 
     @property
     def names(self) -> list[str]:
-        """What the columns are called where the file has no header."""
+        """The names of the columns if the file has no header."""
         return [(item.titles or (item.name,))[0] for item in self.columns]
 
     def headers_of(self, headers: Sequence[str]) -> dict[str, str]:
-        """The columns of the file by their names in the description: by header, or by position where
-        it describes as many as there are.
-        """
+        """Return the file's headers by the described names: by header, or by position if the counts agree."""
         result: dict[str, str] = {}
         for at, item in enumerate(self.columns):
-            named = next((text for name in (item.name, *item.titles) if (text := collapse(name)) in headers), None)
-            if named is None and len(self.columns) == len(headers):
-                named = headers[at]
-            if named is not None:
-                result[item.name] = named
+            header = next((text for name in (item.name, *item.titles) if (text := collapse(name)) in headers), None)
+            if header is None and len(self.columns) == len(headers):
+                header = headers[at]
+            if header is not None:
+                result[item.name] = header
         return result
 
 
 @dataclass(slots=True)
 class Described:
-    """What a folder says of its tables: `file` says it. `only`: tables that it does not name are not
-    loaded.
-    """
+    """The description of a folder's tables in `file`; with `only`, other tables are not loaded."""
 
     file: Path
     tables: list[DescribedTable] = field(default_factory=list)
     only: bool = False
-    #: What it says and is not read, by kind: where.
+    #: Parts that are ignored: the places by kind.
     unread: dict[str, list[str]] = field(default_factory=dict)
-    #: Further files that it consists of.
+    #: Other files that belong to the description.
     parts: set[Path] = field(default_factory=set)
 
     def leave(self, what: str, where: str) -> None:
-        """Something that it says and that is not read."""
+        """Record an ignored part."""
         self.unread.setdefault(what, []).append(where)
 
     def warn(self, reading: Reading) -> None:
-        """Say what is not read, one warning a kind."""
+        """Warn of ignored parts, once for each kind."""
         for what, places in self.unread.items():
             more = f" and {len(places) - 2} more" if len(places) > 2 else ""
             reading.warn(f"{what}: {', '.join(map(repr, places[:2]))}{more}", file=str(self.file))
 
     def declared(self, headers: Headers) -> Declared:
-        """What it declares of tables with these headers."""
-        # Who declares references declares all of them.
+        """Return the declarations for tables with these headers."""
+        # A description with references is taken to have all of them.
         guess = not any(table.foreign for table in self.tables)
-        said = Declared(guess_joins=guess, of_source=frozenset(table.name for table in self.tables))
+        result = Declared(guess_joins=guess, of_source=frozenset(table.name for table in self.tables))
         columns = {table.name: table.headers_of(headers[table.name]) for table in self.tables if table.name in headers}
         for item in self.tables:
-            known = columns.get(item.name)
-            if known is None:
+            header_of = columns.get(item.name)
+            if header_of is None:
                 continue
-            keys = {*item.key, *(name for mine, _, _ in item.foreign for name in mine)}
+            keys = {*item.key, *(name for columns_here, _, _ in item.foreign for name in columns_here)}
             for column in item.columns:
-                header = known.get(column.name)
+                header = header_of.get(column.name)
                 if header is None:
                     self.leave("columns that the table does not have", f"{item.name}.{column.name}")
                     continue
                 if column.type is not None:
-                    said.types.setdefault(item.name, {})[header] = column.type
+                    result.types.setdefault(item.name, {})[header] = column.type
                 if column.missing is not None:
-                    said.missing.setdefault(item.name, {})[header] = column.missing
+                    result.missing.setdefault(item.name, {})[header] = column.missing
                 if column.separator is not None and column.name in keys:
                     self.leave(
                         "lists in cells of keys and references are not read, and the cells stay whole", f"{item.name}.{column.name}"
                     )
                 elif column.separator is not None:
-                    said.separators.setdefault(item.name, {})[header] = column.separator
+                    result.separators.setdefault(item.name, {})[header] = column.separator
             for option in ("day_first", "decimal"):
                 values = {value for column in item.columns if (value := getattr(column, option)) is not None}
                 if len(values) == 1:
-                    said.cells.setdefault(item.name, {})[option] = values.pop()
+                    result.cells.setdefault(item.name, {})[option] = values.pop()
                 elif values:
                     self.leave("dates or decimals written in two ways in one table are read by their cells", item.name)
             if item.key:
-                key = self._named(item, item.key, known, headers)
+                key = self._named(item, item.key, header_of, headers)
                 if key:
-                    said.keys[item.name] = key
-            for mine, table, theirs in item.foreign:
-                target = next((other for other in self.tables if other.name == table), None)
+                    result.keys[item.name] = key
+            for columns_here, table, columns_there in item.foreign:
+                target = next((candidate for candidate in self.tables if candidate.name == table), None)
                 if target is None or table not in columns:
-                    self.leave("references to tables that are not loaded", f"{item.name}.{' + '.join(mine)}")
+                    self.leave("references to tables that are not loaded", f"{item.name}.{' + '.join(columns_here)}")
                     continue
-                here = self._named(item, mine, known, headers)
-                there = self._named(target, theirs, columns[table], headers)
-                if here and (there or not theirs):
-                    said.joins.append(Join(item.name, here, ((table, there),), of_source=True))
-        return said
+                own_headers = self._named(item, columns_here, header_of, headers)
+                target_headers = self._named(target, columns_there, columns[table], headers)
+                if own_headers and (target_headers or not columns_there):
+                    result.joins.append(Join(item.name, own_headers, ((table, target_headers),), of_source=True))
+        return result
 
     def _named(self, table: DescribedTable, names: Sequence[str], known: Mapping[str, str], headers: Headers) -> tuple[str, ...]:
-        """The headers of columns by their names; none where one of them is not there."""
-        names_there = [known.get(name, name) for name in names]
-        missing = [name for name in names_there if name not in headers[table.name]]
+        """Return the headers of columns by their names; empty if one is missing."""
+        named_headers = [known.get(name, name) for name in names]
+        missing = [name for name in named_headers if name not in headers[table.name]]
         if missing:
             self.leave("keys of columns that the table does not have", f"{table.name}.{missing[0]}")
             return ()
-        return tuple(names_there)
+        return tuple(named_headers)
 
 
 def described(place: Path) -> Described | None:
-    """What a folder, or a file that describes one, says of tables; None where it says nothing. Raises
-    `LoadError`.
-    """
+    """Return the description of a folder's tables, or in a file; None if there is none. Raises `LoadError`."""
     if not place.is_dir():
         content = _description(place)
         result = _package(place, content) if "resources" in content else _csvw([(place, content)])
@@ -529,7 +527,7 @@ def is_description(path: Path, head: bytes) -> bool:
 
 
 def is_csvw(path: Path) -> bool:
-    """Whether a file of a folder is CSVW metadata."""
+    """Whether a file is CSVW metadata."""
     text = head_text(read_head(path))
     return text is not None and text.lstrip("\ufeff \t\r\n").startswith("{") and _CSVW(text) is not None
 
@@ -551,7 +549,7 @@ def _description(path: Path) -> dict[str, Any]:
 
 
 def _inside(file: Path, name: object) -> Path | None:
-    """A file that a description names, below its own folder; None where it is anything else."""
+    """Return a file that a description names, if it is below the description's folder; else None."""
     if not isinstance(name, str) or not name or "\\" in name or "\0" in name or ":" in name.partition("/")[0]:
         return None
     parts = PurePosixPath(name)
@@ -574,7 +572,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _referred(file: Path, schema: Any, found: Described, where: str) -> dict[str, Any]:
-    """A schema, which may be in a file of its own."""
+    """Return a schema, which may be in a separate file."""
     if not isinstance(schema, str):
         return schema if isinstance(schema, dict) else {}
     path = _inside(file, schema)
@@ -588,7 +586,7 @@ def _referred(file: Path, schema: Any, found: Described, where: str) -> dict[str
 def _text_options(
     dialect: Mapping[str, Any], encoding: Any, found: Described, where: str, words: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Options of a text from a dialect; `words` are what the vocabulary calls them."""
+    """Return options of a text from a dialect; `words` are the vocabulary's names."""
     options: dict[str, Any] = {}
     delimiter, comment = dialect.get("delimiter"), dialect.get(words["comment"])
     if isinstance(delimiter, str) and len(delimiter) == 1:
@@ -610,15 +608,15 @@ def _text_options(
 
 
 def _package(file: Path, content: Mapping[str, Any]) -> Described:
-    """A Frictionless data package, version 1 or 2."""
+    """Parse a Frictionless data package, version 1 or 2."""
     result = Described(file)
     resources = list(_dicts(content.get("resources", [])))[:_MOST_TABLES]
     for at, resource in enumerate(resources, 1):
         name = resource.get("name")
         paths = resource.get("path", resource.get("url"))
-        listed = paths if isinstance(paths, list) else [paths]
+        files = paths if isinstance(paths, list) else [paths]
         name = name if isinstance(name, str) and name.strip() else None
-        where = name or (str(listed[0]) if listed[0] is not None else f"resource {at}")
+        where = name or (str(files[0]) if files[0] is not None else f"resource {at}")
         schema = _referred(file, resource.get("schema"), result, where)
         if "data" in resource and paths is None:
             if isinstance(resource["data"], list):
@@ -626,9 +624,9 @@ def _package(file: Path, content: Mapping[str, Any]) -> Described:
             else:
                 result.leave("resources whose data are no list of rows are left out", where)
             continue
-        if len(listed) > 1:
+        if len(files) > 1:
             result.leave("the files of one resource are tables of their own", where)
-        for item in listed:
+        for item in files:
             path = _inside(file, item)
             if path is None:
                 result.leave("resources outside the folder are left out", where)
@@ -646,22 +644,22 @@ def _package(file: Path, content: Mapping[str, Any]) -> Described:
             rows = dialect.get("headerRows")
             if isinstance(rows, list) and rows and all(isinstance(row, int) for row in rows):
                 options["skip"] = rows[0] - 1
-            called = stem_of(path) if len(listed) > 1 or name is None else name
-            result.tables.append(_with_schema(DescribedTable(called, path, options), schema, result))
+            table_name = stem_of(path) if len(files) > 1 or name is None else name
+            result.tables.append(_with_schema(DescribedTable(table_name, path, options), schema, result))
     return result
 
 
 def _with_schema(table: DescribedTable, schema: Mapping[str, Any], found: Described) -> DescribedTable:
-    """A table with what a Table Schema says."""
+    """Complete a table by a Table Schema."""
     missing = _texts(schema["missingValues"]) if isinstance(schema.get("missingValues"), list) else None
     for _dict in _dicts(schema.get("fields", [])):
         name = _dict.get("name")
         if not isinstance(name, str) or not name.strip():
             continue
-        own = _texts(_dict["missingValues"]) if isinstance(_dict.get("missingValues"), list) else missing
+        missing_texts = _texts(_dict["missingValues"]) if isinstance(_dict.get("missingValues"), list) else missing
         kind, form = _dict.get("type"), _dict.get("format")
         where = f"{table.name}.{name}"
-        column = DescribedColumn(name, (), _TYPES.get(kind) if isinstance(kind, str) else None, own)
+        column = DescribedColumn(name, (), _TYPES.get(kind) if isinstance(kind, str) else None, missing_texts)
         if column.type == "time" and isinstance(form, str):
             column.day_first = _day_first(form)
         column.decimal = _decimal(_dict, where, found)
@@ -675,25 +673,24 @@ def _with_schema(table: DescribedTable, schema: Mapping[str, Any], found: Descri
         reference = foreign.get("reference")
         reference = reference if isinstance(reference, dict) else {}
         target = reference.get("resource") or reference.get("package") or table.name
-        mine, theirs = _texts(foreign.get("fields", [])), _texts(reference.get("fields", []))
-        if mine and isinstance(target, str):
-            table.foreign.append((mine, table.name if target in ("self", "") else target, theirs))
+        columns_here, columns_there = _texts(foreign.get("fields", [])), _texts(reference.get("fields", []))
+        if columns_here and isinstance(target, str):
+            table.foreign.append((columns_here, table.name if target in ("self", "") else target, columns_there))
     return table
 
 
 def _decimal(said: Mapping[str, Any], where: str, found: Described) -> str | None:
-    """What stands before the decimals of a column, where its description says so."""
+    """Return the decimal mark of a column, if its description has one."""
     decimal, group = said.get("decimalChar"), said.get("groupChar", "")
     if decimal not in (None, ".", ",") or group not in (None, "", ".", ",", " ", "'", "\xa0"):
         found.leave("numbers with other marks than commas and points are read by their cells", where)
         return None
-    # Points between thousands leave the comma to decimals.
+    # If points separate thousands, a comma separates decimals.
     return decimal or {".": ",", ",": "."}.get(group)
 
 
 def _day_first(form: str) -> bool | None:
-    """Whether a format of dates has the day before the month; None where it has the year first, or no
-    order that matters.
+    """Return whether a date format has the day before the month; None if neither order applies.
 
     >>> _day_first("%d/%m/%Y"), _day_first("MM/dd/yyyy"), _day_first("yyyy-MM-dd"), _day_first("default")
     (True, False, None, None)
@@ -706,33 +703,33 @@ def _day_first(form: str) -> bool | None:
 
 
 def _csvw(files: Iterable[tuple[Path, Mapping[str, Any]]]) -> Described:
-    """CSVW metadata: a table, or a group of tables, in one file or in several."""
-    listed = list(files)
-    result = Described(listed[0][0])
+    """Parse CSVW metadata: a table, or a group of tables, in one or several files."""
+    metadata = list(files)
+    result = Described(metadata[0][0])
     schemas: dict[str, str] = {}
     by_url: dict[Path, str] = {}
     waiting: list[tuple[DescribedTable, Path, dict[str, Any]]] = []
-    for file, content in listed:
+    for file, content in metadata:
         base = next((_dict["@base"] for _dict in _dicts(content.get("@context", [])) if isinstance(_dict.get("@base"), str)), "")
-        beside = _inside(file, base.rstrip("/") + "/x") if base else file
-        beside = file if beside is None else beside
+        base_file = _inside(file, base.rstrip("/") + "/x") if base else file
+        base_file = file if base_file is None else base_file
         for item in [*_dicts(content["tables"])][:_MOST_TABLES] if "tables" in content else [content]:
-            path = _inside(beside, item.get("url"))
+            path = _inside(base_file, item.get("url"))
             where = str(item.get("url", "a table"))
             if path is None:
                 result.leave("tables outside the folder are left out", where)
                 continue
-            schema = _referred(beside, item.get("tableSchema", content.get("tableSchema")), result, where)
+            schema = _referred(base_file, item.get("tableSchema", content.get("tableSchema")), result, where)
             dialect = {
-                **_referred(beside, content.get("dialect"), result, where),
-                **_referred(beside, item.get("dialect"), result, where),
+                **_referred(base_file, content.get("dialect"), result, where),
+                **_referred(base_file, item.get("dialect"), result, where),
             }
             options = _text_options(dialect, dialect.get("encoding"), result, where, {"comment": "commentPrefix"})
-            rows, above = dialect.get("headerRowCount"), dialect.get("skipRows")
+            rows, skipped_rows = dialect.get("headerRowCount"), dialect.get("skipRows")
             if rows == 0:
                 options["header"] = False
-            if isinstance(above, int) and above > 0:
-                options["skip"] = above
+            if isinstance(skipped_rows, int) and skipped_rows > 0:
+                options["skip"] = skipped_rows
             table = DescribedTable(stem_of(path), path, options)
             _csvw_columns(table, [schema, item, content], schema, result)
             by_url[path] = table.name
@@ -740,21 +737,21 @@ def _csvw(files: Iterable[tuple[Path, Mapping[str, Any]]]) -> Described:
                 if isinstance(ident, str):
                     schemas[ident] = table.name
             result.tables.append(table)
-            waiting.append((table, beside, schema))
-    for table, beside, schema in waiting:
+            waiting.append((table, base_file, schema))
+    for table, base_file, schema in waiting:
         for _dict in _dicts(schema.get("foreignKeys", [])):
             reference = _dict.get("reference")
             reference = reference if isinstance(reference, dict) else {}
-            place = _inside(beside, reference.get("resource"))
+            place = _inside(base_file, reference.get("resource"))
             target = by_url.get(place) if place is not None else schemas.get(str(reference.get("schemaReference")))
-            mine, theirs = _texts(_dict.get("columnReference", [])), _texts(reference.get("columnReference", []))
-            if mine:
-                table.foreign.append((mine, target or str(reference.get("resource")), theirs))
+            columns_here, columns_there = _texts(_dict.get("columnReference", [])), _texts(reference.get("columnReference", []))
+            if columns_here:
+                table.foreign.append((columns_here, target or str(reference.get("resource")), columns_there))
     return result
 
 
 def _csvw_columns(table: DescribedTable, levels: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], found: Described) -> None:
-    """The columns of a table; what they lack is looked for at the levels above."""
+    """Add the columns of a table; missing properties are inherited from the levels above."""
     for at, item in enumerate(_dicts(schema.get("columns", [])), 1):
         if item.get("virtual") is True:
             continue
@@ -765,19 +762,19 @@ def _csvw_columns(table: DescribedTable, levels: Sequence[Mapping[str, Any]], sc
         name = item.get("name")
         name = name if isinstance(name, str) and name.strip() else titles[0] if titles else f"_col.{at}"
         where = f"{table.name}.{name}"
-        given = {
+        inherited = {
             key: next((level[key] for level in (item, *levels) if key in level), None) for key in ("null", "datatype", "separator")
         }
-        kind = given["datatype"]
+        kind = inherited["datatype"]
         base, form = (kind.get("base", "string"), kind.get("format")) if isinstance(kind, dict) else (kind, None)
         column = DescribedColumn(name, titles, _TYPES.get(base) if isinstance(base, str) else None)
-        if given["null"] is not None:
-            column.missing = ("", *_texts(given["null"]))
+        if inherited["null"] is not None:
+            column.missing = ("", *_texts(inherited["null"]))
         if isinstance(form, dict):
             column.decimal = _decimal(form, where, found)
         elif isinstance(form, str) and column.type == "time":
             column.day_first = _day_first(form)
-        separator = given["separator"]
+        separator = inherited["separator"]
         if isinstance(separator, str) and separator:
             column.separator = separator
         elif separator is not None:
@@ -786,7 +783,7 @@ def _csvw_columns(table: DescribedTable, levels: Sequence[Mapping[str, Any]], sc
     table.key = _texts(schema.get("primaryKey", []))
 
 
-#: Tables and the columns that identify their rows.
+#: The key columns of tables.
 KEYS: Final[Mapping[str, str]] = {
     "agency": "agency_id",
     "stops": "stop_id",
@@ -804,7 +801,7 @@ KEYS: Final[Mapping[str, str]] = {
     "fare_media": "fare_media_id",
     "rider_categories": "rider_category_id",
 }
-#: Tables that the specification names and whose rows have no key of one column.
+#: Tables of the specification without a key of one column.
 _OTHERS: Final = frozenset(
     (
         *("stop_times", "calendar_dates", "shapes", "frequencies", "transfers", "translations", "feed_info", "timeframes"),
@@ -812,15 +809,15 @@ _OTHERS: Final = frozenset(
         *("stop_areas", "route_networks", "location_group_stops"),
     )
 )
-#: Tables of which a feed has some, and a column that each of them has.
+#: Core tables of a feed, and a column that each must have.
 _CORE: Final[Mapping[str, str]] = {"stops": "stop_id", "routes": "route_id", "trips": "trip_id", "stop_times": "trip_id"}
-#: What several rows have in common, by column, and is a table of its own.
+#: Columns whose values are shared by rows, and become rows of a separate table.
 _GROUPS: Final[Mapping[str, str]] = {"service_id": "service", "shape_id": "shape", "zone_id": "zone"}
 _GROUP_ALIASES: Final = {
     **{column: column for column in _GROUPS},
     **dict.fromkeys(("origin_id", "destination_id", "contains_id"), "zone_id"),
 }
-#: Columns that refer to a key, beside those that are called like it.
+#: Columns that refer to a key under another name.
 _REFERENCES: Final[Mapping[str, str]] = {
     "parent_station": "stop_id",
     "from_stop_id": "stop_id",
@@ -839,7 +836,7 @@ _TEXTS: Final = ("_id", "_name", "_code", "_desc", "_headsign", "_color", "_phon
 
 
 def gtfs_files(folder: Path) -> dict[str, Path]:
-    """The tables of a feed by name; none where the folder is no feed."""
+    """Return the tables of a feed by name; empty if the folder is no feed."""
     named: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         stem = stem_of(path).casefold()
@@ -856,16 +853,14 @@ def _header(path: Path) -> list[str]:
 
 @dataclass(slots=True)
 class GroupCells:
-    """The different cells of a column of several tables, without those that are keys already; the
-    column is the only header.
-    """
+    """The distinct cells of a column of several tables, without existing keys; the column is the only header."""
 
     headers: list[str]
     tables: list[tuple[TextTable, int]]
     keys: list[tuple[TextTable, int]]
 
     def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
-        """The rows, all at once."""
+        """Yield the rows, all at once."""
         texts: dict[str, None] = {}
         for table, at in self.tables:
             for chunk, _ in table.chunks(None, table.headers):
@@ -879,7 +874,7 @@ class GroupCells:
 
 
 def gtfs_groups(files: Mapping[str, Path], opens: Callable[[Path], TextTable]) -> dict[str, GroupCells]:
-    """The tables of what rows have in common."""
+    """Return the tables of values that rows share."""
     places: dict[str, list[tuple[str, int]]] = {}
     for name, path in files.items():
         for at, header in enumerate(_header(path)):
@@ -888,12 +883,12 @@ def gtfs_groups(files: Mapping[str, Path], opens: Callable[[Path], TextTable]) -
     result = {}
     for column, tables in places.items():
         group, keyed = _GROUPS[column], [(name, at) for name, at in tables if KEYS.get(name) == column]
-        others = [(name, at) for name, at in tables if (name, at) not in keyed]
-        # A column of one table alone joins nothing.
-        if group in files or len(others) < (2 if not keyed else 1):
+        references = [(name, at) for name, at in tables if (name, at) not in keyed]
+        # A column in a single table joins nothing.
+        if group in files or len(references) < (2 if not keyed else 1):
             continue
         cells = GroupCells(
-            [column], [(opens(files[name]), at) for name, at in others], [(opens(files[name]), at) for name, at in keyed]
+            [column], [(opens(files[name]), at) for name, at in references], [(opens(files[name]), at) for name, at in keyed]
         )
         if next(cells.chunks(None, cells.headers), None) is not None:
             result[group] = cells
@@ -901,20 +896,20 @@ def gtfs_groups(files: Mapping[str, Path], opens: Callable[[Path], TextTable]) -
 
 
 def gtfs_declared(headers: Headers) -> Declared:
-    """The keys, references and types of the tables of a feed."""
-    said = Declared(guess_joins=False, of_source=frozenset(headers))
-    said.keys = {table: (column,) for table, column in KEYS.items() if column in headers.get(table, ())}
-    said.keys |= {group: (column,) for column, group in _GROUPS.items() if group in headers}
+    """Return the keys, references and types of the tables of a feed."""
+    declared = Declared(guess_joins=False, of_source=frozenset(headers))
+    declared.keys = {table: (column,) for table, column in KEYS.items() if column in headers.get(table, ())}
+    declared.keys |= {group: (column,) for column, group in _GROUPS.items() if group in headers}
     targets: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
-    for table, (column,) in said.keys.items():
+    for table, (column,) in declared.keys.items():
         targets.setdefault(column, []).append((table, (column,)))
     for table, names in headers.items():
         for name in names:
             column = _REFERENCES.get(name, _GROUP_ALIASES.get(name, name))
             reached = targets.get(column, [])
-            if reached and said.keys.get(table) != (name,):
-                said.joins.append(Join(table, (name,), tuple(reached), of_source=True))
+            if reached and declared.keys.get(table) != (name,):
+                declared.joins.append(Join(table, (name,), tuple(reached), of_source=True))
             kind = "time" if name in _DATES else "text" if name.endswith(_TEXTS) else None
             if kind is not None:
-                said.types.setdefault(table, {})[name] = kind
-    return said
+                declared.types.setdefault(table, {})[name] = kind
+    return declared

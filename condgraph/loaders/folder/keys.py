@@ -1,16 +1,14 @@
-"""Keys between tables: which columns identify the rows of a table, and which ones point to rows of
-others.
+"""Keys and references between tables: which columns identify rows, and which point to rows of others.
 
-- **Primary key**: what a declaration, an option or the database says; else a column called `id`, or
-  like the table (`productID`, `product_id`, `product` in products.csv), whose cells are all there
-  and all different.
-- **Reference**: what a declaration, an option or the database says; else a column called like the
-  primary key of another table (`productID`), or like that table (`product_id` where its key is
-  `id`), of whose different values at least half are keys there. The others dangle. Whole numbers
-  that programs wrote with a point (`1.0`, in a column where some are missing) meet keys without.
-- **Relation**: a table of two references and nothing else but a column with one word for all rows.
+- **Primary key**: declared, in an option, or by the database; else a column named `id`, or like the
+  table (`productID`, `product_id`, `product` in products.csv), whose cells are complete and unique.
+- **Reference**: declared, in an option, or by the database; else a column named like the primary key of
+  another table (`productID`), or like that table (`product_id` if its key is `id`), if at least half of
+  its distinct values are keys there. The others are left dangling. Whole numbers that were written with
+  a point (`1.0`, in a column where some are missing) match keys without it.
+- **Relation**: a table of two references and nothing else, except a column with one word for all rows.
 
-Keys may have several columns; the key of a row is one text then (`joined` of `spelling.py`).
+A key may have several columns; the key of a row is then one text (`joined` in `table.joins`).
 """
 
 from __future__ import annotations
@@ -35,18 +33,17 @@ from condgraph.loaders.table.joins import (
     whole,
 )
 
-#: Positions of the columns of a key.
+#: The indices of a key's columns.
 Key: TypeAlias = tuple[int, ...]
-#: A table, columns of it that look like a reference, and what there is to say of them.
+#: A table, a column that looks like a reference, and a message about it.
 Doubt: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Columns that point to rows, and the tables and columns where these may be, in the order in
-    which they are looked for.
+    """Columns that point to rows, and the tables and columns to search, in order.
 
-    `pointed` says that the cells are whole numbers written as 1.0, and the keys are not.
+    `pointed` means that the cells are whole numbers written as 1.0, and the keys are not.
     """
 
     columns: Key
@@ -54,17 +51,16 @@ class Reference:
     pointed: bool = False
 
     def spelled(self, text: str) -> str:
-        """A cell as keys are written."""
+        """Return a cell in the spelling of keys."""
         return whole(text) if self.pointed else text
 
 
 @dataclass(slots=True)
 class Columns:
-    """One table as far as keys are concerned: its columns, and what was found in those that may be
-    keys.
+    """The columns of a table, with the values of those that may be keys.
 
-    `values` are the different texts by key, for columns that may be keys; `missing` and `repeated`
-    count cells that a primary key must not have.
+    `values` are the distinct texts by key; `missing` and `repeated` count cells that a primary key must
+    not have.
     """
 
     table: str
@@ -75,50 +71,50 @@ class Columns:
     repeated: dict[Key, int] = field(default_factory=dict)
     primary: Key | None = None
     foreign: list[Reference] = field(default_factory=list)
-    #: Whether rows are relations: as declared, or None.
+    #: Whether rows are relations, if declared.
     relation: bool | None = None
-    #: Whether rows of other tables point here.
+    #: Whether other tables point here.
     pointed: bool = False
-    #: The files of a load that is bounded in memory.
+    #: Temporary files of a load with bounded memory.
     files: SpilledFiles | None = None
 
     def add(self, key: Key, cells: Iterable[str | None]) -> None:
-        """Look at cells of columns that may be a key; None where one is missing."""
+        """Add cells of columns that may be a key; None for missing ones."""
         if key not in self.values:
             self.values[key] = values_by(self.files)
         known = self.values[key]
-        listed = list(cells)
-        different = set(listed)
-        rows = len(listed)
-        if None in different:
-            missing = listed.count(None)
+        cell_list = list(cells)
+        distinct = set(cell_list)
+        rows = len(cell_list)
+        if None in distinct:
+            missing = cell_list.count(None)
             rows -= missing
-            different.discard(None)
+            distinct.discard(None)
             self.missing[key] = self.missing.get(key, 0) + missing
-        fresh = known.take(cast("set[str]", different))
+        fresh = known.take(cast("set[str]", distinct))
         if fresh < rows:
             self.repeated[key] = self.repeated.get(key, 0) + rows - fresh
 
     def of(self, key: Key) -> Values | SpilledValues:
-        """The values of a key; none of one that was not looked at."""
+        """Return the values of a key; empty if it was not examined."""
         return self.values[key] if key in self.values else values_by(self.files)
 
     def inside(self, key: Key, other: Columns, of: Key) -> int:
-        """How many values of a key are values of another one too."""
-        mine, keys = self.values.get(key), other.values.get(of)
-        return mine.inside(keys) if mine and keys else 0
+        """Return how many values of a key are also values of another one."""
+        values, keys = self.values.get(key), other.values.get(of)
+        return values.inside(keys) if values and keys else 0
 
     def unique(self, key: Key) -> bool:
-        """Whether a key's cells are all there and all different."""
+        """Whether a key's cells are complete and unique."""
         return self.rows > 0 and key in self.values and not self.missing.get(key) and not self.repeated.get(key)
 
     def reference(self, at: int) -> Reference | None:
-        """The reference that one column alone is."""
+        """Return the reference of one column alone."""
         return next((item for item in self.foreign if item.columns == (at,)), None)
 
     @property
     def constant(self) -> int | None:
-        """The column that says for all rows, with one word, what kind of relation they are."""
+        """The column that has the kind of relation, in one word for all rows; or None."""
         for at, name in enumerate(self.names):
             if len(self.values.get((at,), ())) == 1 and not self.missing.get((at,)) and plain(name) in TYPE_NAMES:
                 return at
@@ -130,34 +126,35 @@ class Columns:
         if self.relation is not None:
             return self.relation
         ends = {item.columns[0] for item in self.foreign if len(item.columns) == 1}
-        rest = set(range(len(self.names))) - ends - {self.constant}
-        own = self.primary is not None and not set(self.primary) <= ends
-        return len(ends) == 2 == len(self.foreign) and not rest and not own and not self.pointed
+        other_columns = set(range(len(self.names))) - ends - {self.constant}
+        has_own_key = self.primary is not None and not set(self.primary) <= ends
+        return len(ends) == 2 == len(self.foreign) and not other_columns and not has_own_key and not self.pointed
 
 
 def may_be_keys(tables: Mapping[str, Sequence[str]], declared: Declared) -> dict[str, set[Key]]:
-    """The keys of each table that have to be looked at, from all headers and what is declared."""
+    """Return the possible keys of each table, from all headers and the declarations."""
     names = {"id"}.union(*(key_names(table) for table in tables)) | TYPE_NAMES
     result: dict[str, set[Key]] = {
         table: {(at,) for at, name in enumerate(headers) if plain(name) in names} for table, headers in tables.items()
     }
 
-    def look(table: str, columns: Sequence[str]) -> None:
+    def add_key(table: str, columns: Sequence[str]) -> None:
         if columns:
             result[table].add(tuple(tables[table].index(column) for column in columns))
 
     for table, columns in declared.keys.items():
-        look(table, columns)
+        add_key(table, columns)
     for join in declared.joins:
-        look(join.table, join.columns)
+        add_key(join.table, join.columns)
         for other, columns in join.targets:
-            look(other, columns)
+            add_key(other, columns)
     return result
 
 
 def find_keys(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
-    """Set `primary`, `foreign` and `relation` of the tables; what there is to say of columns that
-    look like references, as (table, column, what). Raises what `declared.wrong` makes.
+    """Set `primary`, `foreign` and `relation` of the tables; returns doubtful columns with messages.
+
+    Raises the errors of `declared.wrong`.
     """
     doubtful: list[Doubt] = []
     for name, table in tables.items():
@@ -166,9 +163,9 @@ def find_keys(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
             key = table.primary
             if key is not None and name in declared.of_source and not table.unique(key) and table.rows:
                 missing, repeated = table.missing.get(key, 0), table.repeated.get(key, 0)
-                what = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
-                said = f"this is declared to be the key, but {what}; rows go by their numbers"
-                doubtful.append((name, " + ".join(declared.keys[name]), said))
+                defect = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
+                message = f"this is declared to be the key, but {defect}; rows go by their numbers"
+                doubtful.append((name, " + ".join(declared.keys[name]), message))
                 table.primary = None
         elif declared.guess_joins:
             table.primary = _primary(table)
@@ -186,14 +183,14 @@ def find_keys(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
 def _declare(tables: Mapping[str, Columns], join: Join, declared: Declared) -> list[Doubt]:
     table = tables[join.table]
     targets: list[tuple[str, Key]] = []
-    said = " + ".join(join.columns)
+    header = " + ".join(join.columns)
     for name, columns in join.targets:
         other = tables[name]
         key = tuple(map(other.names.index, columns))
         if not key:
             if other.primary is None:
                 if join.of_source:
-                    return [(join.table, said, f"this refers to the key of {name!r}, which has none; its cells are values")]
+                    return [(join.table, header, f"this refers to the key of {name!r}, which has none; its cells are values")]
                 raise declared.wrong(
                     f"{join} takes the key of {name!r}, which has none", hint=f"write the column, as {name}.column"
                 )
@@ -202,20 +199,20 @@ def _declare(tables: Mapping[str, Columns], join: Join, declared: Declared) -> l
             other.primary = key
         if len(key) != len(join.columns):
             if join.of_source:
-                what = f"this refers to {name!r} by another number of columns than its key has; its cells are values"
-                return [(join.table, said, what)]
+                message = f"this refers to {name!r} by another number of columns than its key has; its cells are values"
+                return [(join.table, header, message)]
             raise declared.wrong(f"{join} joins {len(join.columns)} columns to {len(key)}")
         if other.repeated.get(key):
             why = f"{name}.{' + '.join(columns)} for a key, but {other.repeated[key]} of its cells repeat others"
             if join.of_source:
-                return [(join.table, said, f"this takes {why}; its cells are values")]
+                return [(join.table, header, f"this takes {why}; its cells are values")]
             raise declared.wrong(f"{join} takes {why}")
         targets.append((name, key))
     columns_here = tuple(map(table.names.index, join.columns))
-    # What a database joins it has compared itself.
+    # A database has already compared the cells of its joins.
     pointed = len(targets) == 1 and not join.of_source and _pointed(table, columns_here, tables[targets[0][0]], targets[0][1])
     table.foreign.append(Reference(columns_here, tuple(targets), pointed))
-    return [(join.table, said, _spelling(targets[0][0]))] if pointed else []
+    return [(join.table, header, _spelling(targets[0][0]))] if pointed else []
 
 
 def _spelling(target: str) -> str:
@@ -223,11 +220,11 @@ def _spelling(target: str) -> str:
 
 
 def _pointed(table: Columns, columns: Key, other: Columns, key: Key) -> bool:
-    """Whether the cells of a column meet keys of a table as whole numbers, and not as they stand."""
-    mine, keys = table.values.get(columns), other.values.get(key)
-    if len(columns) > 1 or not mine or not keys or mine.inside(keys) >= CONTAINED * len(mine):
+    """Whether the cells of a column match keys only as whole numbers without the point."""
+    values, keys = table.values.get(columns), other.values.get(key)
+    if len(columns) > 1 or not values or not keys or values.inside(keys) >= CONTAINED * len(values):
         return False
-    return mine.spelled(whole).inside(keys) >= CONTAINED * len(mine)
+    return values.spelled(whole).inside(keys) >= CONTAINED * len(values)
 
 
 def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
@@ -245,32 +242,32 @@ def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
                     continue
                 if not points(column, other):
                     continue
-                mine = table.values[at,]
+                values = table.values[at,]
                 inside = table.inside((at,), other, other.primary)
                 pointed = _pointed(table, (at,), other, other.primary)
-                if pointed or inside >= CONTAINED * len(mine):
+                if pointed or inside >= CONTAINED * len(values):
                     table.foreign.append(Reference((at,), ((target, other.primary),), pointed))
                     if pointed:
                         doubtful.append((name, column, _spelling(target)))
                     break
                 if not inside and _only_a_name(column, target, other.names[other.primary[0]]):
                     continue
-                why = f"{len(mine) - inside} of its {len(mine)} values are no keys of {target!r}"
+                why = f"{len(values) - inside} of its {len(values)} values are no keys of {target!r}"
                 doubtful.append((name, column, f"this looks like a key, but {why}; its cells are values (join= makes it one)"))
                 keys = other.of(other.primary)
-                if near := near_keys(mine.beyond(keys), keys, target):
+                if near := near_keys(values.beyond(keys), keys, target):
                     doubtful.append((name, column, near))
     return doubtful
 
 
 def _only_a_name(column: str, table: str, key: str) -> bool:
-    """Whether a column is called like a table and not like a key of it: it may hold names."""
-    mine, stem = plain(column), plain(table)
-    return mine != plain(key) and mine in (stem, singular(stem))
+    """Whether a column is named like a table, but not like its key: it may hold names."""
+    plain_column, stem = plain(column), plain(table)
+    return plain_column != plain(key) and plain_column in (stem, singular(stem))
 
 
 def _no_key(column: str, mine: Values | SpilledValues, other: Columns) -> str:
-    """Why a table that a column is called like has no key: cells that are missing or repeated."""
+    """Return why the table that a column is named after has no key: missing or repeated cells; else ""."""
     for at in _called(other):
         key, keys = other.names[at], other.values.get((at,))
         if not keys or not called_like(column, key, other.table):
@@ -278,26 +275,25 @@ def _no_key(column: str, mine: Values | SpilledValues, other: Columns) -> str:
         if _only_a_name(column, other.table, key) and not mine.inside(keys):
             continue
         missing, repeated = other.missing.get((at,), 0), other.repeated.get((at,), 0)
-        what = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
-        return f"{other.table}.{key} is none: {what}"
+        defect = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
+        return f"{other.table}.{key} is none: {defect}"
     return ""
 
 
 def _primary(table: Columns) -> Key | None:
-    """The first column called like a key of the table whose cells are all there and different."""
+    """Return the first column named like a key of the table whose cells are complete and unique."""
     return next(((at,) for at in _called(table) if table.unique((at,))), None)
 
 
 def _called(table: Columns) -> list[int]:
-    """The columns called like a key of the table, the best first."""
-    wanted = {"id", *key_names(table.table)}
-    called = [at for at, name in enumerate(table.names) if plain(name) in wanted]
-    # A column called as the table itself ("product" in products.csv) is a key only where there is
-    # no better one.
-    called.sort(key=lambda at: plain(table.names[at]) in (plain(table.table), singular(plain(table.table))))
-    return called
+    """Return the columns named like a key of the table, best first."""
+    key_like = {"id", *key_names(table.table)}
+    candidates = [at for at, name in enumerate(table.names) if plain(name) in key_like]
+    # A column named like the table itself ("product" in products.csv) is the last choice.
+    candidates.sort(key=lambda at: plain(table.names[at]) in (plain(table.table), singular(plain(table.table))))
+    return candidates
 
 
 def points(column: str, other: Columns) -> bool:
-    """Whether a column is called like the key of another table, or like that table."""
+    """Whether a column is named like the key of another table, or like that table."""
     return called_like(column, "" if other.primary is None else other.names[other.primary[0]], other.table)

@@ -1,9 +1,8 @@
-"""A folder of table files (CSV, TSV, Parquet) with keys between them, with a declaration file, or one
-that describes its tables itself (`declared`).
+"""Loader of folders of table files (CSV, TSV, Parquet) with keys, with or without a declaration (`declared`).
 
-`items` says what becomes what, `keys` how keys are found, `declared` how they are said. Each table
-is a source of its own, `{folder}/{table}`, so that rows are rows of its file. A folder inside such
-a folder is a table as well, if it holds the pieces of one in Parquet (`arrow`).
+`items` converts rows, `keys` finds keys, `declared` reads declarations. Each table is a separate source,
+`{folder}/{table}`, so that row numbers are those of its file. A subfolder is a table, too, if it holds
+the pieces of one in Parquet (`arrow`).
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ from condgraph.loaders.table.arrow import is_pieces
 from condgraph.loaders.table.joins import key_names, plain
 from condgraph.loaders.table.text import TextTable, sample_rows
 
-#: What the text files of such a folder end in, before an optional `.gz`.
+#: Extensions of the text files, before an optional `.gz`.
 SUFFIXES: Final = (".csv", ".tsv")
 PARQUET: Final = (".parquet", ".pq")
 
-#: Bytes of files of which joins are looked for before they are loaded.
+#: The most bytes of files that are searched for joins before a load.
 _MOST_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True)
 class TableFiles:
-    """Several files of tables that are one source, and what it is called."""
+    """Several files of tables that are one source, and its name."""
 
     paths: tuple[Path, ...]
     called: str
@@ -58,7 +57,7 @@ _DELIMITERS: Final = {".csv": ",;\t|", ".tsv": "\t"}
 
 
 def files_of(folder: Path, further: Sequence[str] = ()) -> list[Path]:
-    """The tables of a folder, by name: files, and folders with pieces of a table in Parquet."""
+    """Return the tables of a folder by name: files, and folders with pieces of a table in Parquet."""
     suffixes = (*SUFFIXES, *PARQUET, *further)
     return sorted(
         path
@@ -77,12 +76,10 @@ def _cells(path: Path, options: Options, names: Sequence[str], reading: Reading)
 
 
 def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tuple[dict[str, Tab], Declared]:
-    """The tables of a folder, of some files, or those that a description of tables names, opened; and
-    what the folder says of them itself.
-    """
+    """Open the tables of a folder, of some files, or of a description; returns them with their declarations."""
     if isinstance(place, TableFiles):
-        listed = [DescribedTable(stem_of(path), path) for path in place.paths]
-        return by_name([tab for table in listed for tab in _tab(table, place.paths[0], reading, options)]), Declared()
+        file_tables = [DescribedTable(stem_of(path), path) for path in place.paths]
+        return by_name([tab for table in file_tables for tab in _tab(table, place.paths[0], reading, options)]), Declared()
     if not place.is_dir() and not (place.is_file() and is_description(place, read_head(place))):
         raise FormatError("this is not a folder, and describes none", file=str(place))
     folder = place if place.is_dir() else place.parent
@@ -100,23 +97,23 @@ def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tupl
             raise LoadError(f"two files of the folder are called {table.name!r}", file=str(table.path or place))
     if description is not None or feed:
         used = {table.path for table in tables} | (set() if description is None else {description.file, *description.parts})
-        left = [file.name for file in sorted(folder.iterdir()) if file.is_file() and file not in used and not is_document(file)]
-        left = (
+        skipped = [file.name for file in sorted(folder.iterdir()) if file.is_file() and file not in used and not is_document(file)]
+        skipped = (
             []
             if description is not None and description.only
-            else [name for name in left if name != FILE and not _is_metadata(folder / name)]
+            else [name for name in skipped if name != FILE and not _is_metadata(folder / name)]
         )
-        if left:
-            reading.warn(f"files that are no tables of the folder are left out: {', '.join(left[:10])}", file=str(folder))
+        if skipped:
+            reading.warn(f"files that are no tables of the folder are left out: {', '.join(skipped[:10])}", file=str(folder))
     tabs = by_name([tab for table in tables for tab in _tab(table, place, reading, options)])
     for name, cells in gtfs_groups(feed, lambda path: TextTable.open(path, _quiet(reading), options, ",;\t|")).items():
         if name not in tabs:
             tabs[name] = Tab(name, str(place), "csv", reading, partial(_given, cells))
     headers = {name: tab.names for name, tab in tabs.items()}
-    said = Declared() if description is None else description.declared(headers)
+    declared = Declared() if description is None else description.declared(headers)
     if description is not None:
         description.warn(reading)
-    return tabs, gtfs_declared(headers) if feed else said
+    return tabs, gtfs_declared(headers) if feed else declared
 
 
 def _given(cells: Cells, reading: Reading) -> Cells:
@@ -124,7 +121,7 @@ def _given(cells: Cells, reading: Reading) -> Cells:
 
 
 def _quiet(reading: Reading) -> Reading:
-    """A reading whose problems nobody hears, since another one has them."""
+    """Return a reading that discards problems, since another one reports them."""
     return Reading(reading.source, "skip")
 
 
@@ -133,16 +130,20 @@ def _is_metadata(path: Path) -> bool:
 
 
 def _further(folder: Path, tables: Sequence[DescribedTable], described: bool) -> list[DescribedTable]:
-    """The tables of a folder that its description does not name."""
-    taken, names = {table.path for table in tables}, {table.name for table in tables}
-    paths = [path for path in files_of(folder, further=(".txt",) if described and gtfs_files(folder) else ()) if path not in taken]
+    """Return the tables of a folder that its description does not name."""
+    described_paths, names = {table.path for table in tables}, {table.name for table in tables}
+    paths = [
+        path
+        for path in files_of(folder, further=(".txt",) if described and gtfs_files(folder) else ())
+        if path not in described_paths
+    ]
     if not described:
         return [DescribedTable(stem_of(path), path) for path in paths]
     return [DescribedTable(path.name if stem_of(path) in names else stem_of(path), path) for path in paths if not is_document(path)]
 
 
 def _tab(table: DescribedTable, place: Path, reading: Reading, options: Options) -> Iterator[Tab]:
-    """A table, opened; none for a file that is missing or empty."""
+    """Yield an opened table, or nothing if its file is missing or empty."""
     if table.path is None:
         yield Tab(table.name, str(place), "csv", reading, partial(_listed, table))
         return
@@ -158,7 +159,7 @@ def _tab(table: DescribedTable, place: Path, reading: Reading, options: Options)
 
 
 def _listed(table: DescribedTable, reading: Reading) -> Cells:
-    """Rows that a description holds itself, as objects or as lists."""
+    """Return the rows inside a description, which are objects or lists."""
     rows = [row for row in table.rows if isinstance(row, (dict, list))]
     keys = list(dict.fromkeys(key for row in rows if isinstance(row, dict) for key in row)) or table.names
     lists = [[row.get(key) for key in keys] if isinstance(row, dict) else row for row in rows]
@@ -170,42 +171,44 @@ def _listed(table: DescribedTable, reading: Reading) -> Cells:
 
 
 def with_declaration(place: Path, options: Options) -> Options:
-    """Options with the declaration file of a folder, if it has one and they name none."""
+    """Return options with the declaration file of a folder, if it has one and the options name none."""
     file = (place if place.is_dir() else place.parent) / FILE
     return {**options, "declaration": file} if options.get("declaration") is None and file.is_file() else options
 
 
 def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     place = source if isinstance(source, TableFiles) else path_of(source)
-    tabs, said = opened(place, reading, options)
-    given = with_declaration(place, options) if isinstance(place, Path) else options
-    yield from read_tables(tabs, declared_of(tabs, given, said), reading, options)
+    tabs, declared = opened(place, reading, options)
+    load_options = with_declaration(place, options) if isinstance(place, Path) else options
+    yield from read_tables(tabs, declared_of(tabs, load_options, declared), reading, options)
 
 
 def referring(paths: Sequence[Path], options: Options) -> tuple[list[Path], list[tuple[Path, str, str]]]:
-    """Of some files those whose tables refer to each other for certain, and what to ask of columns of
-    others (file, column, words). Says so where they are too much to look through before loading.
+    """Return the files whose tables certainly refer to each other, and questions about columns of others.
+
+    A question is (file, column, text). If the files are too large to examine, the only question says so.
     """
     if len({stem_of(path) for path in paths}) < len(paths):
         return [], []
     if len(paths) > MOST_TABLES or sum(path.stat().st_size for path in paths) > _MOST_BYTES:
-        said = f"{len(paths):,} tables are too much to look for references between them; join= says what refers to what"
-        return [], [(paths[0], "", said)]
+        message = f"{len(paths):,} tables are too much to look for references between them; join= says what refers to what"
+        return [], [(paths[0], "", message)]
     try:
         tabs, _ = opened(TableFiles(tuple(paths), ""), Reading(Source("", ""), "skip"), options)
-        found, asked = linked(tabs, options)
+        linked_tables, open_questions = linked(tabs, options)
     except CondgraphError:
-        # What is wrong with a file is for its loader to say.
+        # The loader of the file reports the error.
         return [], []
     by_stem = {stem_of(path): path for path in paths}
-    questions = [(by_stem[table], tabs[table].names[at], said) for table, at, said in asked]
-    return [path for path in paths if stem_of(path) in found], questions
+    questions = [(by_stem[table], tabs[table].names[at], message) for table, at, message in open_questions]
+    return [path for path in paths if stem_of(path) in linked_tables], questions
 
 
 def _sniff(path: Path, head: bytes) -> int:
-    """A folder of several tables and nothing else that is data, where one has a column called like
-    a key of another; or with a declaration file, or a description of its tables; or such a
-    description itself.
+    """Score a folder of tables, or a description of tables.
+
+    A folder counts if it has several tables and no other data, and a column named like a key of another
+    table; or a declaration file; or a description of its tables.
     """
     if not path.is_dir():
         return 99 if is_description(path, head) else 0
@@ -214,8 +217,8 @@ def _sniff(path: Path, head: bytes) -> int:
         return 95
     if any(map(_is_metadata, path.iterdir())):
         return 95
-    others = [item for item in path.iterdir() if item not in files and (item.is_dir() or not is_document(item))]
-    if len(files) < 2 or others:
+    other_files = [item for item in path.iterdir() if item not in files and (item.is_dir() or not is_document(item))]
+    if len(files) < 2 or other_files:
         return 0
     headers: dict[str, list[str]] = {}
     for file in files:
@@ -227,10 +230,10 @@ def _sniff(path: Path, head: bytes) -> int:
         else:
             headers[stem_of(file)] = [plain(name) for name in ArrowCells(file, None).headers]
     for table, columns in headers.items():
-        own = key_names(table)
-        keys = {name for name in columns if name == "id" or name in own}
+        own_key_names = key_names(table)
+        keys = {name for name in columns if name == "id" or name in own_key_names}
         others_have = {name for other, names in headers.items() if other != table for name in names}
-        if keys and others_have & (own | keys - {"id"}):
+        if keys and others_have & (own_key_names | keys - {"id"}):
             return 90
     return 0
 

@@ -1,14 +1,12 @@
-"""One of several tables while they are read: how it is opened, what its columns are, its keys, and
-the reading that its problems go to.
+"""One of several tables during a load: its cells, columns, keys and problems.
 
-Typed values (of databases, spreadsheets, Parquet) as the texts of cells, without loss: what is
-typed over the whole column afterwards, as in every table.
+Typed values (of databases, spreadsheets, Parquet) become texts of cells without loss, and are typed
+over whole columns afterwards, as in every table. Whole floats are written as integers, decimals keep
+their zeros, times with a zone are in UTC, bytes are hexadecimal (`0x...`), and lists and mappings are
+JSON.
 
-Whole floats are whole numbers, decimals keep their zeros, moments with a zone are in UTC, bytes are
-hexadecimal (`0x...`), and what has parts (lists, mappings) is JSON.
-
-Parquet as one of several tables: a file, or a folder with the pieces of a table (`part-0.parquet`,
-`year=2020/part-0.parquet`), whose names are columns then.
+A table in Parquet is a file, or a folder with its pieces (`part-0.parquet`,
+`year=2020/part-0.parquet`), whose names become columns.
 """
 
 from __future__ import annotations
@@ -85,9 +83,9 @@ _PRINT: Final[dict[type, Callable[[Any], str]]] = {
 
 
 def cell_text(value: Any) -> str:
-    """A value as the text of a cell; "" where it is missing.
+    r"""Return a value as the text of a cell; "" if it is missing.
 
-    >>> [cell_text(one) for one in (10248.0, Decimal("14.00"), True, None, b"\\x15", datetime.date(1996, 7, 4))]
+    >>> [cell_text(one) for one in (10248.0, Decimal("14.00"), True, None, b"\x15", datetime.date(1996, 7, 4))]
     ['10248', '14.00', 'true', '', '0x15', '1996-07-04']
     """
     known = _PRINT.get(type(value))
@@ -101,7 +99,7 @@ def cell_text(value: Any) -> str:
 
 
 def columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[str]]:
-    """Rows of values as columns of texts."""
+    """Return rows of values as columns of texts."""
     if not rows:
         return [[] for _ in range(width)]
     return [[_PRINT.get(type(value), cell_text)(value) for value in column] for column in zip(*rows, strict=True)]
@@ -123,7 +121,7 @@ class ArrowCells:
                 reading.warn(f"a column of type {kind} is read as JSON text", field=name)
 
     def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
-        """The rows, a batch at a time."""
+        """Yield the rows, one batch at a time."""
         first = 1
         with arrow_errors(str(self.path)):
             total = max(1, self.dataset.count_rows())
@@ -135,64 +133,67 @@ class ArrowCells:
                     yield Chunk(numbers, [list(map(cell_text, column)) for column in columns]), first / total
 
 
-#: The part of a name column's cells that have to be there, and to be different.
+#: The least share of a name column's cells that are not missing, and that are distinct.
 _THERE: Final = 0.9
 _DIFFERENT: Final = 0.5
 
 
 class Cells(Protocol):
-    """A table as rows of texts, read as often as is asked."""
+    """A table as rows of texts, which can be read repeatedly."""
 
     headers: list[str]
 
     def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
-        """The rows, with the fraction of the table read after each chunk; what is bad goes to
-        `report` (None: it was reported before).
+        """Yield the rows, with the fraction of the table read after each chunk.
+
+        Problems go to `report`; None means that they were reported before.
         """
         ...
 
 
-#: Opens a table; what is bad about it goes to the reading.
+#: Opens a table; problems go to the reading.
 OpenCells = Callable[[Reading], Cells]
 
 
 class Tab:
-    """One table: its cells, its columns, its keys.
+    """One table: its cells, columns and keys.
 
-    `location` is where it is, `form` the format its source says.
+    `location` is its place, `form` the format of its source.
     """
 
     def __init__(self, name: str, location: str, form: str, reading: Reading, opens: OpenCells) -> None:
         self.name = name
         self.location = location
         self.source = Source(f"{reading.source.name}/{name}", location, form, reading.source.content)
-        # Where several tables are in one place, a row alone says little.
+        # If several tables share a location, messages name the table as well.
         table = name if location == reading.source.location else None
         self.reading = Reading(self.source, reading.on_error, None, reading.problems, table=table, spill=reading.spill)
         self.cells = opens(self.reading)
         self.names = column_names(self.cells.headers, self.reading)
         self.columns = Columns(name, self.names, files=reading.spill)
         self.name_column: int | None = None
-        #: The predicate of rows that are relations, and the column that says it row by row.
+        #: The predicate of rows that are relations, and the column that has it for each row.
         self.predicate = name
         self.type_column: int | None = None
-        #: The ids of rows that other sources refer to by another one than theirs (`referred`).
+        #: Ids by which other sources already refer to rows, by the rows' own ids.
         self.taken: dict[str, str] = {}
         self._indexes: dict[Key, dict[str, str]] = {}
         self._kept: list[Chunk] | None = None
         self._begun: Iterator[tuple[Chunk, float]] | None = None
 
     def begin(self, options: Options, declared: Declared) -> None:
-        """Say how the cells are read; before anything else is asked."""
-        given = declared.cells.get(self.name, {}) | {key: options[key] for key in CELL_OPTIONS if options.get(key) is not None}
+        """Set how the cells are read; must be called first."""
+        cell_options = declared.cells.get(self.name, {}) | {
+            key: options[key] for key in CELL_OPTIONS if options.get(key) is not None
+        }
         if types := declared.types.get(self.name):
-            given["types"] = dict(types)
-        self.table = Table(self.reading, TableOptions.of(given), self.names)
-        further = {collapse(text).casefold() for text in option_texts(options, "missing")}
-        said = declared.missing.get(self.name, {})
+            cell_options["types"] = dict(types)
+        self.table = Table(self.reading, TableOptions.of(cell_options), self.names)
+        more_missing = {collapse(text).casefold() for text in option_texts(options, "missing")}
+        declared_missing = declared.missing.get(self.name, {})
         self.missing = [
-            frozenset({"", *further, *(collapse(text).casefold() for text in said[name])})
-            if name in said
+            frozenset({"", *more_missing, *(collapse(text).casefold() for text in declared_missing[name])})
+            if name in declared_missing
             else self.table.options.missing
             for name in self.names
         ]
@@ -200,7 +201,7 @@ class Tab:
         self.separators = {self.names.index(name): mark for name, mark in declared.separators.get(self.name, {}).items()}
 
     def cells_of(self, at: int, column: Sequence[str]) -> list[str | None]:
-        """The cells of a column as parts of keys; None where one is missing."""
+        """Return the cells of a column as parts of keys; None for missing ones."""
         missing = self.missing[at]
         if not isinstance(column, Fields) or not column.collapsed:
             return [None if text.casefold() in missing else text for text in map(collapse, column)]
@@ -211,45 +212,48 @@ class Tab:
         return result
 
     def keys(self, key: Key, chunk: Chunk) -> list[str | None]:
-        """The keys of the rows of a chunk; None where a part is missing."""
+        """Return the keys of the rows of a chunk; None if a part is missing."""
         parts = [self.cells_of(item, chunk.columns[item]) for item in key]
         return parts[0] if len(parts) == 1 else list(map(joined, zip(*parts, strict=True)))
 
     def first(self, rows: int, *, alone: bool) -> tuple[list[list[str]], bool]:
-        """The cells of the first rows, before the first pass, column by column, and whether there are
-        no more rows; `alone` says that no more may be wanted.
+        """Return the cells of the first rows by column, before the first pass, and whether these are all rows.
+
+        `alone` means that the other rows may not be needed.
         """
-        # A file is opened once, but where memory is bounded; of a database several results at once may be too many.
+        # The rows read are kept for the first pass. Not with bounded memory, and not for a database, where several open
+        # results may be too many.
         alone = alone or self.reading.spill is not None
-        kept = isinstance(self.cells, TextTable | ArrowCells) and not alone
+        is_kept = isinstance(self.cells, TextTable | ArrowCells) and not alone
         if isinstance(self.cells, TextTable) and alone:
             chunks = self.cells.chunks(None, self.names, rows + 1)
         else:
-            chunks = self.cells.chunks(self.reading if kept else None, self.names)
+            chunks = self.cells.chunks(self.reading if is_kept else None, self.names)
         heads: list[tuple[Chunk, float]] = []
         columns: list[list[str]] = [[] for _ in self.names]
-        seen = 0
-        while seen <= rows and (head := next(chunks, None)) is not None:
+        row_count = 0
+        while row_count <= rows and (head := next(chunks, None)) is not None:
             heads.append(head)
-            few = np.arange(max(0, min(rows - seen, len(head[0].numbers))))
-            for mine, column in zip(columns, head[0].columns, strict=True):
-                mine += column.some(few) if isinstance(column, Fields) else column[: len(few)]
-            seen += len(head[0].numbers)
-        if kept:
+            positions = np.arange(max(0, min(rows - row_count, len(head[0].numbers))))
+            for cells, column in zip(columns, head[0].columns, strict=True):
+                cells += column.some(positions) if isinstance(column, Fields) else column[: len(positions)]
+            row_count += len(head[0].numbers)
+        if is_kept:
             self._begun = chain(heads, chunks)
-        return columns, seen <= rows
+        return columns, row_count <= rows
 
     def first_pass(self) -> Iterator[Chunk]:
-        """All rows, for the first time; problems go to the reading."""
+        """Yield all rows for the first time; problems go to the reading."""
         chunks, self._begun = self._begun or self.cells.chunks(self.reading, self.names), None
         for chunk, _ in chunks:
             yield chunk
 
     def survey(self, keys: set[Key], room: int = 0) -> int:
-        """The first pass: what the columns look like, and the values of those that may be keys. A
-        table of at most `room` cells stays in memory; how many cells do.
+        """Do the first pass: profile the columns, and collect the values of possible keys.
+
+        A table of at most `room` cells stays in memory; returns the number of its cells.
         """
-        kept: list[Chunk] | None = []
+        kept_chunks: list[Chunk] | None = []
         cells, last = 0, None
         self.columns.values.update((key, values_by(self.reading.spill)) for key in keys)
         for chunk in self.first_pass():
@@ -262,21 +266,21 @@ class Tab:
             self.columns.rows += len(chunk.numbers)
             last = chunk
             cells += len(chunk.numbers) * len(self.names)
-            if kept is not None:
-                kept.append(chunk)
+            if kept_chunks is not None:
+                kept_chunks.append(chunk)
                 if cells > room:
-                    kept = None
+                    kept_chunks = None
         for key in keys:
             self.columns.of(key).end()
         if last is not None:
             warn_of_totals(self.names, last, self.reading)
         delimiter = self.cells.layout.delimiter if isinstance(self.cells, TextTable) else ","
         self.table.look_for_commas(dict(enumerate(self.profiles)), delimiter)
-        self._kept = kept
-        return 0 if kept is None else cells
+        self._kept = kept_chunks
+        return 0 if kept_chunks is None else cells
 
     def again(self) -> Iterator[Chunk]:
-        """The rows once more, after the first pass."""
+        """Yield the rows again, after the first pass."""
         if self._kept is not None:
             yield from self._kept
         else:
@@ -284,11 +288,11 @@ class Tab:
                 yield chunk
 
     def forget(self) -> None:
-        """Call when the rows are not asked for again."""
+        """Release the rows; they are not read again."""
         self._kept = None
 
     def index(self, key: Key) -> None:
-        """Read the table once more, to know its rows by a key that is not its own."""
+        """Read the table again to index its rows by a key that is not the primary key."""
         if key == self.columns.primary or key in self._indexes:
             return
         rows = self._indexes.setdefault(key, {})
@@ -300,23 +304,21 @@ class Tab:
                     rows.setdefault(text, f"{self.name}/{item}")
 
     def known(self, key: Key) -> Iterable[str]:
-        """The texts of a key that rows have."""
+        """Return the texts of a key that rows have."""
         return self.columns.values[key] if key == self.columns.primary else self._indexes[key]
 
     def rows_of(self, key: Key, texts: Sequence[str]) -> list[str | None]:
-        """The ids of the rows that have some keys; None where none has."""
+        """Return the ids of the rows with some keys; None for a key that no row has."""
         idents: Iterable[str | None]
         if key == self.columns.primary:
-            there = self.columns.values[key].holds(texts)
-            idents = (f"{self.name}/{text}" if found else None for text, found in zip(texts, there, strict=True))
+            exist = self.columns.values[key].holds(texts)
+            idents = (f"{self.name}/{text}" if exists else None for text, exists in zip(texts, exist, strict=True))
         else:
             idents = map(self._indexes[key].get, texts)
         return [ident if ident is None else self.taken.get(ident, ident) for ident in idents]
 
     def find_name(self) -> int | None:
-        """The column that names the rows: of text, called like a name, mostly there and mostly
-        different.
-        """
+        """Return the column that names the rows: of text, with such a header, mostly filled and distinct."""
         stem = singular(plain(self.name))
         ranked = sorted(
             (rank, at)
@@ -330,7 +332,7 @@ class Tab:
 
 
 def name_rank(column: str, stem: str) -> int | None:
-    """How much a column is called like one of names, in a table of that word; 0 is the most, None not at all."""
+    """Return how well a column's header fits a name in a table of that stem: 0 is best, None not at all."""
     if column in (stem + "name", stem + "title"):
         return 0
     if column in ("name", "title", "label"):
@@ -339,7 +341,7 @@ def name_rank(column: str, stem: str) -> int | None:
 
 
 def _unique_enough(profile: Profile, rows: int) -> bool:
-    # The profile counts distinct texts once a chunk, which is enough for a rule of thumb.
-    cells = sum(some for some, _ in profile.shapes.values())
-    distinct = sum(different for _, different in profile.shapes.values())
+    # The profile counts distinct texts within chunks only, which is enough for a rule of thumb.
+    cells = sum(cell_count for cell_count, _ in profile.shapes.values())
+    distinct = sum(distinct_count for _, distinct_count in profile.shapes.values())
     return rows > 0 and cells >= _THERE * rows and distinct >= _DIFFERENT * rows

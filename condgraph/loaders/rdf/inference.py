@@ -1,13 +1,14 @@
-"""Inference from declared axioms: `rdfs:subPropertyOf`, `owl:inverseOf` and `owl:sameAs`. (`rdfs:subClassOf` needs no
-rule: membership in a graph is closed under it.)
+"""Inference from declared axioms: `rdfs:subPropertyOf`, `owl:inverseOf` and `owl:sameAs`.
 
-A stated triple `s p o` gives `s' q o'` for every property `q` that `p` implies by axioms of properties, and for all
-`s'`, `o'` that `owl:sameAs` links to its ends, with the ends exchanged where the axioms of `q` are an odd number of
-inverses: rules prp-spo1, prp-inv1, prp-inv2, eq-rep-s and eq-rep-o of OWL 2 RL (https://www.w3.org/TR/owl2-profiles/,
-section 4.3). Axioms are taken as they are stated: nothing is derived from `owl:sameAs` between properties or classes.
+(`rdfs:subClassOf` needs no rule: membership in a graph is closed under it.)
 
-An inferred statement has the qualifiers of the statement that it is inferred from, and names its axioms as further ones.
-Memberships have no qualifiers: the terms of the source have the axioms of inferred ones.
+A stated triple `s p o` gives `s' q o'` for every property `q` that `p` implies, and for all `s'`, `o'` that
+`owl:sameAs` links to its ends; the ends are swapped if the axioms for `q` have an odd number of inverses. These are the
+rules prp-spo1, prp-inv1, prp-inv2, eq-rep-s and eq-rep-o of OWL 2 RL (https://www.w3.org/TR/owl2-profiles/, section
+4.3). Axioms count as stated: nothing is derived from `owl:sameAs` between properties or classes.
+
+An inferred statement has the qualifiers of the original statement, and its axioms as further qualifiers. Memberships
+have no qualifiers, so the terms of the source have the axioms of inferred ones.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
 SUBPROPERTY: Final = RDFS + "subPropertyOf"
 INVERSE: Final = OWL + "inverseOf"
 SAME: Final = OWL + "sameAs"
-#: What `infer=` takes. Membership is closed under the first with or without it.
+#: The values of `infer=`. Membership is closed under the first one in any case.
 RULES: Final = {
     "rdfs:subClassOf": RDFS + "subClassOf",
     "rdfs:subPropertyOf": SUBPROPERTY,
@@ -34,20 +35,20 @@ RULES: Final = {
     "owl:sameAs": SAME,
 }
 _SHORT: Final = {iri: name for name, iri in RULES.items()}
-#: Properties whose meaning a graph has already: axioms about them are not followed.
+#: Properties with a built-in meaning; axioms about them are ignored.
 _FIXED: Final = frozenset(
     (*RULES.values(), *(RDF + name for name in ("type", "reifies", "subject", "predicate", "object", "first", "rest")))
 )
-#: Axioms of properties, and nodes that are the same; more are an error.
+#: The most properties with axioms, and the most nodes that are the same; more are an error.
 MOST_AXIOMS: Final = 10_000
 LARGEST: Final = 100
-#: Inferred statements for each stated one, but at least so many; more are an error.
+#: The most inferred statements for each stated one, and the least such limit; more are an error.
 _FACTOR: Final = 100
 _LEAST: Final = 1_000_000
 
 
 class Implied(NamedTuple):
-    """A property that another one implies; `inverse`: with the ends exchanged. `axioms` are those of the shortest way."""
+    """A property that another one implies, with the axioms of the shortest derivation; `inverse` swaps the ends."""
 
     property: str
     inverse: bool
@@ -55,7 +56,7 @@ class Implied(NamedTuple):
 
 
 def rules_of(given: Sequence[str]) -> frozenset[str]:
-    """The IRIs of rules by their names. Raises `OptionError` for what is none."""
+    """Return the IRIs of rules by name; raises `OptionError` for an unknown one."""
     for name in given:
         if name not in RULES:
             raise OptionError(
@@ -71,23 +72,24 @@ def _axiom(subject: str, rule: str, other: str) -> str:
 
 
 class Inference:
-    """The axioms of a source, and what follows from them: `see` every triple, then `items`. `fixed` are predicates of
-    names, which are left alone. `rules` are IRIs, as `rules_of` gives them.
+    """The axioms of a source and their consequences: `see` every triple, then call `items`.
+
+    `fixed` are predicates of names, which are left alone. `rules` are IRIs from `rules_of`.
     """
 
     def __init__(self, rules: Iterable[str] = (), fixed: Iterable[str] = ()) -> None:
         self._rules = frozenset(rules) - {RULES["rdfs:subClassOf"]}
         self._fixed = _FIXED | frozenset(fixed)
-        #: By property: the other one, whether the ends are exchanged, the axiom.
+        #: By property: the implied one, whether the ends are swapped, and the axiom.
         self._steps: dict[str, list[tuple[str, bool, str]]] = {}
         self._links: dict[str, list[tuple[str, str]]] = {}
         self._implied: dict[tuple[str, bool], list[Implied]] = {}
         self._same: dict[str, dict[str, tuple[str, ...]]] = {}
         self._axioms: set[str] = set()
-        #: Axioms that are not followed, with why; and rules that some axiom uses.
+        #: Ignored axioms with the reason, and the rules that some axiom uses.
         self.left: dict[str, str] = {}
         self._used: set[str] = set()
-        #: Entities and classes of the memberships that `items` inferred, with the axioms.
+        #: The memberships that `items` inferred: entity, class, and the axioms.
         self.memberships: list[tuple[str, ...]] = []
 
     def __bool__(self) -> bool:
@@ -95,25 +97,25 @@ class Inference:
 
     @property
     def inverses(self) -> list[str]:
-        """The properties that imply some other, or themselves, with the ends exchanged."""
-        return [iri for iri in self._steps if any(one.inverse for one in self.implied(iri))]
+        """The properties that imply some property with the ends swapped."""
+        return [iri for iri in self._steps if any(implied.inverse for implied in self.implied(iri))]
 
     @property
     def properties(self) -> list[str]:
-        """The properties that axioms are about."""
+        """The properties that have axioms."""
         return list(self._steps)
 
     @property
     def same(self) -> bool:
-        """Whether nodes are the same by `owl:sameAs`."""
+        """Whether `owl:sameAs` is followed."""
         return SAME in self._rules
 
     def unused(self) -> list[str]:
-        """The rules of which no axiom was seen."""
+        """Return the rules without any axiom."""
         return [_SHORT[rule] for rule in sorted(self._rules - self._used)]
 
     def see(self, subject: str, predicate: str, other: str) -> None:
-        """Look at a triple whose object is a node."""
+        """Record a triple whose object is a node."""
         if predicate not in self._rules:
             return
         self._used.add(predicate)
@@ -139,64 +141,66 @@ class Inference:
             self._steps[other].append((subject, True, axiom))
 
     def implied(self, iri: str, *, literal: bool = False) -> list[Implied]:
-        """The properties that a property implies, itself first. Of a `literal` no triple can have the ends exchanged, not
-        even twice.
+        """Return the properties that a property implies, itself first.
+
+        With a `literal` object the ends can never be swapped, not even twice.
         """
-        found = self._implied.get((iri, literal))
-        if found is None:
-            ways: dict[tuple[str, bool], tuple[str, ...]] = {(iri, False): ()}
+        result = self._implied.get((iri, literal))
+        if result is None:
+            paths: dict[tuple[str, bool], tuple[str, ...]] = {(iri, False): ()}
             level = [(iri, False)]
             while level:
-                # The shortest way, and of several the first in order: the same wherever the axioms are read.
+                # The shortest path, and among equal ones the first in order, so that the result is deterministic.
                 nearer: dict[tuple[str, bool], tuple[str, ...]] = {}
                 for at in level:
-                    for other, exchanged, axiom in self._steps.get(at[0], ()):
-                        if exchanged and literal:
+                    for other, swapped, axiom in self._steps.get(at[0], ()):
+                        if swapped and literal:
                             continue
-                        to, way = (other, at[1] != exchanged), (*ways[at], axiom)
-                        if to not in ways and way < nearer.get(to, (*way, "")):
-                            nearer[to] = way
-                ways |= nearer
+                        reached, path = (other, at[1] != swapped), (*paths[at], axiom)
+                        if reached not in paths and path < nearer.get(reached, (*path, "")):
+                            nearer[reached] = path
+                paths |= nearer
                 level = list(nearer)
-            found = self._implied[iri, literal] = [Implied(other, inverse, way) for (other, inverse), way in ways.items()]
-        return found
+            result = self._implied[iri, literal] = [Implied(other, inverse, path) for (other, inverse), path in paths.items()]
+        return result
 
     def sames(self, node: str) -> dict[str, tuple[str, ...]]:
-        """The nodes that are the same as one, itself first, with the links of the shortest way. Raises `OptionError` for
-        more than `LARGEST`.
+        """Return the nodes that are the same as one, itself first, each with the links of the shortest path.
+
+        Raises `OptionError` for more than `LARGEST`.
         """
         if node not in self._links:
             return {node: ()}
-        found = self._same.get(node)
-        if found is None:
-            found, level = {node: ()}, [node]
+        result = self._same.get(node)
+        if result is None:
+            result, level = {node: ()}, [node]
             while level:
                 nearer: dict[str, tuple[str, ...]] = {}
                 for at in level:
                     for other, axiom in self._links[at]:
-                        way = (*found[at], axiom)
-                        if other not in found and way < nearer.get(other, (*way, "")):
-                            nearer[other] = way
-                found |= nearer
-                if len(found) > LARGEST:
+                        path = (*result[at], axiom)
+                        if other not in result and path < nearer.get(other, (*path, "")):
+                            nearer[other] = path
+                result |= nearer
+                if len(result) > LARGEST:
                     raise OptionError(
-                        f"owl:sameAs makes more than {LARGEST} nodes one: {min(found)!r} and others",
+                        f"owl:sameAs makes more than {LARGEST} nodes one: {min(result)!r} and others",
                         hint="infer= without owl:sameAs, or without the links that are wrong",
                     )
                 level = list(nearer)
-            self._same[node] = found
-        return found
+            self._same[node] = result
+        return result
 
     # -- items -------------------------------------------------------------------------------------
 
     def items(self, stated: Iterable[Item], called: Mapping[str, str]) -> Iterator[Item]:
-        """Stated items, and then what follows from them and is not stated. `called` are the names of predicates."""
+        """Yield the stated items, then the statements that follow from them; `called` has the names of predicates."""
         iris: dict[str, str] = {}
         for iri, name in called.items():
             iris.setdefault(name, iri)
         kind = called[RDF + "type"]
         fixed = {called[iri] for iri in self._fixed if iri in called}
-        targets = {called[one.property] for iri in self._steps if iri in called for one in self.implied(iri)[1:]}
+        targets = {called[implied.property] for iri in self._steps if iri in called for implied in self.implied(iri)[1:]}
         known: set[_Key] = set()
         inferred: dict[_Key, tuple[tuple[str, ...], Statement]] = {}
         count = 0
@@ -212,37 +216,39 @@ class Inference:
             if linked or item.predicate in targets:
                 known.add(_key(item))
             if linked or iri in self._steps:
-                for axioms, one in self._inferred(item, iri, called, class_of=item.predicate == kind):
-                    key = _key(one)
+                for axioms, inferred_statement in self._inferred(item, iri, called, class_of=item.predicate == kind):
+                    key = _key(inferred_statement)
                     if key not in inferred or axioms < inferred[key][0]:
-                        inferred[key] = axioms, one
+                        inferred[key] = axioms, inferred_statement
             if len(inferred) > max(_LEAST, _FACTOR * count):
                 raise OptionError(
                     f"more than {len(inferred) - 1:,} statements follow from the first {count:,}", hint="infer= with fewer rules"
                 )
-        for key, (axioms, one) in inferred.items():
+        for key, (axioms, inferred_statement) in inferred.items():
             if key not in known:
-                if one.predicate == kind and isinstance(one.object, Ref):
-                    self.memberships.append((one.subject, one.object.id, *axioms))
-                    yield Member(one.subject, one.object.id, one.row)
+                if inferred_statement.predicate == kind and isinstance(inferred_statement.object, Ref):
+                    self.memberships.append((inferred_statement.subject, inferred_statement.object.id, *axioms))
+                    yield Member(inferred_statement.subject, inferred_statement.object.id, inferred_statement.row)
                     continue
-                yield replace(one, qualifiers=(*one.qualifiers, *((INFERRED, axiom) for axiom in axioms)))
+                yield replace(
+                    inferred_statement, qualifiers=(*inferred_statement.qualifiers, *((INFERRED, axiom) for axiom in axioms))
+                )
 
     def _inferred(
         self, item: Statement, iri: str, called: Mapping[str, str], *, class_of: bool
     ) -> Iterator[tuple[tuple[str, ...], Statement]]:
-        """What follows from a statement, with the axioms; of a membership, for its entity alone."""
+        """Yield the statements that follow from one, with the axioms; for a membership, only about its entity."""
         literal = not isinstance(item.object, Ref)
         objects: dict[Any, tuple[str, ...]] = {item.object: ()}
         if not literal and not class_of:
-            objects = {Ref(ident): way for ident, way in self.sames(item.object.id).items()}  # type: ignore[union-attr]
+            objects = {Ref(ident): path for ident, path in self.sames(item.object.id).items()}  # type: ignore[union-attr]
         for implied in self.implied(iri, literal=literal):
             name = called.get(implied.property, item.predicate)
-            for subject, first in self.sames(item.subject).items():
-                for thing, last in objects.items():
-                    axioms = (*implied.axioms, *dict.fromkeys((*first, *last)))
+            for subject, subject_axioms in self.sames(item.subject).items():
+                for target, object_axioms in objects.items():
+                    axioms = (*implied.axioms, *dict.fromkeys((*subject_axioms, *object_axioms)))
                     if axioms:
-                        ends = (thing.id, Ref(subject)) if implied.inverse else (subject, thing)
+                        ends = (target.id, Ref(subject)) if implied.inverse else (subject, target)
                         yield axioms, replace(item, subject=ends[0], predicate=name, object=ends[1])
 
 

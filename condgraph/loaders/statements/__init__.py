@@ -1,1 +1,1 @@
-"""Files of one fact a line: triples, quintuples, and statements with qualifiers."""
+"""Loaders of files with one fact per line: triples, quintuples, and statements with qualifiers."""

@@ -1,12 +1,12 @@
-"""Graph files of one fact a line: triples, and temporal facts with a start and an end, or one time.
+"""Loaders of graph files with one fact per line: triples, and temporal facts with start and end, or one time.
 
-How a file is written (the mark between the fields, what each column is, whether the first line is a
-header) is found out, and how much lines look like facts at all. Columns are read whole, a million
-lines a second; statements go out as batches of about 100,000 lines.
+The layout of a file (separator, role of each column, header) is detected, and so is how much its lines
+look like facts. Whole columns are read, at about a million lines a second; statements are yielded in
+batches of about 100,000 lines.
 
-The times of temporal facts become the qualifiers `start time` and `end time`, or `point in time`:
-ISO forms, slashes, and `#` for digits that are not known. `####` is a time that is not known,
-`2012-##-##` the year, an empty field or `-` an open end, which has no qualifier.
+The times of temporal facts become the qualifiers `start time` and `end time`, or `point in time`: ISO
+forms, slashes, and `#` for unknown digits. `####` is an unknown time, `2012-##-##` the year; an empty
+field or `-` is an open end, which has no qualifier.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from condgraph.loaders.files import BLOCK_CHARS, ENCODING_HELP, blocks, head_lin
 from condgraph.loaders.statements.names import NAME_OPTIONS, EntityNames, PredicateNames, read_table
 from condgraph.loaders.table.text import heads_other_kinds
 
-#: What a column is: its role.
+#: The roles of columns.
 HEAD: Final = "head"
 RELATION: Final = "relation"
 TAIL: Final = "tail"
 START: Final = "start"
 END: Final = "end"
 TIME: Final = "time"
-#: A column that `columns=` leaves out.
+#: The role of a column that is ignored.
 NOTHING: Final = "-"
 
-#: What the headers of such files call their columns, by role (lower case, spaces for `_` and `-`).
+#: Headers of each role (lower case, spaces for `_` and `-`).
 WORDS: Final[Mapping[str, frozenset[str]]] = {
     HEAD: frozenset(
         {"head", "subject", "subj", "s", "h", "source", "src", "from", "head id", "subject id", "source id", "head entity"}
@@ -58,31 +58,30 @@ WORDS: Final[Mapping[str, frozenset[str]]] = {
     TIME: frozenset({"time", "date", "year", "timestamp", "point in time", "when"}),
 }
 
-#: Marks that are tried, in this order; the empty one is any run of white space.
+#: Separators to try, in order; the empty one is any run of white space.
 MARKS: Final = ("\t", " | ", "|", ",", ";", "")
-#: Marks with which fields may stand in quotes.
+#: Separators with which fields may be quoted.
 QUOTING: Final = frozenset(",;")
 
-#: The options of this module, for the `options` of a format.
+#: The options of this module.
 SHAPE_OPTIONS: Final[Mapping[str, str]] = {
     "delimiter": "what stands between the fields (default: found out); '' is any run of white space",
     "columns": "what the columns are, in the file's order, as a list or text ('head, tail, relation', 'htr'); '-' leaves one out",
     "header": "whether the first line names the columns (default: found out by its words)",
     "encoding": ENCODING_HELP,
 }
-#: What stands alone between white space, and is no relation.
+#: Marks that are no relation when they stand alone between white space.
 _LONE: Final = frozenset(",;|")
-#: What means something to `csv`.
+#: Characters with a meaning to `csv`.
 _SPECIAL: Final = re.compile('["\r\n\0]').search
 _ID: Final = re.compile(r"[A-Z]?\d+", re.ASCII).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the lines of a file are read: the mark between fields, the role of each column, and
-    whether the first line is a header.
+    """The layout of a file's lines: the separator, the role of each column, and whether there is a header.
 
-    `share` is the part of the lines looked at that have the right number of fields.
+    `share` is the fraction of examined lines with the right number of fields.
     """
 
     mark: str
@@ -91,12 +90,12 @@ class Shape:
     share: float = 1.0
 
     def at(self, role: str) -> int | None:
-        """The position of a role's column, or None."""
+        """Return the index of a role's column, or None."""
         return self.roles.index(role) if role in self.roles else None
 
 
 def split(line: str, mark: str) -> list[str]:
-    """The fields of one line, without white space around them."""
+    """Return the fields of one line, stripped."""
     if mark in QUOTING:
         try:
             fields = next(csv.reader([line], delimiter=mark, strict=True), [])
@@ -108,7 +107,7 @@ def split(line: str, mark: str) -> list[str]:
 
 
 def _widths(lines: Sequence[str], mark: str) -> list[int]:
-    """How many fields `split` finds in each line."""
+    """Return the number of fields of each line."""
     if not mark:
         return [len(line.split()) for line in lines]
     widths = [line.count(mark) + 1 for line in lines]
@@ -122,9 +121,7 @@ def _widths(lines: Sequence[str], mark: str) -> list[int]:
 
 
 def roles_of(words: Sequence[str], choices: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """The roles of columns with these words for headers, when the words name one of the choices of
-    roles in some order.
-    """
+    """Return the roles of columns with these headers, if they name one of the choices in some order."""
     plain = [" ".join(word.casefold().replace("_", " ").replace("-", " ").split()) for word in words]
     for roles in choices:
         if len(roles) != len(plain):
@@ -136,16 +133,14 @@ def roles_of(words: Sequence[str], choices: Sequence[tuple[str, ...]]) -> tuple[
 
 
 def find_shape(lines: Sequence[str], choices: Sequence[tuple[str, ...]], options: Options | None = None) -> Shape | None:
-    """How to read a file that begins with these lines, or None when no line has as many fields as
-    one of the choices of roles.
+    """Return the layout of a file that begins with these lines, or None if no line fits a choice of roles.
 
-    The choices are the roles in their usual order, e.g. `(HEAD, RELATION, TAIL)`. Options
-    `delimiter`, `columns` and `header` decide where they are given; raises `OptionError` when they
-    make no sense.
+    The choices are roles in their usual order, such as `(HEAD, RELATION, TAIL)`. The options `delimiter`,
+    `columns` and `header` take precedence; raises `OptionError` if they are invalid.
     """
     options = options or {}
-    given = _columns_option(options.get("columns"), choices)
-    wanted = (given,) if given is not None else tuple(choices)
+    declared_roles = _columns_option(options.get("columns"), choices)
+    candidates = (declared_roles,) if declared_roles is not None else tuple(choices)
     mark_option = options.get("delimiter")
     if mark_option is not None:
         option_text(options, "delimiter")
@@ -156,26 +151,26 @@ def find_shape(lines: Sequence[str], choices: Sequence[tuple[str, ...]], options
     sample = [line for line in lines if not _is_count(line, lines)] if len(lines) > 1 else list(lines)
     for mark in marks:
         widths = _widths(sample, mark)
-        for roles in wanted:
+        for roles in candidates:
             share = widths.count(len(roles)) / max(1, len(widths))
             if share and (best is None or share > best.share):
                 first = split(sample[0], mark)
-                named = roles_of(first, choices) if given is None and len(first) == len(roles) else None
-                header = named is not None if given is None else roles_of(first, choices) is not None
-                best = Shape(mark, named or roles, header, share)
+                header_roles = roles_of(first, choices) if declared_roles is None and len(first) == len(roles) else None
+                header = header_roles is not None if declared_roles is None else roles_of(first, choices) is not None
+                best = Shape(mark, header_roles or roles, header, share)
     declared = options.get("header")
     if declared is not None and not isinstance(declared, bool):
         raise OptionError(f"header= is true or false, not {declared!r}")
     if best is not None and declared is not None and declared != best.header:
         if declared and len(split(sample[0], best.mark)) != len(best.roles):
             raise FormatError(f"the header {sample[0][:80]!r} does not have {len(best.roles)} fields as the lines below it")
-        roles = best.roles if declared else next(roles for roles in wanted if len(roles) == len(best.roles))
+        roles = best.roles if declared else next(roles for roles in candidates if len(roles) == len(best.roles))
         best = Shape(best.mark, roles, declared, best.share)
     return best
 
 
 def _is_count(line: str, lines: Sequence[str]) -> bool:
-    """Whether a line is the lone count that some files of ids begin with."""
+    """Whether a line is the count that some files of ids begin with."""
     return line is lines[0] and line.strip().isdecimal()
 
 
@@ -190,8 +185,8 @@ def _columns_option(columns: Any, choices: Sequence[tuple[str, ...]]) -> tuple[s
         words = list(columns)
     else:
         raise OptionError("columns= is a list of column names, or text")
-    kept = [word for word in words if word != NOTHING]
-    roles = roles_of(kept, choices)
+    named_words = [word for word in words if word != NOTHING]
+    roles = roles_of(named_words, choices)
     if roles is None:
         known = " or ".join(", ".join(choice) for choice in choices)
         raise OptionError(f"columns={columns!r} does not name {known}, each once", hint="'-' leaves a column out")
@@ -200,8 +195,9 @@ def _columns_option(columns: Any, choices: Sequence[tuple[str, ...]]) -> tuple[s
 
 
 def shape_of(path: Path, choices: Sequence[tuple[str, ...]], reading: Reading, options: Options) -> Shape | None:
-    """How to read a file; None for one without lines, which is warned about. Raises `FormatError`
-    when no line fits.
+    """Return the layout of a file, or None with a warning if it has no lines.
+
+    Raises `FormatError` if no line fits.
     """
     encoding = options.get("encoding")
     lines = head_lines(read_head(path)) if encoding is None else []
@@ -223,11 +219,11 @@ def shape_of(path: Path, choices: Sequence[tuple[str, ...]], reading: Reading, o
 
 
 def likeness(lines: Sequence[str], shape: Shape) -> int:
-    """How much lines of this shape look like facts and not like a table: 0 to 100.
+    """Return how much lines of this layout look like facts rather than a table: 0 to 100.
 
-    A header of known words says it outright. Otherwise relations are few, and the first line is one
-    like the others: its relation comes again, or a column of ids has one there (the first line of a
-    table is a header, whose words do neither).
+    A header with known words is certain. Otherwise relations are few, and the first line is like the
+    others: its relation occurs again, or a column of ids has an id there. The first line of a table is a
+    header, whose words do neither.
     """
     # A tenth of the lines may be bad; of a few lines, one.
     if shape.share < 0.9 and round((1 - shape.share) * len(lines)) > (len(lines) > 2):
@@ -264,19 +260,16 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
 
 
 def _of_ids(column: Sequence[str]) -> bool:
-    """Whether every field of a column, the first one too, is an id of one kind: `Q42`, `17`, or a
-    common beginning as `/m/`.
-    """
+    """Whether every field of a column, including the first, is an id of one kind: `Q42`, `17`, or with a common prefix."""
     return all(map(_ID, column)) or (len(set(column)) > 1 and len({item[:2] for item in column}) == 1)
 
 
 def columns_of(path: Path, shape: Shape, reading: Reading, options: Options) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
-    """The file's columns in pieces of about 100,000 lines: (1-based line numbers, one list a
-    column, in the file's order).
+    """Yield the file's columns in pieces of about 100,000 lines: 1-based line numbers, and a list per column.
 
-    Lines with another number of fields, and lines where head, relation or tail are empty, are
-    `bad`. White space around fields is left out, with one warning for the file. A lone number in
-    the first line is taken for the count of lines, and compared.
+    Lines with a wrong number of fields, or an empty head, relation or tail, are `bad`. White space around
+    fields is stripped, with one warning for the file. A number alone in the first line is the count of
+    lines, and is checked.
     """
     needed = tuple(at for at, role in enumerate(shape.roles) if role in (HEAD, RELATION, TAIL))
     tidy = _FactCleaner(reading, needed, shape)
@@ -301,17 +294,14 @@ def columns_of(path: Path, shape: Shape, reading: Reading, options: Options) -> 
     tidy.finish()
 
 
-#: Line numbers, columns, and whether no field is empty or has white space around it, as far as that
-#: is known.
+#: Line numbers, columns, and whether all fields are known to be stripped and not empty.
 _Piece = tuple[Sequence[int], "list[list[str]] | int", bool]
-#: White space in ASCII that is neither a tab nor a space; lines have no line ends.
+#: ASCII white space other than tab and space; lines have no line ends.
 _RARE_SPACE: Final = "\x0b\x0c\x1c\x1d\x1e\x1f\r"
 
 
 def _is_plain(joined: str, mark: str) -> bool:
-    """Whether fields with marks between them are all there and need no stripping; quick, and may
-    say no where they are.
-    """
+    """Whether no field is empty or needs stripping; fast, and may return False for plain fields."""
     if not joined.isascii() or mark * 2 in joined or any(map(joined.__contains__, _RARE_SPACE)):
         return False
     around = [space + mark for space in " \t" if space != mark] + [mark + space for space in " \t" if space != mark]
@@ -320,9 +310,7 @@ def _is_plain(joined: str, mark: str) -> bool:
 
 
 def _split(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Reading) -> Iterator[_Piece]:
-    """Columns of lines whose fields are never quoted. A piece with an int for its columns is the
-    count in the first line.
-    """
+    """Yield columns of lines without quoted fields; an int in the place of columns is the count in the first line."""
     mark, width = shape.mark, len(shape.roles)
     begun = False
     for first, lines in pieces:
@@ -354,9 +342,7 @@ def _split(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Readi
 
 
 def _quoted(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Reading) -> Iterator[_Piece]:
-    """Columns of comma- or semicolon-separated records, whose quoted fields may hold marks and line
-    ends.
-    """
+    """Yield columns of comma- or semicolon-separated records; quoted fields may contain separators and line ends."""
     mark, width = shape.mark, len(shape.roles)
     reader = csv.reader((line + "\n" for _, lines in pieces for line in lines), delimiter=mark, strict=True)
     rows: list[int] = []
@@ -392,12 +378,12 @@ def _quoted(pieces: Iterator[tuple[int, list[str]]], shape: Shape, reading: Read
 
 
 def _wrong_width(found: int, width: int, mark: str, line: str) -> str:
-    between = repr(mark) if mark else "white space"
-    return f"{width} fields with {between} between them are expected, this line has {found}: {line[:80]!r}"
+    separator = repr(mark) if mark else "white space"
+    return f"{width} fields with {separator} between them are expected, this line has {found}: {line[:80]!r}"
 
 
 class _FactCleaner:
-    """Strips fields, and leaves out facts that lack a head, a relation or a tail."""
+    """Strips fields, and drops facts without a head, a relation or a tail."""
 
     def __init__(self, reading: Reading, needed: tuple[int, ...], shape: Shape) -> None:
         self._reading = reading
@@ -408,23 +394,23 @@ class _FactCleaner:
 
     def __call__(self, rows: Sequence[int], columns: list[list[str]]) -> tuple[Sequence[int], list[list[str]]]:
         for at, column in enumerate(columns):
-            plain = list(map(str.strip, column))
-            if plain != column:
-                changed = [row for row, old, new in zip(rows, column, plain, strict=True) if new and old != new]
+            stripped = list(map(str.strip, column))
+            if stripped != column:
+                changed = [row for row, old, new in zip(rows, column, stripped, strict=True) if new and old != new]
                 self._stripped += len(changed)
                 self._first = self._first or next(iter(changed), 0)
-                columns[at] = plain
+                columns[at] = stripped
         if not any("" in columns[at] for at in self._needed):
             return rows, columns
-        kept = []
+        complete = []
         for at, row in enumerate(rows):
             empty = [position for position in self._needed if not columns[position][at]]
             if empty:
                 role = self._shape.roles[empty[0]]
                 self._reading.bad(f"the {role} of this fact is empty", row=row, field=role)
             else:
-                kept.append(at)
-        return [rows[at] for at in kept], [[column[at] for at in kept] for column in columns]
+                complete.append(at)
+        return [rows[at] for at in complete], [[column[at] for at in complete] for column in columns]
 
     def finish(self) -> None:
         if self._stripped:
@@ -433,7 +419,7 @@ class _FactCleaner:
 
 
 ROLES: Final = ((HEAD, RELATION, TAIL),)
-#: How many lines `objects="auto"` looks at.
+#: How many lines `objects="auto"` examines.
 LOOKED_AT: Final = 1000
 
 _FRACTION: Final = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?\d+[eE][+-]?\d+", re.ASCII).fullmatch
@@ -442,9 +428,7 @@ _DAY: Final = re.compile(r"-?\d{4}-\d\d-\d\d", re.ASCII).fullmatch
 
 
 class Predicates:
-    """Names and meanings of the relations of a file: brackets off, names from a table, membership
-    declared besides.
-    """
+    """The relations of a file: without brackets, renamed by a table, and with declared memberships."""
 
     def __init__(self, options: Options, reading: Reading) -> None:
         table = options.get("relation_names")
@@ -454,7 +438,7 @@ class Predicates:
         self.subclass_of = frozenset(option_texts(options, "subclass_of"))
 
     def column(self, relations: list[str]) -> list[str]:
-        """The predicates of a column of relations."""
+        """Return the predicates of a column of relations."""
         distinct = dict.fromkeys(relations)
         if self._rename:
             self._names.settle(map(bare, distinct))
@@ -468,21 +452,19 @@ class Predicates:
     def memberships(
         self, rows: Sequence[int], subjects: Sequence[str], predicates: Sequence[str], objects: Sequence[str], names: EntityNames
     ) -> Iterator[model.Item]:
-        """The memberships that the statements of these columns (predicates named, ids without
-        prefix) declare.
-        """
+        """Yield the memberships that these statements declare; ids are without prefix."""
         if not (self.instance_of or self.subclass_of):
             return
         prefix = names.prefix
         both = self.instance_of | self.subclass_of
-        for row, subject, predicate, other in zip(rows, subjects, predicates, objects, strict=True):
+        for row, subject, predicate, object_id in zip(rows, subjects, predicates, objects, strict=True):
             if predicate in both:
-                yield from names.concept(other)
+                yield from names.concept(object_id)
                 if predicate in self.subclass_of:
                     yield from names.concept(subject)
-                    yield model.Subclass(prefix + subject, prefix + other, row)
+                    yield model.Subclass(prefix + subject, prefix + object_id, row)
                 if predicate in self.instance_of:
-                    yield model.Member(prefix + subject, prefix + other, row)
+                    yield model.Member(prefix + subject, prefix + object_id, row)
 
     @property
     def membership(self) -> frozenset[str]:
@@ -491,7 +473,7 @@ class Predicates:
 
 
 def bare(relation: str) -> str:
-    """A relation without the angle brackets of an IRI."""
+    """Return a relation without the angle brackets of an IRI."""
     return relation[1:-1] if len(relation) > 2 and relation[0] == "<" and relation[-1] == ">" else relation
 
 
@@ -522,7 +504,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[model.Ite
 
 
 def _facts(source: Any, reading: Reading, options: Options) -> Iterator[tuple[Sequence[int], list[str], list[str], list[str]]]:
-    """Line numbers, heads, relations and tails, in pieces."""
+    """Yield line numbers, heads, relations and tails, in pieces."""
     if _claims(source):
         rows = range(1, len(source) + 1)
         yield rows, [item[0] for item in source], [item[1] for item in source], [item[2] for item in source]
@@ -533,19 +515,17 @@ def _facts(source: Any, reading: Reading, options: Options) -> Iterator[tuple[Se
     if shape is None:
         return
     at = [shape.roles.index(role) for role in (HEAD, RELATION, TAIL)]
-    for found, columns in columns_of(path, shape, reading, options):
-        yield found, columns[at[0]], columns[at[1]], columns[at[2]]
+    for numbers, columns in columns_of(path, shape, reading, options):
+        yield numbers, columns[at[0]], columns[at[1]], columns[at[2]]
 
 
 def _mode_of(heads: Sequence[str], tails: Sequence[str], reading: Reading) -> str:
-    """Whether objects are entities or numbers, from the first facts: numbers only where there is no
-    other way to read them.
-    """
-    looked = tails[:LOOKED_AT]
-    if not all(map(_FRACTION, looked)) or any(map(_NUMBER, heads[:LOOKED_AT])):
+    """Decide from the first facts whether objects are entities or numbers; numbers only if nothing else fits."""
+    sample = tails[:LOOKED_AT]
+    if not all(map(_FRACTION, sample)) or any(map(_NUMBER, heads[:LOOKED_AT])):
         return "entities"
     reading.warn(
-        f"the objects of the first {len(looked)} facts are decimal numbers, so objects are read as values, not as entities"
+        f"the objects of the first {len(sample)} facts are decimal numbers, so objects are read as values, not as entities"
         ' (objects="entities" or "values" says which)'
     )
     return "values"
@@ -554,9 +534,7 @@ def _mode_of(heads: Sequence[str], tails: Sequence[str], reading: Reading) -> st
 def _values(
     tails: Sequence[str], predicates: Sequence[str], membership: frozenset[str], prefix: str
 ) -> tuple[model.Column, Sequence[str | None] | None]:
-    """Objects that are values: numbers, days, texts; concepts where the predicate is membership.
-    With the raw texts.
-    """
+    """Return objects as values: numbers, days, texts, or concepts for membership; with their raw texts."""
     known: dict[str, Value] = {text: read_value(text) for text in dict.fromkeys(tails)}
     values: list[model.Ref | Value] = [
         model.Ref(prefix + tail) if name in membership else known[tail] for tail, name in zip(tails, predicates, strict=True)
@@ -583,8 +561,7 @@ def _column(values: list[model.Ref | Value]) -> model.Column:
 
 
 def read_value(text: str) -> Value:
-    """The value a field is: a number (any plain decimal one), a day (YYYY-MM-DD), else text with
-    white space collapsed.
+    """Return the value of a field: a decimal number, a day (YYYY-MM-DD), or text with collapsed white space.
 
     >>> read_value("9.7"), str(read_value("1984-12-30")), read_value("1984-13-30")
     (Quantity(number=9.7, unit='1'), '1984-12-30', '1984-13-30')
@@ -614,7 +591,7 @@ def _claims(source: Any) -> bool:
 
 
 def _fact_lines(head: bytes) -> list[str]:
-    """The lines that may be facts; none of a document of JSON."""
+    """Return the lines that may be facts; none for a JSON document."""
     lines = head_lines(head)
     try:
         return [] if lines and lines[0][:1] in ("[", "{") and json.loads("\n".join(lines)) else lines
@@ -627,7 +604,7 @@ def _sniff(path: Path, head: bytes) -> int:
     shape = find_shape(lines, ROLES) if lines else None
     if shape is None:
         return 0
-    # A CSV file has no white space for marks.
+    # A CSV file is not separated by white space.
     return min(likeness(lines, shape), 100 if shape.mark or suffix_of(path) != ".csv" else 20)
 
 
@@ -657,8 +634,9 @@ _YEAR_LIKE: Final = re.compile(r"[+-]?\d{1,5}", re.ASCII).fullmatch
 
 
 def read_time(text: str) -> Time:
-    """Read an ISO year, month, day or second, a day as YYYY/MM/DD, or what a cell of a table holds that can
-    be no other time; raises ValueError saying what is wrong.
+    """Parse an ISO year, month, day or second, a day as YYYY/MM/DD, or an unambiguous time as in tables.
+
+    Raises ValueError with the reason.
 
     >>> str(read_time("1984/12/30")), str(read_time("-0043")), str(read_time("44 BC")), str(read_time("5 March 2020"))
     ('1984-12-30', '-43', '-43', '2020-03-05')
@@ -681,11 +659,10 @@ def read_time(text: str) -> Time:
 
 
 def read_bound(text: str) -> Time | Unknown | None:
-    """Read one end of a validity: a time, `UNKNOWN` for `####`, None for an open end (empty or
-    `-`).
+    """Parse one end of a validity: a time, `UNKNOWN` for `####`, None for an open end (empty or `-`).
 
-    `2012-##-##` is the year, `1850-05-##` the month, `18##` the whole century. Raises ValueError
-    for anything else, also for a known day in an unknown month.
+    `2012-##-##` is the year, `1850-05-##` the month, `18##` the whole century. Raises ValueError for
+    anything else, such as a known day in an unknown month.
 
     >>> str(read_bound("1850-05-##")), str(read_bound("18##-##-##")), read_bound("####-##-##"), read_bound("-")
     ('1850-05', '1800/1899', UNKNOWN, None)
@@ -711,10 +688,10 @@ def read_bound(text: str) -> Time | Unknown | None:
             raise ValueError(f"{text!r} has no year")
         return UNKNOWN
     if len(digits) == len(year):
-        whole = int(sign + year)
+        full_year = int(sign + year)
         if unknown_month:
-            return Time.year(whole)
-        return Time.month(whole, int(month)) if unknown_day else Time.day(whole, int(month), int(day))
+            return Time.year(full_year)
+        return Time.month(full_year, int(month)) if unknown_day else Time.day(full_year, int(month), int(day))
     if not unknown_month:
         raise ValueError(f"{text!r} has a month and no exact year")
     missing = len(year) - len(digits)
@@ -723,8 +700,10 @@ def read_bound(text: str) -> Time | Unknown | None:
 
 
 def bound_kind(text: str) -> Literal["time", "open", "signed", "small", ""]:
-    """What a field could be as one end of a validity: a time, an open end, a number of one or two
-    digits with or without a sign (a year perhaps), or nothing of the kind.
+    """Return what a field may be as one end of a validity.
+
+    "time", "open" for an open end, "signed" or "small" for a number of one or two digits with or without
+    a minus sign (perhaps a year), or "" for none.
     """
     text = text.strip()
     if text in ("", "-"):
@@ -739,9 +718,7 @@ def bound_kind(text: str) -> Literal["time", "open", "signed", "small", ""]:
 
 
 def looks_like_bound(text: str) -> bool:
-    """Whether a field could be one end of a validity: used to recognise files, so open ends count
-    and bare small numbers do not.
-    """
+    """Whether a field looks like one end of a validity; open ends count, bare small numbers do not."""
     return bound_kind(text) in ("time", "open")
 
 
@@ -808,7 +785,7 @@ def _timed_facts(source: Any, reading: Reading, options: Options) -> Iterator[_T
 
 
 class Bounds:
-    """Reads columns of times, each spelling once."""
+    """Reads columns of times; each spelling is parsed once."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -816,9 +793,7 @@ class Bounds:
         self._wrong: dict[str, str] = {}
 
     def column(self, texts: Sequence[str], rows: Sequence[int], field: str) -> list[Bound]:
-        """The values of a column of times; a text that cannot be a time is warned about and kept as
-        text.
-        """
+        """Return the values of a column of times; a text that is no time is kept, with a warning."""
         known, wrong = self._known, self._wrong
         fresh = [text for text in dict.fromkeys(texts) if text not in known]
         for text in fresh:
@@ -834,15 +809,15 @@ class Bounds:
         return [known[text] for text in texts]
 
     def in_order(self, starts: list[Bound], ends: list[Bound], piece: _TimedPiece) -> None:
-        """Make both bounds unknown, with a warning, where a start lies after its end."""
+        """Make both bounds unknown, with a warning, if the start is after the end."""
         pairs = set(zip(starts, ends, strict=True))
-        turned = {
+        reversed_pairs = {
             pair for pair in pairs if isinstance(pair[0], Time) and isinstance(pair[1], Time) and pair[0].start >= pair[1].end
         }
-        if not turned:
+        if not reversed_pairs:
             return
         for at, pair in enumerate(zip(starts, ends, strict=True)):
-            if pair in turned:
+            if pair in reversed_pairs:
                 self._reading.warn(
                     f"the start {pair[0]} lies after the end {pair[1]}; both are taken as unknown", row=piece.rows[at]
                 )
@@ -877,8 +852,8 @@ def _sniff_timed(path: Path, head: bytes) -> int:
     likely = likeness(lines, shape)
     if not likely and shape.share < 0.9:
         return 0
-    # Times in their place say more than the words of relations do; where the first line has them,
-    # it is no table's header either, unless its years stand above relations that do come again.
+    # Times in the right columns are stronger evidence than repeated relations. If the first line has
+    # them, it is no header, unless its relation is unique while those below it repeat.
     first = split(lines[0], shape.mark)
     places = [at for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
     timed = len(first) == len(shape.roles) and any(first[at].strip("-") and looks_like_bound(first[at]) for at in places)
@@ -888,22 +863,24 @@ def _sniff_timed(path: Path, head: bytes) -> int:
 
 
 def _are_times(texts: Sequence[str], named: bool, both: bool) -> bool:
-    """Whether some texts are times: at least half of them where a header names the columns, as in the
-    column of a table, otherwise nearly all, and of a few all but one. Years of one or two digits are
-    where others leave no doubt: those before Christ where a header names the times or one time has
-    more digits, those after it where there is both, or a header that names the start and the end.
+    """Whether some texts are times.
+
+    With a header that names the columns, half must be times, as in a table's column; otherwise nearly all
+    (of a few, all but one). Years of one or two digits count only if others leave no doubt: negative ones
+    if a header names the times or one time has more digits; positive ones if both hold, or if the header
+    names start and end.
     """
-    most = len(texts) // 2 if named else max(len(texts) // 20, len(texts) > 3)
+    most_others = len(texts) // 2 if named else max(len(texts) // 20, len(texts) > 3)
     kinds: Counter[str] = Counter()
     for text in texts:
         kinds[bound_kind(text)] += 1
-        if kinds[""] > most:
+        if kinds[""] > most_others:
             return False
-    plain, signed, small = kinds["time"], kinds["signed"], kinds["small"]
-    if named or plain:
-        plain += signed
-        plain += small if both or (named and plain) else 0
-    return plain > 0 and plain + kinds["open"] + most >= len(texts)
+    time_count, signed, small = kinds["time"], kinds["signed"], kinds["small"]
+    if named or time_count:
+        time_count += signed
+        time_count += small if both or (named and time_count) else 0
+    return time_count > 0 and time_count + kinds["open"] + most_others >= len(texts)
 
 
 QUINTUPLES: Final = Format(

@@ -1,6 +1,4 @@
-"""Names for the ids of a graph file: tables of names, one name a predicate, a prefix for ids that
-would collide.
-"""
+"""Names for the ids in graph files: name tables, unique names of predicates, and prefixes of ids."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from condgraph.engine.facts import Entity, EntityKind
 from condgraph.loaders.base import Options, Reading, option_text
 from condgraph.loaders.files import blocks
 
-#: The options of this module, for the `options` of a format.
+#: The options of this module.
 NAME_OPTIONS: Final[Mapping[str, str]] = {
     "names": "file of id<TAB>name lines (or a mapping) that names the entities",
     "relation_names": "file of id<TAB>name lines (or a mapping) that names the relations",
@@ -26,8 +24,8 @@ NAME_OPTIONS: Final[Mapping[str, str]] = {
 class Table:
     """Names by id, from a mapping or a file of two columns.
 
-    A file is id and name, or name and id: the first ids that are looked up decide, once, and the
-    second reading is warned about.
+    A file has id and name, or name and id: the first ids that are looked up decide, and the second case
+    gives a warning.
     """
 
     def __init__(self, names: Mapping[str, str], swapped: Mapping[str, str], file: str) -> None:
@@ -37,40 +35,36 @@ class Table:
         self._decided = not swapped
 
     def settle(self, ids: Iterable[str], reading: Reading) -> None:
-        """Decide which column holds the ids, from ids of the data; once decided, later calls do
-        nothing.
-        """
+        """Decide from ids of the data which column holds the ids; later calls do nothing."""
         if self._decided:
             return
         known = list(ids)
-        straight = sum(item in self._names for item in known)
-        turned = sum(item in self._swapped for item in known)
-        if straight == turned:
+        in_first = sum(item in self._names for item in known)
+        in_second = sum(item in self._swapped for item in known)
+        if in_first == in_second:
             return
         self._decided = True
-        if turned > straight:
+        if in_second > in_first:
             self._names = self._swapped
             reading.warn(
-                f"the second column holds the ids, so the file is read as name, id ({turned} ids found there)", file=self._file
+                f"the second column holds the ids, so the file is read as name, id ({in_second} ids found there)", file=self._file
             )
         self._swapped = {}
 
     def get(self, ident: str) -> str | None:
-        """The name of an id, or None."""
         return self._names.get(ident)
 
     @property
     def file(self) -> str:
-        """The file the names come from; empty for a mapping."""
+        """The file of the names; empty for a mapping."""
         return self._file
 
 
 def read_table(source: Any, reading: Reading, option: str) -> Table:
-    """Names from a mapping, or from a file of two columns (tab, comma or `|` between them, the name
-    may hold the mark again).
+    """Return names from a mapping, or from a file of two columns, separated by a tab, comma or `|`.
 
-    An id that stands twice with different names keeps the first, with a warning. A line without the
-    mark is `bad`; a lone number in the first line is a count and is left out.
+    A name may contain the separator again. An id with two different names keeps the first, with a warning.
+    A line without the separator is `bad`; a number alone in the first line is a count, and skipped.
     """
     if isinstance(source, Mapping):
         table = {str(ident): str(name) for ident, name in source.items()}
@@ -89,16 +83,18 @@ def read_table(source: Any, reading: Reading, option: str) -> Table:
         for at, line in enumerate(lines, first):
             if not line.strip():
                 continue
-            ident, found, name = _two(line, mark)
-            if not found:
+            ident, separator, name = _two(line, mark)
+            if not separator:
                 if at == 1 and line.strip().isdecimal():
                     counts.append(int(line))
                     continue
                 reading.bad(f"a line of names has two fields with {mark!r} between them, this one has one", row=at, file=str(path))
                 continue
-            before = names.setdefault(ident, name)
-            if before != name:
-                reading.warn(f"{ident!r} is named {before!r} before and {name!r} here; the first is kept", row=at, file=str(path))
+            first_name = names.setdefault(ident, name)
+            if first_name != name:
+                reading.warn(
+                    f"{ident!r} is named {first_name!r} before and {name!r} here; the first is kept", row=at, file=str(path)
+                )
             swapped.setdefault(name, ident)
     reading.skipped += quiet.skipped
     if counts and counts[0] != len(names):
@@ -111,15 +107,14 @@ def _two(line: str, mark: str) -> tuple[str, str, str]:
         fields = next(csv.reader([line]), [])
         if len(fields) >= 2:
             return fields[0].strip(), mark, " ".join(",".join(fields[1:]).split())
-    first, found, name = line.partition(mark)
-    return first.strip(), found, " ".join(name.split())
+    first, separator, name = line.partition(mark)
+    return first.strip(), separator, " ".join(name.split())
 
 
 class EntityNames:
-    """Declares the entities of a graph file as they turn up: with names from a table, and with
-    prefixed ids.
+    """Declares the entities of a graph file as they appear: with names from a table, and prefixed ids.
 
-    Without a table and without a prefix nothing has to be declared, and nothing is kept.
+    Without a table and a prefix nothing needs to be declared, and nothing is stored.
     """
 
     def __init__(self, options: Options, reading: Reading) -> None:
@@ -133,9 +128,7 @@ class EntityNames:
         self._first_nameless = ""
 
     def declare(self, *columns: Sequence[str]) -> Iterator[Entity]:
-        """The entities of these columns of ids (without prefix) that have a name or a prefixed id,
-        each once.
-        """
+        """Yield the entities of these columns of ids (without prefix) that have a name or prefix, each once."""
         if self._table is None and not self.prefix:
             return
         seen, table, prefix = self._seen, self._table, self.prefix
@@ -152,7 +145,7 @@ class EntityNames:
                 yield Entity(prefix + item, item if name is None else name)
 
     def concept(self, ident: str) -> Iterator[Entity]:
-        """The entity of an id (without prefix) declared as a concept, the first time."""
+        """Yield the entity of an id (without prefix) as a concept, the first time."""
         if ident in self._concepts:
             return
         self._concepts.add(ident)
@@ -160,7 +153,7 @@ class EntityNames:
         yield Entity(self.prefix + ident, ident if name is None else name, EntityKind.CONCEPT)
 
     def finish(self) -> None:
-        """Warn about entities that the table does not name."""
+        """Warn of entities without a name in the table."""
         if self._nameless and self._table is not None:
             self._reading.warn(
                 f"{self._nameless} entities have no name there and are named by their ids, the first is {self._first_nameless!r}",
@@ -169,11 +162,9 @@ class EntityNames:
 
 
 class PredicateNames:
-    """One name a predicate: by a table, or a name found in the data; two ids that would share a
-    name are told apart.
+    """One name for each predicate, from a table or the data; ids with the same name are distinguished.
 
-    The first id keeps the name, the others get `name (id)` (or the id alone with `whole=True`),
-    with a warning.
+    The first id keeps the name, others get `name (id)` (or just the id with `whole=True`), with a warning.
     """
 
     def __init__(self, reading: Reading, table: Table | None = None, *, whole: bool = False) -> None:
@@ -187,14 +178,12 @@ class PredicateNames:
         return ident in self._by_id
 
     def keep(self, ident: str, name: str) -> None:
-        """A predicate has this name already."""
+        """Record the existing name of a predicate."""
         self._by_id[ident] = name
         self._by_name[name] = ident
 
     def name(self, ident: str, label: str | None = None, *, row: int | None = None) -> str:
-        """The name of a predicate's id; `label` is what the data calls it, decisive when the id is
-        seen for the first time.
-        """
+        """Return the name of a predicate's id; `label` is its name in the data, used at the first occurrence."""
         known = self._by_id.get(ident)
         if known is not None:
             return known
@@ -213,6 +202,6 @@ class PredicateNames:
         return name
 
     def settle(self, ids: Iterable[str]) -> None:
-        """Let ids of the data decide how the table is read."""
+        """Decide how the table is read from ids of the data."""
         if self._table is not None:
             self._table.settle(ids, self._reading)

@@ -1,9 +1,9 @@
-"""Wikidata statements with qualifiers, one a line.
+"""Loader of Wikidata statements with qualifiers, one per line.
 
-Two forms: `s, label, p, label, o, label` with tabs between, then `qp=label` and `qv=label` in turn
-(ids and labels); and `s,p,o,qp1,qv1,...` (ids alone). Predicates are called by their labels; `P31`
-and `P279` declare membership besides the statement. As RDF it is what Wikidata publishes (`wd:`, `wdt:`, `p:`,
-`ps:`, `pq:`), since ids are Wikidata's.
+There are two forms: `s, label, p, label, o, label` separated by tabs, followed by pairs of `qp=label`
+and `qv=label` (ids and labels); and `s,p,o,qp1,qv1,...` (ids only). Predicates are named by their
+labels; `P31` and `P279` declare membership in addition to the statement. Exported as RDF, it has
+Wikidata's own IRIs (`wd:`, `wdt:`, `p:`, `ps:`, `pq:`).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
     labels = _Labels(reading, None if names is None else read_table(names, reading, "names"), option_text(options, "id_prefix"))
     predicates = PredicateNames(reading, None if relations is None else read_table(relations, reading, "relation_names"))
     prefix = labels.prefix
-    # What the source calls its properties that this is added to.
+    # Names of properties in the source that this load adds to.
     before = loads(reading.source.terms) if reading.source.terms else None
     for name, known in before.predicates.items() if before is not None else ():
         predicates.keep(known.iri.rpartition("/")[2], name)
-    called: dict[str, str] = {}
+    predicate_names: dict[str, str] = {}
     tabs: bool | None = None
     for first, lines in blocks(path, reading, options.get("encoding")):
         for row, line in enumerate(lines, first):
@@ -59,14 +59,14 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
                 parts += [_pair(field) for field in fields[6:]]
             else:
                 parts = [(field, None) for field in fields]
-            (item, one_label), (predicate, predicate_label), (other, other_label), *rest = parts
-            yield from labels.declare(item, one_label, row)
+            (item, item_label), (predicate, predicate_label), (other, other_label), *qualifier_parts = parts
+            yield from labels.declare(item, item_label, row)
             yield from labels.declare(other, other_label, row)
             qualifiers: list[tuple[str, Ref | Value]] = []
-            for (key, key_label), (value, value_label) in zip(rest[::2], rest[1::2], strict=True):
+            for (key, key_label), (value, value_label) in zip(qualifier_parts[::2], qualifier_parts[1::2], strict=True):
                 yield from labels.declare(value, value_label, row)
-                called[key] = predicates.name(key, key_label, row=row)
-                qualifiers.append((called[key], Ref(prefix + value)))
+                predicate_names[key] = predicates.name(key, key_label, row=row)
+                qualifiers.append((predicate_names[key], Ref(prefix + value)))
             if predicate in instance_of:
                 yield from labels.concept(other)
                 yield Member(prefix + item, prefix + other, row)
@@ -74,22 +74,22 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
                 yield from labels.concept(item)
                 yield from labels.concept(other)
                 yield Subclass(prefix + item, prefix + other, row)
-            called[predicate] = predicates.name(predicate, predicate_label, row=row)
-            yield Statement(prefix + item, called[predicate], Ref(prefix + other), tuple(qualifiers), row)
+            predicate_names[predicate] = predicates.name(predicate, predicate_label, row=row)
+            yield Statement(prefix + item, predicate_names[predicate], Ref(prefix + other), tuple(qualifiers), row)
     labels.finish()
-    if called and not prefix:
-        terms = _terms(called)
+    if predicate_names and not prefix:
+        terms = _terms(predicate_names)
         yield replace(reading.source, terms=(before.with_more(terms) if before is not None else terms).dumps())
 
 
 def _terms(called: dict[str, str]) -> Terms:
-    """What Wikidata's RDF calls all this; `called` has the names of properties by their ids."""
+    """Return the terms of Wikidata's RDF; `called` has the names of properties by id."""
     properties = {name: Property(f"{_WIKIDATA}prop/{key}", wikibase=True) for key, name in called.items() if _PROPERTY(key)}
     return Terms(properties, naming=("http://www.w3.org/2000/01/rdf-schema#label", None), entities=f"{_WIKIDATA}entity/")
 
 
 def _wrong(fields: Sequence[str], tabs: bool) -> str | None:
-    """What is wrong with the fields of a line, or None."""
+    """Return what is wrong with the fields of a line, or None."""
     if tabs:
         if len(fields) < 6 or len(fields) % 2:
             return f"6 fields (id and label of subject, predicate, object) and pairs of qualifiers are expected, not {len(fields)}"
@@ -103,13 +103,13 @@ def _wrong(fields: Sequence[str], tabs: bool) -> str | None:
 
 
 def _pair(field: str) -> tuple[str, str | None]:
-    """Id and label of a qualifier's part; a label may hold "=" itself."""
+    """Return id and label of a qualifier's part; a label may contain "="."""
     item, found, label = field.partition("=")
     return item.strip(), label.strip() if found else None
 
 
 class _Labels:
-    """Declares entities with their labels, each once; a second label of one id is warned about."""
+    """Declares entities with their labels, each once; a different second label gives a warning."""
 
     def __init__(self, reading: Reading, table: Table | None, prefix: str) -> None:
         self._reading = reading
