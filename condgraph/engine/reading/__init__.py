@@ -1,7 +1,6 @@
-"""What a text can be read as: numbers with their units, dates, clocks. Cells of tables and literals
-of programs are read here.
+"""Reading texts as numbers with units, dates and clock times, for the cells of tables and the literals of programs.
 
-`shapes.readings` gives every honest reading of a text. Which of them counts, a column decides for
-its cells (`condgraph.loaders.table.column_types`), and the types of a column for a literal
+`shapes.readings` returns every plausible reading of a text. A column decides between the readings of its cells
+(`condgraph.loaders.table.column_types`), and the types of a column between those of a literal
 (`condgraph.languages.llm.lower.literals`).
 """

@@ -1,14 +1,14 @@
-"""Numbers in cells: separators, signs, currency, percent, scale words, ordinals, units, feet and
+"""Read numbers in cells: separators, signs, currency, percent, scale words, ordinals, units, feet and
 inches.
 
-A cell may have several honest readings ("1.234" is a decimal, or 1234 where the dot separates
-thousands); the column decides between them (`cells.Profile`). Tags of the readings given here:
+A cell may have several readings ("1.234" is a decimal, or 1234 if the dot separates thousands);
+the column decides between them (`cells.Profile`). The tags of the readings:
 
 - `num`    digits alone, with a sign, a currency, a percent sign or a unit: the same in every style
 - `en`     a point before decimals
 - `comma`  commas between thousands (also groups of two, as in 12,34,567, and apostrophes), a point before decimals
 - `eu`     a comma before decimals, or points between thousands
-- `cont`   the same where nothing else can be meant: 1.234,56, 1.234.567, or a unit after the decimals (12,5 %)
+- `cont`   the same where no other reading is possible: 1.234,56, 1.234.567, or a unit after the decimals (12,5 %)
 - `space`  spaces between thousands
 - `minus`  digits alone with a minus after them: 100-
 - `exp`    digits with an exponent that has a sign: 5E+1, 1e-3
@@ -17,8 +17,8 @@ thousands); the column decides between them (`cells.Profile`). Tags of the readi
 - `paren`  a number in parentheses, read as negative; `pareu` with a comma before its decimals
 - `code`   digits with leading zeros, three or more: a code rather than a number
 
-Amounts marked as debit or credit (`5.00 DR`, `CR 5.00`, `12,00 S`) have one of the family `side`
-besides. It is what the amount is where the whole column has such marks, and else means nothing.
+Amounts marked as debit or credit (`5.00 DR`, `CR 5.00`, `12,00 S`) also have a reading of the family
+`side`. It counts only if the whole column has such marks.
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ Family: TypeAlias = Literal["number", "time", "clock", "list", "side", "form"]
 
 MONEY: Final = "¤"
 PERCENT: Final = "%"
-#: Notes of numbers with commas whose groups all have three digits and no zero in front, which may
-#: be lists of such numbers: of two groups, of more, and of more that ascend.
+#: Notes of numbers with commas that may be lists, because all groups have three digits and no leading
+#: zero: two groups, more groups, and more groups in ascending order.
 LISTS: Final = (",", ",,", ",<")
 
 
 class Reading(NamedTuple):
-    """One way to read a cell: the family it belongs to, the tag the column decides by, the value,
-    and a note.
+    """One reading of a cell: its family, the tag that the column decides by, the value, and a note.
 
-    For numbers the note is the unit as written where it is a word that only the column can confirm
-    as a unit, `MONEY` for currencies, `PERCENT`, and one of `LISTS`; for those in parentheses it is
-    also the tag of the number inside. A text of the family `list` is no number: 1,2,3. The tag of
-    the family `side` is the mark and the tag of the amount: `dr:en`.
+    The note of a number is the unit as written if only the column can confirm that the word is a unit, `MONEY` for
+    currencies, `PERCENT`, or one of `LISTS`; for a number in parentheses it may also be the tag of the number inside.
+    A reading of the family `list` is not a number: 1,2,3. The tag of the family `side` is the mark and the tag of the
+    amount: `dr:en`.
     """
 
     family: Family
@@ -64,7 +63,7 @@ _SCALES: Final = {
     "trillion": 12,
 }
 _MONEY_SCALES: Final = {"k": 3, "m": 6, "mn": 6, "mln": 6, "mil": 6, "b": 9, "bn": 9, "bln": 9, "tn": 12, **_SCALES}
-#: Vulgar fractions that end as decimals, and the digits they add after the point.
+#: Vulgar fractions with finite decimals, and the digits they add after the point.
 _FRACTIONS: Final = {
     "½": "5",
     "¼": "25",
@@ -94,7 +93,7 @@ _COMMAS: Final = re.compile(
     r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?|[1-9]\d{0,2}(?:['’]\d{3})+(?:\.\d+)?", re.ASCII
 )
 _APOSTROPHES: Final = re.compile(r"[1-9]\d{0,2}(?:['’]\d{3})+,\d+", re.ASCII)
-#: Numbers that may be lists of numbers of three digits.
+#: Numbers that may be lists of three-digit numbers.
 _TRIPLES: Final = re.compile(r"[1-9]\d\d(?:,[1-9]\d\d)+", re.ASCII)
 #: A minus after the digits, or after their unit.
 _MINUS_AFTER: Final = re.compile(rf"([^-]*\d)(?:-(\s?(?:[{_SIGNS}$]|{CODES}))?|(\s?[{_SIGNS}$])-)", re.ASCII)
@@ -114,13 +113,13 @@ _FEET: Final = re.compile(
 
 
 def read_number(text: str) -> list[Reading]:
-    """The number readings of a cell whose white space is collapsed and whose footnote marks are
-    gone; empty where there are none.
+    """Return the number readings of a cell, with white space collapsed and without footnote marks; empty if there are
+    none.
 
-    >>> [(reading.tag, str(reading.value)) for reading in read_number("1,234")]
-    [('comma', '1234'), ('eu', '1.234')]
-    >>> [str(reading.value) for reading in read_number("£10.2 billion")]
-    ['10200000000 £']
+        >>> [(reading.tag, str(reading.value)) for reading in read_number("1,234")]
+        [('comma', '1234'), ('eu', '1.234')]
+        >>> [str(reading.value) for reading in read_number("£10.2 billion")]
+        ['10200000000 £']
     """
     if text[0] == "=" and text[1:].isdigit():
         # A shared rank.
@@ -132,9 +131,9 @@ def read_number(text: str) -> list[Reading]:
     if text[0] == "(" and text[-1] == ")":
         return _in_parentheses(text)
     if "-" in text[1:]:
-        after = _MINUS_AFTER.fullmatch(text)
-        if after is not None:
-            return _minus_after(after[1] + (after[2] or after[3] or ""))
+        match = _MINUS_AFTER.fullmatch(text)
+        if match is not None:
+            return _minus_after(match[1] + (match[2] or match[3] or ""))
     parts = _PARTS.fullmatch(text)
     if parts is None:
         return []
@@ -177,15 +176,15 @@ def read_number(text: str) -> list[Reading]:
             number = parse_number(format_number(Decimal((sign, figures, int(exponent) + power))))
         if negative:
             number = _negated(number)
-        said = _list_note(parts["body"]) if tag == "comma" and alone else note
-        readings.append(Reading("number", tag, Quantity(number, unit), said))
+        reading_note = _list_note(parts["body"]) if tag == "comma" and alone else note
+        readings.append(Reading("number", tag, Quantity(number, unit), reading_note))
     if readings and readings[0].tag == "code" and (suffix != (NO_UNIT, 0, "") or parts["sign"] or parts["exponent"]):
         return []
     return readings
 
 
 def _list_note(body: str) -> str:
-    """Which of `LISTS` digits with commas may be; "" where they are a number."""
+    """Return which of `LISTS` digits with commas may be; "" if they are a number."""
     if not _TRIPLES.fullmatch(body):
         return ""
     groups = body.split(",")
@@ -195,7 +194,7 @@ def _list_note(body: str) -> str:
 
 
 def _minus_after(text: str) -> list[Reading]:
-    """A number whose minus is written after it."""
+    """Return the readings of a number with its minus at the end."""
     return [
         Reading(
             "number",
@@ -209,7 +208,7 @@ def _minus_after(text: str) -> list[Reading]:
 
 
 def _in_parentheses(text: str) -> list[Reading]:
-    """A number in parentheses, which is negative."""
+    """Return the readings of a number in parentheses, which is negative."""
     if text[1] in "+-(−–":
         return []
     return [
@@ -233,7 +232,7 @@ _AMOUNTS: Final = ("num", "en", "comma", "eu", "cont", "space")
 
 
 def read_side(text: str) -> list[Reading]:
-    """The readings of an amount that is marked as debit (negative) or credit.
+    """Return the readings of an amount that is marked as debit (negative) or credit.
 
     >>> [(reading.tag, str(reading.value)) for reading in read_side("1,234.56 Dr")]
     [('dr:comma', '-1234.56')]
@@ -243,7 +242,7 @@ def read_side(text: str) -> list[Reading]:
         return []
     amount = match["after"] or match["amount"] or match["german"]
     mark = (match["before"] or match["mark"] or match["letter"]).casefold()
-    # One that has a sign already may mean either.
+    # A mark and a sign together are ambiguous.
     if amount[0] in "+-−–﹣－(=" or amount[-1] == "-":
         return []
     return [
@@ -264,9 +263,7 @@ def _negated(number: Number) -> Number:
 
 
 def _bodies(body: str) -> list[tuple[str, str]]:
-    """The styles that a run of digits and separators fits, each with the digits as `parse_number`
-    takes them.
-    """
+    """Return the styles that digits and separators match, each with the digits in the form that `parse_number` takes."""
     if body.isdigit():
         return [("code" if body[0] == "0" and len(body) > 2 else "num", body)]
     if " " in body:
@@ -287,15 +284,13 @@ def _bodies(body: str) -> list[tuple[str, str]]:
 
 
 def _special(text: str, parts: re.Match[str]) -> list[Reading] | None:
-    """Ordinals and feet with inches, which are not a number followed by a unit; None for anything
-    else.
-    """
+    """Return the readings of ordinals and of feet with inches; None for other texts."""
     ordinal = _ORDINAL.fullmatch(text)
     if ordinal is not None:
         digits = ordinal[1].replace(",", "")
         teens = len(digits) > 1 and digits[-2] == "1"
-        right = "th" if teens else {"1": "st", "2": "nd", "3": "rd"}.get(digits[-1], "th")
-        return [Reading("number", "ord", Quantity(int(digits)))] if right == ordinal[2].lower() else []
+        suffix = "th" if teens else {"1": "st", "2": "nd", "3": "rd"}.get(digits[-1], "th")
+        return [Reading("number", "ord", Quantity(int(digits)))] if suffix == ordinal[2].lower() else []
     if "f" in parts["rest"]:
         feet = _FEET.fullmatch(_without_conversion(text))
         if feet is not None and (feet["inches"] or feet["fraction"]):
@@ -307,14 +302,14 @@ def _special(text: str, parts: re.Match[str]) -> list[Reading] | None:
 
 
 def _without_conversion(text: str) -> str:
-    """The text less a measure in another unit at its end: "73 kg (161 lb)" is "73 kg"."""
-    at = text.rfind("(")
-    return text[:at].rstrip() if at > 0 and _CONVERSION.fullmatch(text, at) else text
+    """Return the text without a measure in another unit at its end: "73 kg (161 lb)" gives "73 kg"."""
+    position = text.rfind("(")
+    return text[:position].rstrip() if position > 0 and _CONVERSION.fullmatch(text, position) else text
 
 
 def _suffix(parts: re.Match[str]) -> tuple[str, int, str] | None:
-    """What follows the digits: unit, power of ten, and the note (see `Reading`); None where it
-    makes the text no number.
+    """Return the unit, the power of ten and the note (see `Reading`) of the text after the digits; None if it makes
+    the text not a number.
     """
     rest = parts["rest"]
     money = parts["money"] or ""
@@ -326,11 +321,11 @@ def _suffix(parts: re.Match[str]) -> tuple[str, int, str] | None:
         return ("%", 0, PERCENT) if not money and rest == "%" else None
     # The space before `rest` is matched outside it.
     attached = not parts.string[parts.start("rest") - 1].isspace()
-    word, _, after = rest.partition(" ")
+    word, _, following = rest.partition(" ")
     scales = _MONEY_SCALES if money else _SCALES
     power = scales.get(word.rstrip(".").lower() if money else word.lower())
     if power is not None:
-        rest = after.strip()
+        rest = following.strip()
         if not rest:
             return unit, power, note
     power = power or 0

@@ -1,4 +1,6 @@
-"""Shapes of cells, and the readings of the commonest numbers, dates and clocks."""
+"""All readings of a text, with shortcuts for the most frequent numbers, dates and clock times, and the shapes that
+columns count.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ from condgraph.engine.reading.words import KNOWN_UNITS, words
 from condgraph.engine.values import NO_UNIT, Number, Quantity, Time, Value
 
 # -- quick readings --------------------------------------------------------------------------------
-# The readings of the commonest numbers, dates and clocks, by one look each.
+# Readings of the most frequent numbers, dates and clock times, by one regular expression each.
 #
-# `quick` gives what `numbers` and `times` give, or nothing: they know every form, this knows those
-# that most cells of real tables have. A test holds it against them.
+# `quick` returns the same as `numbers` and `times`, or None: those modules handle every format, `quick`
+# the formats of most cells in real tables. A test compares them.
 
 
 _NUMBER: Final = re.compile(
@@ -30,15 +32,15 @@ _DATE: Final = re.compile(r"(?:([A-Z][a-z]{2,8}) (\d{1,2}),|(\d{1,2}) ([A-Z][a-z
 _CLOCK: Final = re.compile(r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?", re.ASCII).fullmatch
 _NAMES: Final = "January February March April May June July August September October November December"
 _MONTHS: Final = {name: number for number, full in enumerate(_NAMES.split(), 1) for name in (full, full[:3])}
-#: Words behind a number that may be more than its unit: ordinals, halves of the day, and the s of a
+#: Words after a number that may not be its unit: ordinal suffixes, halves of the day, and the s of a
 #: decade.
 _DOUBTFUL: Final = frozenset(("s", "st", "nd", "rd", "th", "am", "pm"))
-#: The constructor of a named tuple is a function of Python, this one is not.
+#: Faster than the constructor of a named tuple, which is a Python function.
 _new: Final = tuple.__new__
 
 
 def quick(text: str) -> tuple[Reading, ...] | None:
-    """Every reading of a text whose white space is collapsed; None where that takes a longer look.
+    """Return every reading of a text with collapsed white space; None if the other modules must read it.
 
     >>> quick("$1,234.50"), quick("12 apples")
     ((Reading(family='number', tag='comma', value=Quantity(number=1234.5, unit='$'), note='¤'),), None)
@@ -91,12 +93,12 @@ def _number(match: re.Match[str]) -> tuple[Reading, ...] | None:
             return None  # perhaps a list
         if bare and len(groups) == 7 and groups[4] != "0":
             note = LISTS[0]
-        one = _new(Reading, ("number", "comma", Quantity(number, unit), note))
+        reading = _new(Reading, ("number", "comma", Quantity(number, unit), note))
         if part or len(groups) > 7:
-            return (one,)
-        # One comma: it may stand before decimals.
+            return (reading,)
+        # A single comma may be a decimal comma.
         note = "" if note in LISTS else note
-        return one, _new(Reading, ("number", "eu", Quantity(float(groups.replace(",", ".")), unit), note))
+        return reading, _new(Reading, ("number", "eu", Quantity(float(groups.replace(",", ".")), unit), note))
     if part is None:
         return (_new(Reading, ("number", "num", Quantity(int(digits), unit), note)),)
     if (len(part) == 4 and len(digits) < 4) or len(digits) + len(part) > 16:
@@ -108,28 +110,28 @@ def _clock(first: str, second: str, third: str | None) -> tuple[Reading, ...]:
     total = int(first) * 60 + int(second)
     note = ("3" if third else "2") + ("r" if second[1] in "05" else "")
     duration = total * 60 + int(third) if third else total
-    one = _new(Reading, ("clock", "dur", Quantity(duration, SECOND), note))
+    duration_reading = _new(Reading, ("clock", "dur", Quantity(duration, SECOND), note))
     if int(first) > 23:
-        return (one,)
-    return one, _new(Reading, ("clock", "tod", Quantity(duration if third else total * 60, SECOND_OF_DAY), ""))
+        return (duration_reading,)
+    return duration_reading, _new(Reading, ("clock", "tod", Quantity(duration if third else total * 60, SECOND_OF_DAY), ""))
 
 
 # -- shapes ----------------------------------------------------------------------------------------
 
 
-#: What a column counts a cell as: its readings without their values.
+#: The readings of a cell without their values, which a column counts.
 Shape: TypeAlias = tuple[Reading, ...]
-#: Tags of readings that only a column makes likely; of a text alone they are none.
+#: Tags of readings that are likely only in a column of the same, not for a single text.
 UNSURE: Final = frozenset(("sci", "minus", "basic", "short"))
-#: What a text may begin with that is an amount with a mark of debit or credit.
+#: The beginnings of amounts with a mark of debit or credit.
 _SIDES: Final = frozenset(item + two for item in "DdCc" for two in "Rr")
-#: Longer texts are not looked at: no number or date is.
+#: Longer texts are not read: no number or date has this length.
 LONGEST: Final = 80
 _PLAIN: Final = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII).fullmatch
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9]\d{0,14})\.\d{1,25}", re.ASCII).fullmatch
 _ISO_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII).fullmatch
-# The shape of a text rarely depends on which digits it has: only on zeros in front, and in years,
-# clocks, ordinals and behind letters (km2 is a unit, km5 is none) on all.
+# The shape of a text rarely depends on its digits: only on leading zeros, and on all digits in years,
+# clock times, ordinals and after letters (km2 is a unit, km5 is not).
 _PATTERN: Final = str.maketrans("12345678", "9" * 8)
 _DIGITS_MATTER: Final = re.compile(
     r"\d{4}|:|,\d{3},"
@@ -149,7 +151,7 @@ _SHAPES_MONTHS: Final = words("January February March April May June July August
 _BOTH: Final = (4, 8)
 _TIME: Final[Shape] = (Reading("time", "time", ""),)
 _MARKS: Final = re.compile(r"(?:\s?(?:\[[^\[\]]{1,20}\]|[*†‡§¶^=]))+$")
-#: How a text that can be anything but text begins: digits, signs, currencies, months, days of the
+#: The beginnings of texts that may be more than text: digits, signs, currencies, months, days of the
 #: week.
 _START: Final = re.compile(
     rf"[^A-Za-z]|(?:[A-Z]{{1,2}})?\$|Rs|(?:{CODES})\b|(?:AD|BC)\s?\d|[CD]R(?:[.\s]|[^\w.]|\d)|P[T\d+-]|POINT|SRID="
@@ -171,7 +173,7 @@ ISO: Final[Shape] = (Reading("time", "iso", ""),)
 
 
 def readings(text: str) -> tuple[Reading, ...]:
-    """Every reading of a text, white space collapsed; empty where it can only be text."""
+    """Return every reading of a text with collapsed white space; empty if it can only be text."""
     if len(text) > LONGEST or not _DIGIT(text) or not _START(text):
         return ()
     reading = quick(text)
@@ -179,24 +181,24 @@ def readings(text: str) -> tuple[Reading, ...]:
 
 
 def ambiguous(text: str) -> bool:
-    """Whether a text is another number where a comma stands before decimals: "1.234"."""
+    """Return whether a text is another number if the comma is the decimal mark: "1.234"."""
     tags = {reading.tag for reading in readings(text) if reading.family == "number"}
     return "eu" in tags and len(tags) > 1
 
 
 def written_with_comma(text: str, values: Collection[Value] = ()) -> bool:
-    """Whether a cell can only be a number with a comma before its decimals, "1.234,5", or is such a
-    one by its value: "1.234" where that is 1234.
+    """Return whether a cell must be a number with a decimal comma, "1.234,5", or is one according to its value:
+    "1.234" with the value 1234.
     """
-    found = {reading.tag: reading.value for reading in readings(text) if reading.family == "number"}
-    if "eu" not in found or len(found) == 1:
-        return found.keys() in ({"eu"}, {"cont"})
-    return found.pop("eu") in values and not any(value in values for value in found.values())
+    values_by_tag = {reading.tag: reading.value for reading in readings(text) if reading.family == "number"}
+    if "eu" not in values_by_tag or len(values_by_tag) == 1:
+        return values_by_tag.keys() in ({"eu"}, {"cont"})
+    return values_by_tag.pop("eu") in values and not any(value in values for value in values_by_tag.values())
 
 
 @lru_cache(maxsize=1 << 16)
 def careful(text: str) -> tuple[Reading, ...]:
-    """The readings of a text that is not one of the commonest."""
+    """Return the readings of a text that `quick` does not handle."""
     if (form := _formed(text)) is not None:
         return form
     bare = _MARKS.sub("", text)
@@ -212,7 +214,7 @@ def careful(text: str) -> tuple[Reading, ...]:
 
 
 def _formed(text: str) -> tuple[Reading, ...] | None:
-    """The reading of a text of a form; None for others."""
+    """Return the reading of a text that has a form; None for other texts."""
     if text[:1] not in _FORM_STARTS:
         return None
     for name, form in FORMS.items():
@@ -223,17 +225,17 @@ def _formed(text: str) -> tuple[Reading, ...] | None:
 
 
 def _common(text: str) -> Shape | None:
-    """The shape of the commonest dates, years and clocks, as `readings` has it and without making
-    values; None for others.
+    """Return the shape of the most frequent dates, years and clock times, as `readings` but without creating values;
+    None for other texts.
     """
     match = _COMMON(text)
     if match is None:
         return None
     month, day, after, first, last, minutes, seconds, third, part = match.groups()
     if day:
-        # Every month has 28 days. A month stands on one side of the day.
-        one = (month or after) in _SHAPES_MONTHS and not (month and after)
-        return _TIME if one and 1 <= int(day) <= 28 else None
+        # Every month has 28 days. The month is on one side of the day.
+        is_month = (month or after) in _SHAPES_MONTHS and not (month and after)
+        return _TIME if is_month and 1 <= int(day) <= 28 else None
     if first:
         return _TIME if "1000" <= first <= last <= "2100" else None
     if seconds > "59" or (third or "") > "59":
@@ -245,7 +247,7 @@ def _common(text: str) -> Shape | None:
 
 
 def shape(text: str) -> Shape:
-    """What a column counts a text by, white space collapsed: () where it can only be text."""
+    """Return the shape of a text with collapsed white space: () if it can only be text."""
     if _PLAIN(text):
         if len(text) == 4 and "1000" <= text <= "2100":
             return YEAR
@@ -256,7 +258,7 @@ def shape(text: str) -> Shape:
         try:
             date.fromisoformat(text)
         except ValueError:
-            # The year 0 and days that no calendar has; the slow way tells them apart.
+            # The year 0 and invalid days; the slow path tells them apart.
             pass
         else:
             return ISO
@@ -269,11 +271,11 @@ def shape(text: str) -> Shape:
         # Whether it is one depends on all digits.
         return tuple(reading._replace(value="") for reading in form)
     pattern = text.translate(_PATTERN)
-    known = _PATTERNS.get(pattern)
-    if known is None:
-        known = tuple(reading._replace(value="") for reading in readings(text))
+    result = _PATTERNS.get(pattern)
+    if result is None:
+        result = tuple(reading._replace(value="") for reading in readings(text))
         if not _DIGITS_MATTER(pattern):
             if len(_PATTERNS) >= _MOST_PATTERNS:
                 _PATTERNS.clear()
-            _PATTERNS[pattern] = known
-    return known
+            _PATTERNS[pattern] = result
+    return result

@@ -1,23 +1,23 @@
-"""Dates, ranges, durations and times of day in cells.
+"""Read dates, ranges, durations and times of day in cells.
 
-Tags of the readings given here; the column decides where a cell has several (`cells.Profile`):
+The tags of the readings; the column decides if a cell has several (`cells.Profile`):
 
 - `year`    four digits from 1000 to 2100 alone: a year, or a number
 - `iso`     a day as ISO 8601 writes it; `basic` without hyphens, which is a number of eight digits as well
-- `time`    a date, month, year with its era, decade or range that can be nothing else
+- `time`    an unambiguous date, month, year with its era, decade or range
 - `era`     a year with its era: 44 BC
 - `short`   a day whose year has two digits, in the hundred years from `FIRST_SHORT`; taken only where times are declared
 - `season`  2004-05 or 2004/05 as two years (the note `next` where the second follows the first, `edtf` where another standard
   has a season of one year: 2004-21), `month` as May 2004; only a bare hyphen is also how a month is written
-- `second`  a date with its time of day; `cut` where it has a part of a second, which is left off
+- `second`  a date with its time of day; `cut` if it has a fraction of a second, which is cut off
 - `day0` `second0`  a date with the time 00:00:00, as a day and as a second
 - `dur` `tod`  a duration in seconds, and a time of day in seconds since midnight. The note of a duration says
   whether it has "2" or "3" parts, and "r" where the second is a multiple of five. The note of a time of day is its zone.
 - `period`  a duration as ISO 8601 writes it (PT1H30M, P1Y2M), in seconds or in months (`read_duration`)
-- `ratio`   two numbers with a colon that are no clock (3:2); a column that has such cells holds no durations
+- `ratio`   two numbers with a colon that are not a clock time (3:2); a column with such cells has no durations
 
-The note `dmy` or `mdy` says which of day and month stands first in 03/05/2010; a day after the 12th
-leaves one of them.
+The note `dmy` or `mdy` tells whether the day or the month comes first in 03/05/2010; a day after the
+12th rules one of them out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SECOND_OF_DAY: Final = "second of the day"
 MONTH: Final = "month"
 FIRST_YEAR: Final = 1000
 LAST_YEAR: Final = 2100
-#: The first of the hundred years that years of two digits are in.
+#: Years of two digits are in the hundred years from here.
 FIRST_SHORT: Final = 1970
 
 _SHORT_MONTHS: Final = re.findall("...", "janfebmaraprmayjunjulaugsepoctnovdec")
@@ -61,7 +61,7 @@ _WORDS: Final = tuple(
         rf"{_YEAR}[\s-]{_MONTH}(?:[\s-]{_DAY})?",
     )
 )
-#: A month, with or without a day, whose year stands at the other end of a range.
+#: A month, with or without a day, whose year is at the other end of a range.
 _YEARLESS: Final = tuple(re.compile(pattern, _FLAGS) for pattern in (rf"{_MONTH}(?:\s{_DAY})?", rf"{_DAY}\s{_MONTH}"))
 _WEEKDAY: Final = re.compile(r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s", _FLAGS)
 _ISO_DAY: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
@@ -97,8 +97,7 @@ _DAY_CLOCK: Final = re.compile(
 
 
 def read_time(text: str) -> list[Reading]:
-    """The time and clock readings of a cell whose white space is collapsed and whose footnote marks
-    are gone.
+    """Return the time and clock readings of a cell, with white space collapsed and without footnote marks.
 
     >>> [(reading.note, str(reading.value)) for reading in read_time("03/05/2010")]
     [('dmy', '2010-05-03'), ('mdy', '2010-03-05')]
@@ -118,13 +117,12 @@ def read_time(text: str) -> list[Reading]:
             return _point(text) or _with_clock(text) or _range(text) or _clock(text)
         return _era(text) or _short(text) or _clock(text)
     except ValueError:
-        # A day that the calendar does not have, or a range that ends before it begins: no time,
-        # whatever the shape.
+        # An invalid day, or a range that ends before it begins, is not a time, whatever its shape.
         return []
 
 
 def basic_day(text: str) -> Time | None:
-    """The day that eight digits are, YYYYMMDD; None where they are none, or are of no usual year."""
+    """Return the day of eight digits, YYYYMMDD; None if they are not one, or of an unusual year."""
     if not (text.isdigit() and text.isascii() and FIRST_YEAR <= int(text[:4]) <= LAST_YEAR):
         return None
     try:
@@ -134,7 +132,7 @@ def basic_day(text: str) -> Time | None:
 
 
 def _short(text: str) -> list[Reading]:
-    """A day whose year has two digits."""
+    """Return the reading of a day whose year has two digits."""
     match = _SHORT.fullmatch(text)
     if match is not None:
         readings = _numeric(int(match[1]), int(match[3]), _of_two(match[4]), match[2] == ".")
@@ -194,7 +192,7 @@ def _certain(time: Time) -> Reading:
 
 def _numeric(first: int, second: int, year: int, dotted: bool) -> list[Reading]:
     if dotted:
-        # Points are written where the day comes first.
+        # Dates with points have the day first.
         return [_certain(Time.day(year, second, first))]
     readings = []
     for tag, day, month in (("dmy", first, second), ("mdy", second, first)):
@@ -224,9 +222,7 @@ def _two_years(first: int, dash: str, digits: str) -> list[Reading]:
 
 
 def _words(text: str, year: str = "") -> Time | None:
-    """A date with the month in letters; `year` is the one to take where the text has none of its
-    own.
-    """
+    """Return a date with the month in letters; `year` is used if the text has none."""
     day_name = _WEEKDAY.match(text)
     if day_name:
         text = text[day_name.end() :]
@@ -270,14 +266,14 @@ def _with_clock(text: str) -> list[Reading]:
 
 
 def _hour(hour: int, half: str | None) -> int | None:
-    """The hour of a 24-hour clock; None where the clock has no such hour."""
+    """Return the hour of a 24-hour clock; None if it is invalid."""
     if half is None:
         return hour if hour < 24 else None
     return hour % 12 + (12 if half in "pP" else 0) if 1 <= hour <= 12 else None
 
 
 def _range(text: str) -> list[Reading]:
-    """A range of two times; the parts may share the year or the month that only one of them has."""
+    """Return the reading of a range of two times, of which only one may have the year or the month."""
     if text[-1:] == ")":
         text = _AGE.sub("", text)
     dashes = list(_DASH.finditer(text))
@@ -304,7 +300,7 @@ def _both(first: Time | None, last: Time | None) -> list[Reading]:
 
 
 def _one(text: str) -> Time | None:
-    """A time that can be nothing else, or a year."""
+    """Return an unambiguous time, or a year."""
     if len(text) == 4 and text.isdigit():
         return Time.year(int(text)) if FIRST_YEAR <= int(text) <= LAST_YEAR else None
     for reading in _point(text):
@@ -314,11 +310,11 @@ def _one(text: str) -> Time | None:
 
 
 def read_duration(text: str) -> Quantity | None:
-    """A duration of ISO 8601 as a quantity: in seconds, or in months where it has only years and months. A month
-    is no number of days, so that one of both is no quantity: None, as for a text that is no duration.
+    """Return an ISO 8601 duration as a quantity: in seconds, or in months if it has only years and months. None for a
+    mixture, since a month has no fixed number of days, and for other texts.
 
-    >>> read_duration("PT1H30M"), read_duration("P1Y2M"), read_duration("P1M3D"), read_duration("PT")
-    (Quantity(number=5400, unit='second'), Quantity(number=14, unit='month'), None, None)
+        >>> read_duration("PT1H30M"), read_duration("P1Y2M"), read_duration("P1M3D"), read_duration("PT")
+        (Quantity(number=5400, unit='second'), Quantity(number=14, unit='month'), None, None)
     """
     parts = duration_parts(text)
     if parts is None or any(part.adjusted() >= _WHOLE_DIGITS or _decimals(part) > _DECIMALS for part in parts.values()):
@@ -326,13 +322,13 @@ def read_duration(text: str) -> Quantity | None:
     exact = {name: Fraction(part) for name, part in parts.items()}
     months = exact.get("years", Fraction(0)) * 12 + exact.get("months", Fraction(0))
     fixed = [exact.get(name, Fraction(0)) for name in _FIXED]
-    # A fraction is for the last part, and none is of a year or month.
-    if any(part % 1 and any(fixed[at + 1 :]) for at, part in enumerate(fixed)) or any(
+    # Only the last part may have a fraction, and years and months may not.
+    if any(part % 1 and any(fixed[position + 1 :]) for position, part in enumerate(fixed)) or any(
         _decimals(parts[name]) for name in ("years", "months") if name in parts
     ):
         return None
     if months:
-        # A day and as many hours back are not nothing.
+        # Even parts that add up to 0 seconds rule out months alone.
         return None if any(fixed) else Quantity(int(months), MONTH)
     seconds = sum((part * size for part, size in zip(fixed, _FIXED.values(), strict=True)), Fraction(0))
     return Quantity(as_number(seconds), SECOND)

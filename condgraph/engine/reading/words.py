@@ -1,6 +1,4 @@
-"""Words that decide how cells are typed: missing values, units, and headers that tell the type of a
-column.
-"""
+"""Word lists that decide the types of cells: missing values, units, and headers that tell the type of a column."""
 
 from __future__ import annotations
 
@@ -9,14 +7,14 @@ from typing import Final
 
 
 def words(text: str, mark: str | None = None) -> frozenset[str]:
-    """The words of a text, or what stands between its marks."""
+    """Return the words of a text, or its parts between marks."""
     return frozenset(" ".join(word.split()) for word in text.split(mark))
 
 
 #: A missing cell, white space collapsed and case folded.
 MISSING: Final = frozenset(("", "n/a", "n.a.", "#n/a", "null", "-", "–", "—", "−", "--", "––", "——", "---", "–––", "———"))
 MISSING_NUMBERS: Final = frozenset(("nan", "na", "#value!", "#div/0!"))
-#: Units that need no second cell to be one; case counts. A plural "s" does not.
+#: Units that are recognised even in a single cell; case-sensitive, with plurals listed.
 KNOWN_UNITS: Final = words(
     """
     mm; cm; dm; m; km; mi; mile; miles; ft; foot; feet; in; inch; inches; yd; yard; yards; nmi; furlong; furlongs; metre; metres;
@@ -40,8 +38,7 @@ NO_UNITS: Final = words(
     with autumn winter spring summer
     """
 )
-#: Header words that make four digits a year; the second set only where nothing else stands in the
-#: header.
+#: Header words that make four digits a year; the second set only if it is the whole header.
 YEAR_WORDS: Final = words(
     """
     year years yr season seasons date dates since until founded established opened closed built completed introduced released
@@ -64,7 +61,7 @@ CERTAIN_YEAR_WORDS: Final = words(
     year years yr season seasons date dates
     """
 )
-#: Words that make a number of what another word of the header would make a year: "number built".
+#: Words that override a year word in the header: "number built".
 AMOUNT_WORDS: Final = words(
     """
     number no total count amount population size height cost price capacity attendance length weight votes points units sales
@@ -72,11 +69,11 @@ AMOUNT_WORDS: Final = words(
     salary salaries income revenue amounts
     """
 )
-#: Header words that make 20240131 a day, within other words as well: "startdate".
+#: Header words that make 20240131 a day, also as parts of words: "startdate".
 DAY_WORDS: Final = re.compile(
     r"date(?!\w*base)|datum|fecha|yyyymmdd|\bday\b|\btag\b|\bd[aio]?t\b|timestamp|\bts\b|[^\W_]_at\b|\bdob\b"
 )
-#: Header words that make 2004-05 a month, and 1.10 another code than 1.1.
+#: Header words that make 2004-05 a month, and those that make 1.10 a code different from 1.1.
 MONTH_WORDS: Final = words(
     """
     month months monat mois mes mese maand date dates day datum fecha when time timestamp ym yyyymm born birth died death
@@ -89,7 +86,7 @@ CODE_WORDS: Final = words(
     nace isic sic naics
     """
 )
-#: Header words of what is counted one by one, and those that make it a count of many.
+#: Header words of integer counts, and those that make it a scaled or averaged count.
 WHOLE_WORDS: Final = words(
     """
     population people inhabitants einwohner bevölkerung residents habitants abitanti habitantes votes attendance passengers

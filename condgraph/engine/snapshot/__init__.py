@@ -1,7 +1,6 @@
-"""The columnar snapshot a graph is kept in.
+"""The columnar snapshot in which a graph is stored.
 
-In order of control flow: `build` takes a loader's items and lays out columns, `container` has the
-texts, and writes and maps the files of one generation, `directory` switches generations atomically,
-`snapshot` opens one and answers access paths over it, `readback` turns columns into statements
-again.
+In order of control flow: `build` collects the items of loaders, `layout` lays out columns, `container` stores texts,
+and writes and maps the files of a generation, `directory` switches generations atomically, `snapshot` opens one and
+offers access paths, `readback` turns columns back into statements.
 """

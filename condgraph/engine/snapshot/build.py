@@ -1,4 +1,4 @@
-"""From items of loaders to columns in load order: the first half of building a snapshot."""
+"""Collect the items of loaders as columns in load order: the first half of building a snapshot."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 
 
 # -- declarations ------------------------------------------------------------------------------------
-# Which source declared which entity, and how, so that a source can be removed without losing what
-# others declare.
+# Which source declared which entity, and how, so that a source can be removed without losing the
+# declarations of others.
 #
-# Every declaration is one row: the entity, the source (-1: nobody knows which), the text of its name
-# (-1: its id), its kind, and its row in a table (-1: none). A source declares an entity once. A
-# declaration that says no more than the source's own statements and memberships do is left out.
+# A declaration is one row: the entity, the source (-1: unknown), the text of its name (-1: its id),
+# its kind, and its row in a table (-1: none). A source declares an entity once. A declaration that is
+# implied by the source's own statements and memberships is not stored.
 #
-# Most graphs have one source, or one large one and small ones beside. So a snapshot keeps rows only
-# of entities that are not what the first source would have declared alone (`default`); `NO_ONE` as
-# the source stands for an entity that would be, and that nobody declares.
+# Most graphs have one source, or one large and several small ones. So a snapshot stores declarations
+# only of entities for which they differ from what the first source alone would have declared
+# (`default`); the source `NO_ONE` marks an entity that is in the default, but that nobody declares.
 
 
-#: The source of declarations of which nobody knows who made them, and the mark of none.
+#: The source of declarations of unknown origin, and the mark for no declaration.
 UNKNOWN, NO_ONE = -1, -2
 DECLARED: Final = ("e", "src", "name", "kind", "row")
 
 
 class Declared(NamedTuple):
-    """Declarations side by side, sorted by entity and source; int32."""
+    """Declarations as parallel int32 columns, sorted by entity and source."""
 
     e: NDArray[Any]
     src: NDArray[Any]
@@ -58,44 +58,42 @@ class Declared(NamedTuple):
     row: NDArray[Any]
 
     def take(self, at: NDArray[Any] | slice) -> Declared:
-        """Those at some places, or where a mask is set."""
+        """Return the declarations at some positions, or where a mask is set."""
         return Declared(*(column[at] for column in self))
 
     def firsts(self, column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The entities that have something (from 0) in a column, and the place of the first of
-        each.
-        """
-        at = np.flatnonzero(column >= 0)
-        entities = self.e[at]
-        fresh = changed(entities)
-        return entities[fresh], at[fresh]
+        """Return the entities with a non-negative number in a column, and the position of the first of each."""
+        positions = np.flatnonzero(column >= 0)
+        entities = self.e[positions]
+        is_first = changed(entities)
+        return entities[is_first], positions[is_first]
 
 
 def joined(parts: list[Declared]) -> Declared:
-    """Declarations together: what one source says of an entity several times becomes one, its first
-    name, its strongest kind, its first row.
+    """Concatenate declarations; several by one source of one entity are merged: its first name, its strongest kind,
+    its first row.
     """
     result = Declared(*(np.concatenate([np.empty(0, np.int32), *columns]) for columns in zip(*parts, strict=True)))
     result = result.take(in_order([result.e, result.src]))
-    fresh = changed(result.e, result.src)
-    if fresh.all():
+    is_first = changed(result.e, result.src)
+    if is_first.all():
         return result
-    group = np.cumsum(fresh) - 1
-    kept = result.take(fresh)
-    name, row, kind = (np.full(len(kept.e), low, np.int32) for low in (-1, -1, EntityKind.ENTITY))
-    for into, column in ((name, result.name), (row, result.row)):
-        at = np.flatnonzero(column >= 0)[::-1]
-        into[group[at]] = column[at]  # the first one is written last
+    group = np.cumsum(is_first) - 1
+    merged = result.take(is_first)
+    name, row, kind = (np.full(len(merged.e), low, np.int32) for low in (-1, -1, EntityKind.ENTITY))
+    for target, column in ((name, result.name), (row, result.row)):
+        positions = np.flatnonzero(column >= 0)[::-1]
+        target[group[positions]] = column[positions]  # the first one is written last
     for strongest in (EntityKind.ROW, EntityKind.CONCEPT):
         kind[group[result.kind == strongest]] = strongest
-    return kept._replace(name=name, kind=kind, row=row)
+    return merged._replace(name=name, kind=kind, row=row)
 
 
 def gathered(builder: Builder) -> Declared:
-    """All declarations of a builder, by its own numbers; their names become texts of it."""
+    """Return all declarations of a builder, by its own numbers; their names are added to its texts."""
     parts = [] if builder.seeded is None else [builder.seeded]
     for source, e, names, rows in builder.rows:
-        # Before what the source says of them later.
+        # Before later declarations by the same source.
         parts.append(Declared(e, np.full(len(e), source, np.int32), names, np.full(len(e), int(EntityKind.ROW), np.int32), rows))
     for source, entities in builder.declared.items():
         if entities:
@@ -107,13 +105,15 @@ def gathered(builder: Builder) -> Declared:
 
 
 def places_of(columns: Any, statements: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Every source of some statements: the place of the statement among them, and the source."""
+    """Return every source of some statements, as the statement's position and the source."""
     owners = columns["prov.stmt"]
     low, high = np.searchsorted(owners, statements), np.searchsorted(owners, statements, side="right")
-    more = high - low
-    further = np.repeat(low - np.concatenate([[0], np.cumsum(more)[:-1]]), more) + np.arange(more.sum()) if len(more) else more
-    every = np.arange(len(statements))
-    return np.concatenate([every, np.repeat(every, more)]), np.concatenate(
+    counts = high - low
+    further = (
+        np.repeat(low - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(counts.sum()) if len(counts) else counts
+    )
+    all_positions = np.arange(len(statements))
+    return np.concatenate([all_positions, np.repeat(all_positions, counts)]), np.concatenate(
         [columns["st.src"][statements], columns["prov.src"][further.astype(np.int64)]]
     )
 
@@ -121,35 +121,35 @@ def places_of(columns: Any, statements: NDArray[Any]) -> tuple[NDArray[Any], NDA
 def _mentioned(
     columns: Any, wanted: NDArray[np.bool_], perhaps: NDArray[np.bool_], sources: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of the wanted entities, who mentions them at all, and of those that `perhaps` are concepts,
-    who uses them so: sorted keys, the entity times the number of sources, plus the source.
+    """Return which sources mention the wanted entities at all, and which use those in `perhaps` as concepts, as
+    sorted keys: entity × number of sources + source.
     """
     relations = len(columns["rel.s"])
-    found: list[NDArray[Any]] = []
+    mentions: list[NDArray[Any]] = []
     concepts: list[NDArray[Any]] = []
     for name, first in (("rel.s", 0), ("rel.o", 0), ("att.s", relations), ("q.ref", -1)):
         entities = columns[name]
         kind, owner = (columns["q.kind"], columns["q.owner"]) if first < 0 else (None, None)
-        for part in slices(len(entities)) if wanted.any() else ():
-            some = np.array(entities[part])
+        for chunk in slices(len(entities)) if wanted.any() else ():
+            numbers = np.array(entities[chunk])
             if kind is not None:
-                some[kind[part] != Kind.ENTITY] = -1
-            at = np.flatnonzero((some >= 0) & wanted[some])
-            owners = at + (part.start + first) if owner is None else owner[part][at]
+                numbers[kind[chunk] != Kind.ENTITY] = -1
+            chosen = np.flatnonzero((numbers >= 0) & wanted[numbers])
+            owners = chosen + (chunk.start + first) if owner is None else owner[chunk][chosen]
             position, source = places_of(columns, owners)
-            found.append(different(some[at][position].astype(np.int64) * sources + source))
+            mentions.append(different(numbers[chosen][position].astype(np.int64) * sources + source))
     for prefix, ends in (("mem", "ec"), ("sub", "cp")):
         for end in ends:
             entities = columns[f"{prefix}.{end}"]
-            into, which = (found, wanted) if end == "e" else (concepts, perhaps)
-            at = which[entities] if len(which) else np.zeros(0, bool)
-            into.append(entities[at].astype(np.int64) * sources + columns[f"{prefix}.src"][at].astype(np.int64))
+            target, mask = (mentions, wanted) if end == "e" else (concepts, perhaps)
+            chosen = mask[entities] if len(mask) else np.zeros(0, bool)
+            target.append(entities[chosen].astype(np.int64) * sources + columns[f"{prefix}.src"][chosen].astype(np.int64))
     concept = different(np.concatenate(concepts))
-    return different(np.concatenate([*found, concept])), concept
+    return different(np.concatenate([*mentions, concept])), concept
 
 
 def default(columns: Any) -> Declared:
-    """What the first source would declare if the graph were its alone."""
+    """Return the declarations as if the first source were the only one."""
     plain = columns["ent.name"] == columns["ent.id"]
     used, concept = np.zeros(len(plain), bool), np.zeros(len(plain), bool)
     for ends in ("rel.s", "rel.o", "att.s", "mem.e"):
@@ -173,26 +173,26 @@ def default(columns: Any) -> Declared:
 
 
 def canonical(columns: Any, declared: Declared, sources: int) -> Declared:
-    """Without what the sources' own statements and memberships say already."""
+    """Return the declarations without those implied by the sources' own statements and memberships."""
     bare = (declared.name < 0) | (declared.kind != EntityKind.CONCEPT)
     wanted, perhaps = np.zeros((2, len(columns["ent.id"])), bool)
     perhaps[declared.e[bare & (declared.src >= 0)]] = True
     if not perhaps.any():
         return declared
-    # Rows say where they stand, whoever mentions them.
+    # Rows are stored with their position, so mentions do not matter.
     wanted[declared.e[bare & (declared.src >= 0) & (declared.row < 0)]] = True
     width = max(sources, 1)
     mentioned, concept = _mentioned(columns, wanted, perhaps, width)
     key = declared.e.astype(np.int64) * width + declared.src
-    known = declared.src >= 0
-    as_concept = known & np.isin(key, concept)
+    has_source = declared.src >= 0
+    as_concept = has_source & np.isin(key, concept)
     kind = np.where(as_concept, int(EntityKind.CONCEPT), declared.kind).astype(np.int32)
-    said = np.where(kind == EntityKind.CONCEPT, as_concept, (kind == EntityKind.ENTITY) & known & np.isin(key, mentioned))
-    return declared._replace(kind=kind).take(~(said & (declared.name < 0) & (declared.row < 0)))
+    implied = np.where(kind == EntityKind.CONCEPT, as_concept, (kind == EntityKind.ENTITY) & has_source & np.isin(key, mentioned))
+    return declared._replace(kind=kind).take(~(implied & (declared.name < 0) & (declared.row < 0)))
 
 
 def lay_declared(columns: Columns, declared: Declared) -> None:
-    """Keep the declarations, by the final numbers, where they are not the default."""
+    """Store the declarations that differ from the default, by final numbers."""
     sources = len(columns["src.name"])
     columns["dec.known"] = np.ones(1, np.int32)
     if sources == 1 and (declared.src == 0).all():
@@ -204,23 +204,23 @@ def lay_declared(columns: Columns, declared: Declared) -> None:
 
 
 def _unlike(declared: Declared, usual: Declared, entities: int) -> Declared:
-    """The declarations of entities that have others than usual; `NO_ONE` for those that have none."""
-    number = np.bincount(declared.e, minlength=entities)
+    """Return the declarations of entities for which they differ from the default; `NO_ONE` for those without any."""
+    counts = np.bincount(declared.e, minlength=entities)
     first = np.searchsorted(declared.e, usual.e)
-    same = number[usual.e] == 1
-    at = first[same]
-    for mine, theirs in zip(declared[1:], usual[1:], strict=True):
-        same[same] &= mine[at] == theirs[same]
-        at = first[same]
-    unlike = number > 0
-    unlike[usual.e[same]] = False
-    nobody = usual.take(number[usual.e] == 0)
-    parts = [declared.take(unlike[declared.e]), nobody._replace(src=np.full(len(nobody.e), NO_ONE, np.int32))]
+    same = counts[usual.e] == 1
+    positions = first[same]
+    for actual, expected in zip(declared[1:], usual[1:], strict=True):
+        same[same] &= actual[positions] == expected[same]
+        positions = first[same]
+    differs = counts > 0
+    differs[usual.e[same]] = False
+    undeclared = usual.take(counts[usual.e] == 0)
+    parts = [declared.take(differs[declared.e]), undeclared._replace(src=np.full(len(undeclared.e), NO_ONE, np.int32))]
     return joined(parts)
 
 
 class _Arrays:
-    """The arrays of a snapshot as columns."""
+    """The arrays of a snapshot under the interface of columns."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._get = snapshot.arrays.get
@@ -230,13 +230,13 @@ class _Arrays:
 
 
 def kept(snapshot: Snapshot) -> Declared:
-    """The rows that a snapshot keeps: of entities that have other declarations than `default`."""
+    """Return the stored declarations of a snapshot: those that differ from `default`."""
     return Declared(*(snapshot.arrays.get(f"dec.{name}") for name in DECLARED))
 
 
 def declared(snapshot: Snapshot) -> Declared:
-    """All declarations of a snapshot. Of a graph of several sources that an earlier version wrote
-    nobody knows who declared what, but for rows of tables.
+    """Return all declarations of a snapshot. For a graph of several sources in the format of an earlier version only
+    those of table rows have a known source.
     """
     arrays, usual, stored = _Arrays(snapshot), default(_Arrays(snapshot)), kept(snapshot)
     sources = len(arrays["src.name"])
@@ -246,63 +246,61 @@ def declared(snapshot: Snapshot) -> Declared:
         return usual._replace(src=np.where(usual.row >= 0, row, UNKNOWN).astype(np.int32))
     if not len(stored.e):
         return usual
-    other = np.zeros(snapshot.entities, bool)
-    other[stored.e] = True
-    return joined([usual.take(~other[usual.e]), stored.take(stored.src != NO_ONE)])
+    is_stored = np.zeros(snapshot.entities, bool)
+    is_stored[stored.e] = True
+    return joined([usual.take(~is_stored[usual.e]), stored.take(stored.src != NO_ONE)])
 
 
 def rows_of_several(snapshot: Snapshot, fresh: Collection[int]) -> list[str]:
-    """What to say of entities that are rows of several sources, of which one at least is among
-    `fresh`.
-    """
+    """Return warnings about entities that are rows of several sources, at least one of them in `fresh`."""
     rows = kept(snapshot)
     rows = rows.take((rows.kind == EntityKind.ROW) & (rows.src >= 0))
     rows = joined([rows])
-    same = np.flatnonzero(rows.e[1:] == rows.e[:-1])
-    first, second = rows.src[same], rows.src[same + 1]
-    said = []
-    for one, other in sorted(set(zip(first.tolist(), second.tolist(), strict=True))):
-        if one in fresh or other in fresh:
-            entities = rows.e[same[(first == one) & (second == other)]]
-            names = [snapshot.source_of(number).name for number in (one, other)]
+    repeated = np.flatnonzero(rows.e[1:] == rows.e[:-1])
+    first, second = rows.src[repeated], rows.src[repeated + 1]
+    warnings = []
+    for source, other_source in sorted(set(zip(first.tolist(), second.tolist(), strict=True))):
+        if source in fresh or other_source in fresh:
+            entities = rows.e[repeated[(first == source) & (second == other_source)]]
+            names = [snapshot.source_of(number).name for number in (source, other_source)]
             what = numbered(len(entities), "entity is a row", "entities are rows")
-            said.append(f"{what} of {names[0]!r} and of {names[1]!r}, by one id: {snapshot.ident(int(entities[0]))!r}")
-    return said
+            warnings.append(f"{what} of {names[0]!r} and of {names[1]!r}, by one id: {snapshot.ident(int(entities[0]))!r}")
+    return warnings
 
 
-# -- as texts, which servers keep ------------------------------------------------------------------
+# -- as texts, for servers -------------------------------------------------------------------------
 
 
 def texts_of(snapshot: Snapshot) -> dict[int, str]:
-    """What a server keeps of declarations: by entity, `[[source, name, kind, row], ...]` as JSON
-    (null: nobody, its id), for those that `read_entity` would not know without.
+    """Return the declarations to store on a server: by entity, `[[source, name, kind, row], ...]` as JSON (null:
+    source unknown, name is the id), where `read_entity` needs them.
     """
     sources = len(snapshot.arrays.get("src.name"))
     if sources == 1 and not len(kept(snapshot).e):
         return {}
-    other = kept(snapshot)
+    stored = kept(snapshot)
     plain = default(_Arrays(snapshot))
-    told = np.zeros(snapshot.entities, bool)
-    told[other.e] = True
-    plain = plain.take((plain.name < 0) & ~told[plain.e])
-    names = [snapshot.source_of(i).name for i in range(sources)]
-    found: dict[int, list[Any]] = {}
-    for item in (other, plain):
+    has_stored = np.zeros(snapshot.entities, bool)
+    has_stored[stored.e] = True
+    plain = plain.take((plain.name < 0) & ~has_stored[plain.e])
+    names = [snapshot.source_of(number).name for number in range(sources)]
+    rows: dict[int, list[Any]] = {}
+    for item in (stored, plain):
         for e, source, name, kind, row in zip(*(column.tolist() for column in item), strict=True):
-            said = found.setdefault(e, [])
+            entries = rows.setdefault(e, [])
             if source != NO_ONE:
-                said.append([None if source < 0 else names[source], None if name < 0 else snapshot.texts[name], kind, row])
-    return {e: json.dumps(said, ensure_ascii=False) for e, said in found.items()}
+                entries.append([None if source < 0 else names[source], None if name < 0 else snapshot.texts[name], kind, row])
+    return {e: json.dumps(entries, ensure_ascii=False) for e, entries in rows.items()}
 
 
 def read_entity(entity: Entity, place: str | None, text: str | None, sources: Sequence[str], *, known: bool) -> Iterator[Sourced]:
-    """Who declares an entity of a server, and as what. `place` is the source that it is a row of,
-    `text` what `texts_of` has of it; `known`: the graph says who declared what.
+    """Yield the declarations of an entity on a server. `place` is the source that it is a row of, `text` its entry in
+    `texts_of`; `known`: the graph stores who declared what.
     """
     if text is not None:
         for source, name, kind, row in json.loads(text):
-            one = Entity(entity.id, entity.id if name is None else name, EntityKind(kind), max(row, 0))
-            yield Sourced(one, () if source is None else ((source, one.row),))
+            declared_entity = Entity(entity.id, entity.id if name is None else name, EntityKind(kind), max(row, 0))
+            yield Sourced(declared_entity, () if source is None else ((source, declared_entity.row),))
     elif entity.kind is EntityKind.ROW and place is not None:
         yield Sourced(entity, ((place, entity.row),))
     elif len(sources) == 1 or (known and entity.name != entity.id and sources):
@@ -314,7 +312,7 @@ def read_entity(entity: Entity, place: str | None, text: str | None, sources: Se
 # -- the builder -------------------------------------------------------------------------------------
 
 
-#: Objects between two collections, and collections of each generation between two of the next.
+#: Thresholds of the garbage collector: objects, and collections of each generation.
 _THRESHOLDS: Final = (200_000, 50, 100)
 _lock = Lock()
 _before: list[tuple[int, int, int]] = []
@@ -322,7 +320,7 @@ _before: list[tuple[int, int, int]] = []
 
 @contextmanager
 def fewer_collections() -> Iterator[None]:
-    """Collect less often; what was set before is set again when the last of several loads ends."""
+    """Collect garbage less often; the previous thresholds are restored when the last of several loads ends."""
     with _lock:
         _before.append(gc.get_threshold())
         if gc.get_threshold()[0]:  # whoever switched it off means it
@@ -331,7 +329,7 @@ def fewer_collections() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            # The first in the list is what was set before any of them; loads may end in any order.
+            # The first in the list are the original thresholds; loads may end in any order.
             if len(_before) == 1:
                 gc.set_threshold(*_before[0])
                 _before.clear()
@@ -340,14 +338,14 @@ def fewer_collections() -> Iterator[None]:
 
 
 # -- columns under construction --------------------------------------------------------------------
-# Statements as columns while a snapshot is built: chunks of NumPy arrays in load order, of single
-# statements and of batches.
+# Statements as columns during a load: chunks of NumPy arrays in load order, from single statements and
+# from batches.
 #
-# Texts and entities get numbers in the order they come. Every statement has a number too (`sid`), by
-# which qualifiers and sources find it.
+# Texts and entities are numbered in order of appearance. Every statement has a number too (`sid`),
+# which qualifiers and sources refer to.
 
 
-#: Texts of a column that come so often, on average, are looked for among those that are known.
+#: Texts of a column that repeat this often, on average, are looked up among the known ones.
 _OFTEN: Final = 16
 
 #: Columns by name, of one length.
@@ -355,12 +353,12 @@ Chunk = dict[str, NDArray[Any]]
 
 
 class Chunks:
-    """The statements that were taken so far."""
+    """The statements collected so far."""
 
     def __init__(self) -> None:
         self.texts: defaultdict[str, int] = defaultdict(count().__next__)
-        #: Further texts, as bytes back to back with their lengths, by the number of the first of
-        #: them; they may be among the others, too. And how many they are.
+        #: Further texts, as concatenated bytes with their lengths, by the number of the first; they may
+        #: also be in `texts`. And their count.
         self.spelled: list[tuple[int, NDArray[np.uint8], NDArray[np.int64]]] = []
         self.spelled_texts = 0
         self.entities: defaultdict[str, int] = defaultdict(count().__next__)
@@ -370,17 +368,17 @@ class Chunks:
         self.qualifiers: list[Chunk] = []
         #: Further places of statements: the statement, the source, the row, the raw text (-1: none).
         self.provenance: list[tuple[int, int, int, int]] = []
-        #: The same without raw texts, of single statements, and those themselves with their number
+        #: The same for single statements, without raw texts, and these statements with their number
         #: and source, until they are turned into chunks.
         self._more: list[tuple[int, int, int]] = []
         self._pending: list[tuple[int, int, model.Statement]] = []
-        #: The subjects that were numbered last.
+        #: The last sequence of subjects, and their numbers.
         self._numbered: tuple[Sequence[str], NDArray[np.int32]] = ((), np.empty(0, np.int32))
-        #: The names of rows that were numbered last, which may be the texts of a column as well.
+        #: The last sequence of row names, which may also be the texts of a column, and their numbers.
         self._named: tuple[Sequence[str], NDArray[np.int32]] = ((), np.empty(0, np.int32))
 
     def _flush(self) -> None:
-        """Turn the single statements gathered so far into chunks."""
+        """Turn the collected single statements into chunks."""
         pending = self._pending
         if not pending:
             return
@@ -393,18 +391,18 @@ class Chunks:
         values: list[model.Ref | Value] = []
         raws: dict[int, int] = {}
         for sid, source, statement in pending:
-            thing = statement.object
-            if isinstance(thing, model.Ref):
+            object_ = statement.object
+            if isinstance(object_, model.Ref):
                 relations.append(
-                    (sid, texts[statement.predicate], entities[statement.subject], entities[thing.id], statement.row, source)
+                    (sid, texts[statement.predicate], entities[statement.subject], entities[object_.id], statement.row, source)
                 )
             else:
                 raw = -1 if statement.raw is None else texts[statement.raw]
-                if isinstance(thing, str) and (plain := collapse(thing)) != thing:
-                    # Texts compare with their white space collapsed; how it stood is kept beside.
-                    raw, thing = (texts[thing] if raw < 0 else raw), plain
+                if isinstance(object_, str) and (plain := collapse(object_)) != object_:
+                    # Texts are compared with collapsed white space; the original is kept as raw text.
+                    raw, object_ = (texts[object_] if raw < 0 else raw), plain
                 attributes.append((sid, texts[statement.predicate], entities[statement.subject], raw, statement.row, source))
-                objects.append(thing)
+                objects.append(object_)
                 if raw >= 0 and self._more:
                     raws[sid] = raw
             for key, value in statement.qualifiers:
@@ -431,51 +429,51 @@ class Chunks:
         self.qualifiers.append({"sid": owners, "key": keys, **cells})
 
     def _numbers(self, index: defaultdict[str, int], names: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of texts or of entities; new ones get theirs in the order they come."""
-        # Each is looked for and put in at once, by its place among all; then places without one are
-        # closed up.
-        others = self.spelled_texts if index is self.texts else 0
-        begin, end = others + len(index), others + len(index) + len(names)
+        """Return the numbers of texts or entities; new ones are numbered in order of appearance."""
+        # One pass looks each up or inserts it with its position as a provisional number; the gaps in
+        # these numbers are closed afterwards.
+        spelled = self.spelled_texts if index is self.texts else 0
+        begin, end = spelled + len(index), spelled + len(index) + len(names)
         numbers = np.fromiter(map(index.setdefault, names, range(begin, end)), np.int32, len(names))
-        known = others + len(index)
-        if known > begin:
-            index.default_factory = count(known).__next__
-        if begin < known < end:
-            fresh = numbers == np.arange(begin, end)
-            later = numbers >= begin
-            numbers[later] = (begin - 1 + np.cumsum(fresh, dtype=np.int32))[numbers[later] - begin]
-            index.update(zip(compress(names, fresh), range(begin, known), strict=True))
+        next_number = spelled + len(index)
+        if next_number > begin:
+            index.default_factory = count(next_number).__next__
+        if begin < next_number < end:
+            is_new = numbers == np.arange(begin, end)
+            provisional = numbers >= begin
+            numbers[provisional] = (begin - 1 + np.cumsum(is_new, dtype=np.int32))[numbers[provisional] - begin]
+            index.update(zip(compress(names, is_new), range(begin, next_number), strict=True))
         return numbers
 
     def _text_numbers(self, texts: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of texts that are no predicates. Of those that are bytes, each is taken once;
-        where they rarely come again, they are not looked for among the others, which the pool does.
+        """Return the numbers of texts other than predicates. Of texts given as bytes, each is processed once; if they
+        rarely repeat, the lookup among known texts is left to the pool.
         """
         if texts is self._named[0]:
             return self._named[1]
-        found = texts.sorted() if isinstance(texts, model.LazyTexts) else None
-        if found is None:
+        sorted_ = texts.sorted() if isinstance(texts, model.LazyTexts) else None
+        if sorted_ is None:
             return self._numbers(self.texts, texts)
         assert isinstance(texts, model.LazyTexts)
-        (data, begins, lengths), (order, fresh) = texts.utf8(), found
-        once = order[fresh]
-        bare, sizes = put_together(data, begins[once], lengths[once])[:-SPARE], lengths[once]
-        if _OFTEN * len(once) <= len(order):
-            whole, ends = bare.tobytes(), np.cumsum(sizes)
+        (data, begins, lengths), (order, is_first) = texts.utf8(), sorted_
+        distinct = order[is_first]
+        joined_bytes, sizes = put_together(data, begins[distinct], lengths[distinct])[:-SPARE], lengths[distinct]
+        if _OFTEN * len(distinct) <= len(order):
+            all_bytes, ends = joined_bytes.tobytes(), np.cumsum(sizes)
             pairs = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
-            each = self._numbers(self.texts, [whole[low:high].decode() for low, high in pairs])
+            distinct_numbers = self._numbers(self.texts, [all_bytes[low:high].decode() for low, high in pairs])
         else:
             first = len(self.texts) + self.spelled_texts
-            self.spelled.append((first, bare, sizes))
-            self.spelled_texts += len(once)
-            self.texts.default_factory = count(first + len(once)).__next__
-            each = np.arange(first, first + len(once), dtype=np.int32)
+            self.spelled.append((first, joined_bytes, sizes))
+            self.spelled_texts += len(distinct)
+            self.texts.default_factory = count(first + len(distinct)).__next__
+            distinct_numbers = np.arange(first, first + len(distinct), dtype=np.int32)
         numbers = np.empty(len(order), np.int32)
-        numbers[order] = each[np.cumsum(fresh) - 1]
+        numbers[order] = distinct_numbers[np.cumsum(is_first) - 1]
         return numbers
 
     def _subjects(self, ids: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of entities; those of one tuple, the rows of a chunk, are looked up once."""
+        """Return the numbers of entities; the same tuple (the rows of a chunk) is looked up only once."""
         if ids is not self._numbered[0]:
             numbers = self._numbers(self.entities, ids)
             if not isinstance(ids, tuple):
@@ -484,32 +482,32 @@ class Chunks:
         return self._numbered[1]
 
     def _add_batch(self, batch: model.Batch, source: int) -> None:
-        """Take the statements of a batch, which come from this source."""
-        n = len(batch)
+        """Add the statements of a batch from this source."""
+        count_ = len(batch)
         self._flush()
-        sid = np.arange(self.statements, self.statements + n, dtype=np.int32)
-        self.statements += n
-        one = isinstance(batch.predicates, str)
+        sid = np.arange(self.statements, self.statements + count_, dtype=np.int32)
+        self.statements += count_
+        one_predicate = isinstance(batch.predicates, str)
         chunk: Chunk = {
             "sid": sid,
-            "p": np.full(n, self.texts[batch.predicates], np.int32)  # type: ignore[index]
-            if one
+            "p": np.full(count_, self.texts[batch.predicates], np.int32)  # type: ignore[index]
+            if one_predicate
             else self._numbers(self.texts, batch.predicates),
             "s": self._subjects(batch.subjects),
             "row": np.asarray(batch.rows, np.int32),
-            "src": np.full(n, source, np.int32),
+            "src": np.full(count_, source, np.int32),
         }
-        raw = np.full(n, -1, np.int32)
+        raw = np.full(count_, -1, np.int32)
         if isinstance(batch.raws, model.Raws):
             raw[batch.raws.at] = self._text_numbers(batch.raws.texts)
         elif batch.raws is not None:
-            differs = np.fromiter(map(is_not, batch.raws, repeat(None)), bool, n)
+            differs = np.fromiter(map(is_not, batch.raws, repeat(None)), bool, count_)
             raw[differs] = self._numbers(self.texts, [text for text in batch.raws if text is not None])
         objects = batch.objects
         if isinstance(objects, model.Values) or (isinstance(objects, model.Texts) and not objects.collapsed):
-            for i, value in enumerate(objects.texts if isinstance(objects, model.Texts) else objects.values):
-                if isinstance(value, str) and raw[i] < 0 and collapse(value) != value:
-                    raw[i] = self.texts[value]
+            for position, value in enumerate(objects.texts if isinstance(objects, model.Texts) else objects.values):
+                if isinstance(value, str) and raw[position] < 0 and collapse(value) != value:
+                    raw[position] = self.texts[value]
         if isinstance(objects, model.Ids):
             self.relations.append(chunk | {"o": self._numbers(self.entities, objects.ids)})
         else:
@@ -519,42 +517,39 @@ class Chunks:
             else:
                 self.attributes.append(chunk | {"raw": raw} | cells)
         for key, values in batch.qualifiers:
-            given = [i for i, value in enumerate(values) if value is not None]
-            if given:
+            rows = [position for position, value in enumerate(values) if value is not None]
+            if rows:
                 cells = self._encode([value for value in values if value is not None])
-                self._qualify(sid[given], np.full(len(given), self.texts[key], np.int32), cells)
+                self._qualify(sid[rows], np.full(len(rows), self.texts[key], np.int32), cells)
 
     def _split(self, chunk: Chunk, raw: NDArray[np.int32], cells: CellColumns) -> None:
-        """A mixed column: objects that are entities are relations, the others attributes."""
+        """Split a mixed column: objects that are entities are relations, the others attributes."""
         entity = cells["kind"] == 3
         relations = {name: column[entity] for name, column in chunk.items()}
         self.relations.append(relations | {"o": cells["ref"][entity]})
-        rest = {name: column[~entity] for name, column in chunk.items()}
-        rest |= {"raw": raw[~entity]} | {name: cells[name][~entity] for name, _ in PARTS}
-        self.attributes.append(rest)
+        attributes = {name: column[~entity] for name, column in chunk.items()}
+        attributes |= {"raw": raw[~entity]} | {name: cells[name][~entity] for name, _ in PARTS}
+        self.attributes.append(attributes)
 
 
 def gather(chunks: list[Chunk], names: Sequence[tuple[str, Any]]) -> Chunk:
-    """Join chunks into one column a name; empty columns of the right type where there are no
-    chunks.
-    """
+    """Join chunks to one column for each name; without chunks, empty columns of the right type."""
     return {name: np.concatenate([chunk[name] for chunk in chunks]) if chunks else np.empty(0, dtype) for name, dtype in names}
 
 
-#: Single statements are gathered in lists, and turned into chunks when there are this many.
+#: Single statements are collected in lists, and turned into chunks of this size.
 _FLUSH = 1 << 16
 #: Numbers of statements, texts and entities are 32 bits wide.
 _MOST = 2**31 - 1
 
 
 class Builder(Chunks):
-    """Gathers items. `begin` names the source of what follows; `add` takes items;
-    `layout.lay_out(builder)` gives the columns.
+    """Collects items. `begin` names the source of the following items; `add` takes items; `layout.lay_out(builder)`
+    returns the columns.
 
-    It begins with what `previous` holds, but for what only the sources `without` say. Such a source
-    keeps its place among the others, which is empty until something comes from it again. With a mask
-    `stays` over the statements of `previous` only these stay, and all entities, or only those that
-    are not `unused` then.
+    It starts with the content of `previous`, except for what only the sources `without` state. Such a source keeps
+    its position and is empty until something is added to it. With a mask `stays` over the statements of `previous`
+    only these are kept, with all entities, or without those that become `unused`.
     """
 
     def __init__(
@@ -566,13 +561,13 @@ class Builder(Chunks):
         unused: bool = True,
     ) -> None:
         super().__init__()
-        #: The first name of each entity that has one, by which a second one is told.
+        #: The first name of each entity that has one, to detect a second.
         self.names: dict[int, str] = {}
-        #: By source (-1: nobody knows which), what it declares of each entity: name (None: its id),
-        #: kind and row (-1: none); and what the snapshot that this begins with has of that.
+        #: By source (-1: unknown), its declaration of each entity: name (None: its id), kind and row
+        #: (-1: none); and the declarations of the previous snapshot.
         self.declared: dict[int, dict[int, tuple[str | None, int, int]]] = {}
         self.seeded: Declared | None = None
-        #: Rows of tables that were new when they came, by source: entities, names, rows.
+        #: Rows of tables whose entities were new, by source: entities, names, rows.
         self.rows: list[tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]] = []
         self.sources: list[model.Source] = []
         self.source_numbers: dict[str, int] = {}
@@ -582,9 +577,9 @@ class Builder(Chunks):
         self.members: list[tuple[int, int, int, int]] = []
         self.many_members: list[NDArray[np.int64]] = []
         self.subclasses: list[tuple[int, int, int, int]] = []
-        #: Sources whose content was taken away, and to which nothing was added since.
+        #: Sources whose content was removed, and to which nothing has been added since.
         self.emptied: set[int] = set()
-        #: The names of the sources that were begun, and the declarations that were read with them.
+        #: The names of the sources that were begun.
         self.begun: set[str] = set()
         self.single_valued: dict[str, Any] = {}
         self._source = model.Source("")
@@ -592,23 +587,21 @@ class Builder(Chunks):
         self._more_of: set[str] = set()
         #: Names of rows that are not among `names` yet.
         self._called: list[tuple[NDArray[np.int32], Sequence[str]]] = []
-        #: Which entities are among `rows`; how many the snapshot that this begins with has.
+        #: Which entities are among `rows`; the number of entities of the previous snapshot.
         self._is_row, self._seeded = np.empty(0, bool), 0
         if previous is not None:
             previous.seed(self, without, stays, unused=unused)
             self._seeded = len(self.entities)
 
     def added_to(self, names: Iterable[str]) -> None:
-        """What comes from these sources is added to what is there of them, and takes the place of
-        what is known of them.
-        """
+        """Mark sources to which the following items are added; their metadata is replaced."""
         self._more_of.update(names)
 
     def begin(self, source: model.Source) -> None:
-        """Everything that follows comes from this source. A source of the same name is the same
-        source; what comes from one without a name declares entities for nobody.
+        """Set the source of all following items. Sources with the same name are one source; items from a source
+        without a name declare entities without a source.
 
-        It becomes a source of the graph with the first item that it gives.
+        It becomes a source of the graph with its first item.
         """
         self._source, self._source_at, self._nobody = source, -1, not source.name
         self.begun.add(source.name)
@@ -630,13 +623,13 @@ class Builder(Chunks):
                 self.sources[number] = source
         else:
             check_source(self.sources[number], source)
-            # One that was added to holds more than what is read again.
+            # A source that was added to contains more than the one read now.
             if (source.location or source.content or source.terms) and ALSO not in self.sources[number].content:
                 self.sources[number] = source
         return number
 
     def add(self, items: Iterable[model.Item]) -> None:
-        """Take all items of a loader; raises what the loader raises."""
+        """Add all items of a loader; exceptions of the loader propagate."""
         with fewer_collections():
             self._add(items)
 
@@ -664,15 +657,15 @@ class Builder(Chunks):
                 raise LoadError(f"{item!r} is no item of a condition graph")
 
     def finish(self) -> None:
-        """Call when all items were added; raises `LoadError` for more than a graph can number."""
+        """Complete the columns after all items were added; raise `LoadError` if there are too many to number."""
         self._flush()
-        for what, size in (
+        for noun, size in (
             ("statements", self.statements),
             ("texts", len(self.texts) + self.spelled_texts),
             ("entities", len(self.entities)),
         ):
             if size >= _MOST:
-                raise LoadError(f"a graph holds fewer than {_MOST:,} {what}, and this one has {size:,}")
+                raise LoadError(f"a graph holds fewer than {_MOST:,} {noun}, and this one has {size:,}")
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -680,74 +673,72 @@ class Builder(Chunks):
         return self.entities[ident]
 
     def _declare(self, entity: model.Entity) -> None:
-        # Without a source of its own, and in no named one, it is nobody's.
+        # Outside of a named source, an entity has no declaring source.
         source = UNKNOWN if self._nobody and entity.kind is not model.EntityKind.ROW else self._current()
-        mine = self.declared.get(source)
-        if mine is None:
-            mine = self.declared[source] = {}
+        declarations = self.declared.get(source)
+        if declarations is None:
+            declarations = self.declared[source] = {}
         number = self.entities[entity.id]
         name = None if entity.name == entity.id else entity.name
         if name is not None:
             for numbers, names in self._called:
                 self.names.update(zip(numbers.tolist(), names, strict=True))
             self._called.clear()
-            known = self.names.setdefault(number, name)
-            if known != name:
-                self.warnings.append(f"entity {entity.id!r} is called {known!r} and {name!r}; the first name stays")
+            first_name = self.names.setdefault(number, name)
+            if first_name != name:
+                self.warnings.append(f"entity {entity.id!r} is called {first_name!r} and {name!r}; the first name stays")
         row = entity.row if entity.kind is model.EntityKind.ROW else -1
-        before = mine.get(number)
-        if before is None:
-            mine[number] = name, int(entity.kind), row
+        previous = declarations.get(number)
+        if previous is None:
+            declarations[number] = name, int(entity.kind), row
         else:
-            # Concepts win over rows, and rows over others: 1, 2, 0.
+            # Concepts take precedence over rows, and rows over other entities: 1, 2, 0.
             kind = (
                 model.EntityKind.CONCEPT
-                if model.EntityKind.CONCEPT in (before[1], entity.kind)
-                else max(before[1], int(entity.kind))
+                if model.EntityKind.CONCEPT in (previous[1], entity.kind)
+                else max(previous[1], int(entity.kind))
             )
-            mine[number] = name if before[0] is None else before[0], int(kind), row if before[2] < 0 else before[2]
+            declarations[number] = name if previous[0] is None else previous[0], int(kind), row if previous[2] < 0 else previous[2]
 
     def _declare_rows(self, rows: model.Rows) -> None:
-        """Rows of a table. Those that are known by no one yet need not be looked at one by one."""
-        before = len(self.entities)
+        """Declare the rows of a table. Rows that are new need not be processed one by one."""
+        known_count = len(self.entities)
         numbers = self._subjects(rows.ids)
-        if len(self.entities) - before != len(rows) and not self._undeclared(numbers, before):
+        if len(self.entities) - known_count != len(rows) and not self._undeclared(numbers, known_count):
             for entity in rows.entities():
                 self._declare(entity)
             return
         source = self._current()
         self.declared.setdefault(source, {})
-        own = np.zeros(len(rows), bool)
+        has_name = np.zeros(len(rows), bool)
         if rows.names is not rows.ids:
-            own = np.fromiter(map(ne, rows.ids, rows.names), bool, len(rows))
-        called = rows.names if own.all() else list(compress(rows.names, own))
+            has_name = np.fromiter(map(ne, rows.ids, rows.names), bool, len(rows))
+        own_names = rows.names if has_name.all() else list(compress(rows.names, has_name))
         names = np.full(len(rows), -1, np.int32)
-        names[own] = numbered = self._text_numbers(called)
-        self._named = called, numbered
-        self._called.append((numbers[own], list(called)))
+        names[has_name] = name_numbers = self._text_numbers(own_names)
+        self._named = own_names, name_numbers
+        self._called.append((numbers[has_name], list(own_names)))
         self.rows.append((source, numbers, names, np.asarray(rows.rows, np.int32)))
         if len(self._is_row) < len(self.entities):
             self._is_row = np.concatenate([self._is_row, np.zeros(len(self.entities), bool)])
         self._is_row[numbers] = True
 
     def _undeclared(self, numbers: NDArray[np.int32], before: int) -> bool:
-        """Whether entities are all different, and what is known of them is that they are mentioned;
-        `before` entities were known.
-        """
-        old = numbers[numbers < before]
-        if (old < self._seeded).any() or self._is_row[old[old < len(self._is_row)]].any():
+        """Return whether entities are distinct and not declared yet, only mentioned; `before` entities were known."""
+        known = numbers[numbers < before]
+        if (known < self._seeded).any() or self._is_row[known[known < len(self._is_row)]].any():
             return False
         if len(different(numbers)) < len(numbers):
             return False
-        mentioned = set(old.tolist())
-        return all(mine.keys().isdisjoint(mentioned) for mine in self.declared.values())
+        mentioned = set(known.tolist())
+        return all(declarations.keys().isdisjoint(mentioned) for declarations in self.declared.values())
 
-    # -- items side by side, and with sources of their own -----------------------------------------
+    # -- batches, and items with sources of their own ----------------------------------------------
 
     def _add_many(self, items: model.Many) -> None:
         if not len(items):
             return
-        outer, nobody = self._source_at, self._nobody
+        outer_source, nobody = self._source_at, self._nobody
         if items.source:
             self._source_at, self._nobody = self._source_number(model.Source(items.source)), False
         if isinstance(items, model.Batch):
@@ -755,12 +746,12 @@ class Builder(Chunks):
         elif isinstance(items, model.Rows):
             self._declare_rows(items)
         else:
-            found = np.empty((len(items), 4), np.int64)
-            found[:, 0], found[:, 1] = self._subjects(items.entities), self._concept(items.concept)
-            found[:, 2], found[:, 3] = self._current(), items.rows
-            self.many_members.append(found)
+            memberships = np.empty((len(items), 4), np.int64)
+            memberships[:, 0], memberships[:, 1] = self._subjects(items.entities), self._concept(items.concept)
+            memberships[:, 2], memberships[:, 3] = self._current(), items.rows
+            self.many_members.append(memberships)
         if items.source:
-            self._source_at, self._nobody = outer, nobody
+            self._source_at, self._nobody = outer_source, nobody
 
     def _add_sourced(self, sourced: model.Sourced) -> None:
         item = sourced.item
@@ -770,13 +761,13 @@ class Builder(Chunks):
             self._add((item,))
             self._nobody = nobody
             return
-        outer, nobody = self._source_at, self._nobody
+        outer_source, nobody = self._source_at, self._nobody
         self._nobody = False
         if isinstance(item, model.Statement):
             self._source_at, row = numbers[0]
-            self._more.extend((self.statements, source, at) for source, at in numbers[1:])
+            self._more.extend((self.statements, source, row_) for source, row_ in numbers[1:])
             self._add((item if item.row == row else replace(item, row=row),))
         else:
             for self._source_at, row in numbers:
                 self._add((item if item.row == row else replace(item, row=row),))
-        self._source_at, self._nobody = outer, nobody
+        self._source_at, self._nobody = outer_source, nobody

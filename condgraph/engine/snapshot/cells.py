@@ -1,4 +1,4 @@
-"""Values as columns: how a value is encoded in numbers.
+"""Values as columns: the encoding of a value in numbers.
 
 A cell is `kind` (int8, `values.Kind`), `a` and `b` (int64), `ref` (int32), `unit` (int32) and
 `precision` (int8):
@@ -55,38 +55,38 @@ _TOO_LARGE: Final = 10**MOST_DIGITS
 
 
 def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> CellColumns:
-    """Lay out values one by one. `text` and `entity` give numbers to texts and to entity ids."""
-    n = len(values)
-    kind, ref, unit, precision = [0] * n, [-1] * n, [-1] * n, [0] * n
-    a, b, x = [0] * n, [0] * n, [0.0] * n
-    for i, value in enumerate(values):
+    """Encode values one by one. `text` and `entity` return the numbers of texts and of entity ids."""
+    count = len(values)
+    kind, ref, unit, precision = [0] * count, [-1] * count, [-1] * count, [0] * count
+    a, b, floats = [0] * count, [0] * count, [0.0] * count
+    for position, value in enumerate(values):
         if isinstance(value, str):
-            ref[i] = text(collapse(value))
+            ref[position] = text(collapse(value))
             if type(value) is not str and (form := form_of(value)) != NO_UNIT:
-                unit[i] = text(form)
+                unit[position] = text(form)
         elif isinstance(value, Quantity):
-            kind[i] = 1
+            kind[position] = 1
             number = value.number
-            x[i], exact = _as_float(number)
+            floats[position], exact = _as_float(number)
             if exact is not None:
-                ref[i] = text(exact)
+                ref[position] = text(exact)
             if value.unit != NO_UNIT and (cleaned := clean_unit(value.unit)) != NO_UNIT:
-                unit[i] = text(cleaned)
+                unit[position] = text(cleaned)
         elif isinstance(value, Time):
-            kind[i] = 2
-            a[i], b[i], precision[i] = value.start, value.end, value.precision
+            kind[position] = 2
+            a[position], b[position], precision[position] = value.start, value.end, value.precision
         elif isinstance(value, Ref):
-            kind[i] = 3
-            ref[i] = entity(value.id)
+            kind[position] = 3
+            ref[position] = entity(value.id)
         elif value is UNKNOWN:
-            kind[i] = 4
+            kind[position] = 4
         else:
             raise LoadError(f"{value!r} is not a value: text, Quantity, Time, Ref or UNKNOWN is expected")
     kinds = np.array(kind, np.int8)
     bits = np.array(a, np.int64)
     quantities = kinds == Kind.QUANTITY
     if quantities.any():
-        bits[quantities] = np.array(x, np.float64)[quantities].view(np.int64)
+        bits[quantities] = np.array(floats, np.float64)[quantities].view(np.int64)
     return {
         "kind": kinds,
         "a": bits,
@@ -98,7 +98,7 @@ def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> Ce
 
 
 def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
-    """The nearest float, and the exact text where the float is not exact."""
+    """Return the nearest float, and the exact text if the float is not exact."""
     if isinstance(number, float):
         if not math.isfinite(number):
             raise LoadError(f"{number!r} is not a finite number")
@@ -124,7 +124,7 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
 
 
 def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]], text: Intern, entity: Intern) -> CellColumns:
-    """Lay out a column of a batch. Columns of entities (`Ids`) are no cells."""
+    """Encode a column of a batch. Columns of entities (`Ids`) are not cells."""
     if isinstance(column, Texts):
         refs = text_many(column.texts if column.collapsed else [collapse(text) for text in column.texts])
         return _cells(len(refs), Kind.TEXT, ref=refs)
@@ -133,7 +133,7 @@ def encode_column(column: Column, text_many: Callable[[Any], NDArray[np.int32]],
         if numbers.dtype.kind in "iu":
             wide = np.abs(numbers) > _EXACT
             if wide.any():
-                return encode_values([Quantity(int(n), column.unit) for n in numbers], text, entity)
+                return encode_values([Quantity(int(number), column.unit) for number in numbers], text, entity)
         floats = numbers.astype(np.float64) + 0.0
         if not np.isfinite(floats).all():
             raise LoadError("a column of numbers holds one that is not finite")
@@ -161,25 +161,25 @@ def _cells(n: int, kind: Kind, **parts: NDArray[Any]) -> CellColumns:
 
 
 def sortable(kind: NDArray[Any], a: NDArray[Any], ref: NDArray[Any]) -> NDArray[np.int64]:
-    """Integers that order cells of one kind and unit as their values: text by code point, numbers
-    by size, times by start.
+    """Return integers that order cells of one kind and unit as their values: text by code point, numbers by size,
+    times by start.
     """
     key = a.copy()
     numbers = (kind == Kind.QUANTITY) & (a < 0)
-    # Floats compare like their bits as integers, once those of negative numbers are turned round.
+    # Floats compare like their bits as integers, once those of negative numbers are inverted.
     key[numbers] ^= np.int64(0x7FFF_FFFF_FFFF_FFFF)
-    other = (kind == Kind.TEXT) | (kind == Kind.ENTITY)
-    key[other] = ref[other]
+    by_ref = (kind == Kind.TEXT) | (kind == Kind.ENTITY)
+    key[by_ref] = ref[by_ref]
     return key
 
 
 def decode_values(cells: CellColumns, text: Callable[[int], str], entity: Callable[[int], str]) -> list[Ref | Value]:
-    """Many cells as values, in order."""
+    """Return cells as values, in order."""
     units: dict[int, str] = {-1: NO_UNIT}
     result: list[Ref | Value] = []
     floats = cells["a"].view(np.float64).tolist()
     columns = [cells[name].tolist() for name, _ in PARTS]
-    for x, kind, a, b, ref, unit, precision in zip(floats, *columns, strict=True):
+    for float_, kind, a, b, ref, unit, precision in zip(floats, *columns, strict=True):
         if kind == 0:
             if unit < 0:
                 result.append(text(ref))
@@ -190,7 +190,7 @@ def decode_values(cells: CellColumns, text: Callable[[int], str], entity: Callab
         elif kind == 1:
             if unit not in units:
                 units[unit] = text(unit)
-            number = parse_number(text(ref)) if ref >= 0 else (int(x) if x.is_integer() else x)
+            number = parse_number(text(ref)) if ref >= 0 else (int(float_) if float_.is_integer() else float_)
             result.append(Quantity(number, units[unit]))
         elif kind == 2:
             result.append(Time(a, b, _PRECISIONS[precision]))

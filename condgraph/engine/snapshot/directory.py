@@ -1,4 +1,4 @@
-"""A store directory: one sub-directory a generation, and the manifest that names the current one."""
+"""A store directory: one sub-directory for each generation, and the manifest that names the current one."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from condgraph.engine.errors import StoreDamagedError, StoreError
 from condgraph.engine.snapshot.container import LOST, ArrayFile, PackedFile, packed, write_arrays
 
 # -- removal ---------------------------------------------------------------------------------------
-# Taking a graph's files away from a directory, by their names: whatever else a person keeps there
-# stays, and so do its folders.
+# Removing a graph's files from a directory, by name: other files of the user stay, with their folders.
 
 
-#: What a generation holds: its arrays, its manifest where it is an earlier version, the index of names,
-#: the RDF store and what an unfinished run left of either.
+#: The files of a generation: its arrays, its manifest if it is an earlier version, the index of names,
+#: the RDF store, and remains of an unfinished run.
 _GENERATION: Final = re.compile(r"columns|manifest\.json|\.?names-lexical-\d+\.npz(\.\d+)?")
 _RDF: Final = re.compile(r"rdf\d*(\.\d+)?")
-#: The files of an RDF store, which is RocksDB's.
+#: The files of an RDF store, in RocksDB's format.
 _ROCKS: Final = re.compile(r"\d{6,}\.(sst|log|blob)|\d+\.dbtmp|CURRENT|IDENTITY|LOCK|LOG(\.old\.\d+)?|(MANIFEST|OPTIONS)-\d+")
 #: The files of vectors.
 VECTORS: Final = re.compile(r"(index\.json|\.index\.json\.\d+|[0-9a-f]{16}\.(arrays|faiss)|(\.\d+-)?part-\d+-\d+\.npz)")
@@ -40,12 +39,12 @@ _SPILLED: Final = re.compile(r"(tmp_)?[a-z0-9.-]+\.(column|npz|parquet)|duckdb_t
 
 
 def remove_spill(directory: Path) -> None:
-    """Remove what a load in bounded memory left in the directory of a graph."""
+    """Remove the remains of a load in bounded memory from the directory of a graph."""
     remove_files(directory / SPILL, _SPILLED)
 
 
 def remove_generation(folder: Path) -> None:
-    """Remove the files of a generation, and its folder where nothing else is in it."""
+    """Remove the files of a generation, and its folder if that is empty then."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for path in list(folder.iterdir()):
             if path.is_dir() and not path.is_symlink() and _RDF.fullmatch(path.name):
@@ -54,9 +53,7 @@ def remove_generation(folder: Path) -> None:
 
 
 def remove_files(folder: Path, names: re.Pattern[str]) -> None:
-    """Remove the files of a folder that have such names, and the folder where nothing else is in
-    it.
-    """
+    """Remove the files of a folder that match a pattern, and the folder if it is empty then."""
     with suppress(FileNotFoundError, NotADirectoryError):
         for path in list(folder.iterdir()):
             if names.fullmatch(path.name) and (path.is_symlink() or not path.is_dir()):
@@ -68,38 +65,36 @@ def remove_files(folder: Path, names: re.Pattern[str]) -> None:
 # -- generations -----------------------------------------------------------------------------------
 # STORE/GRAPH/manifest.json      the current generation: array table, counts, sources; its own checksum
 #     STORE/GRAPH/g000007/columns    the arrays
-#     STORE/GRAPH/g000006/manifest.json  the manifest of an earlier version, where the settings say that it stays
-#     STORE/GRAPH/edits.log          single changes (below); the manifest says how far it contains them
-#     STORE/GRAPH/lock               held by whoever writes
+#     STORE/GRAPH/g000006/manifest.json  the manifest of an earlier version, if the settings keep it
+#     STORE/GRAPH/edits.log          single changes (below); the manifest states how many it includes
+#     STORE/GRAPH/lock               held by the writer
 #
-# A generation is written beside the current one, fsynced, and made current by renaming its manifest
-# over the old one. A reader keeps what it has mapped, also when its directory is gone. What a killed
-# writer left is removed by the next one.
+# A generation is written next to the current one, fsynced, and made current by renaming its manifest
+# over the old one. A reader keeps its mapped files, even if their directory is gone. Remains of a
+# killed writer are removed by the next one.
 
 
 FORMAT_VERSION: Final = 3
-#: Versions that are read. In stores of version 2 all columns are as they are.
+#: Versions that can be read. In version 2 no column is compressed.
 _READ: Final = (2, FORMAT_VERSION)
-#: Questions with their programs, which are kept with a graph through all its generations.
+#: The file of questions with their programs, which a graph keeps through all generations.
 DEMONSTRATIONS: Final = "demonstrations.jsonl"
 _MANIFEST: Final = "manifest.json"
 _COLUMNS: Final = "columns"
 _LOCK: Final = "lock"
-#: How often a directory is made again that is missing right after.
+#: How often the creation of a directory that vanishes at once is repeated.
 _MOST_MISSING: Final = 1_000
 _VECTORS: Final = "vectors"
 _DIRECTORY_GENERATION: Final = re.compile(r"g(\d{6,})")
 _HEAD: Final = re.compile(rb"condgraph (\d{1,9}) ([0-9a-f]{8})")
-#: Generations in a row that loads may replace while one of them is opened.
+#: How often opening is repeated because a load has replaced the generation.
 _TRIES: Final = 50
-#: What file systems take as the name of one directory.
+#: The longest name of a directory on common file systems.
 _LONGEST_NAME: Final = 255
 
 
 def graph_directory(store: Path, graph: str) -> Path:
-    """Where a graph of a store lives; any name is a legal directory name once quoted, if it is not
-    empty and not too long.
-    """
+    """Return the directory of a graph in a store. Any name is legal once quoted, if it is not empty and not too long."""
     if not graph:
         raise errors.OptionError("the name of a graph is empty")
     try:
@@ -112,15 +107,15 @@ def graph_directory(store: Path, graph: str) -> Path:
 
 
 def graph_names(store: Path) -> list[str]:
-    """The graphs of a store, sorted."""
+    """Return the names of the graphs in a store, sorted."""
     if not store.is_dir():
         return []
     return sorted(unquote(path.parent.name) for path in store.glob(f"*/{_MANIFEST}"))
 
 
 def read_generation(directory: Path, version: str | None = None) -> tuple[dict[str, Any], ArrayFile] | None:
-    """The manifest and the mapped arrays of the current generation, or of an earlier version by its name; None where there
-    is none.
+    """Return the manifest and the mapped arrays of the current generation, or of an earlier version by its name; None
+    if there is none.
     """
     if version is not None:
         manifest = _read_manifest(directory / version)
@@ -132,8 +127,7 @@ def read_generation(directory: Path, version: str | None = None) -> tuple[dict[s
         try:
             return manifest, _arrays(directory, manifest)
         except errors.StoreDamagedError:
-            # A writer may have switched and cleaned up between the two reads: then the manifest has
-            # changed.
+            # If a writer switched and cleaned up between the two reads, the manifest has changed.
             again = _read_manifest(directory)
             if attempt == _TRIES - 1 or again is None or again["generation"] == manifest["generation"]:
                 raise
@@ -145,11 +139,13 @@ def _arrays(directory: Path, manifest: Mapping[str, Any]) -> ArrayFile:
 
 
 def is_current(directory: Path, about: Mapping[str, Any]) -> bool:
-    """Whether the manifest of a generation is the one that is there now. A graph that was removed and
-    loaded again has generations of the same names.
+    """Return whether the manifest of a generation is still the current one. A graph that was removed and loaded again
+    reuses the names of generations.
     """
-    now = _read_manifest(directory)
-    return now is not None and all(now.get(key) == about.get(key) for key in ("generation", "written", "settings"))
+    current_manifest = _read_manifest(directory)
+    return current_manifest is not None and all(
+        current_manifest.get(key) == about.get(key) for key in ("generation", "written", "settings")
+    )
 
 
 def _read_manifest(directory: Path) -> dict[str, Any] | None:
@@ -157,8 +153,7 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
     try:
         head, _, body = path.read_bytes().partition(b"\n")
     except FileNotFoundError:
-        # The first writer leaves an empty manifest before anything else, so one that is missing was
-        # taken away.
+        # The first writer creates an empty manifest before anything else, so a missing one was removed.
         if any((path / _COLUMNS).exists() for _, path in _generations(directory)):
             raise errors.StoreDamagedError(f"{path} is missing", hint=LOST) from None
         return None
@@ -182,8 +177,8 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
 def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
     """Write a new generation and make it current. The caller holds `writing(directory)`."""
     try:
-        # Never the name of a generation that was ever seen here, so that a reader cannot mix two.
-        number = 1 + max((n for n, _ in _generations(directory)), default=0)
+        # Never a name that was used here before, so that a reader cannot mix two generations.
+        number = 1 + max((number_ for number_, _ in _generations(directory)), default=0)
         name = f"g{number:06d}"
         folder = directory / name
         folder.mkdir()
@@ -192,7 +187,7 @@ def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about:
         _fsync_directory(folder)
         manifest = {"generation": name, "written": time.time(), "arrays": table, "packed": forms, **about}
         if _keeps_versions(manifest):
-            # A clock that was set back changes no order.
+            # Keep the order even if the clock was set back.
             manifest["written"] = max(manifest["written"], _store_version(directory))
         _write_manifest(directory, manifest)
     except OSError as error:
@@ -221,8 +216,8 @@ def _keeps_versions(manifest: Mapping[str, Any]) -> bool:
 
 
 def _store_version(directory: Path) -> float:
-    """Leave the manifest of the current generation in its folder, before another takes its place; the first moment, in
-    seconds of Unix time, that is after it.
+    """Store the manifest of the current generation in its folder, before another replaces it; return the first moment
+    after it, in seconds of Unix time.
     """
     manifest = _read_manifest(directory)
     if manifest is None or not manifest["generation"]:
@@ -230,7 +225,7 @@ def _store_version(directory: Path) -> float:
     place = directory / manifest["generation"] / _MANIFEST
     place.unlink(missing_ok=True)
     try:
-        # The manifest is replaced by a rename, which leaves the linked file as it is.
+        # The manifest is replaced by a rename, which does not change the linked file.
         os.link(directory / _MANIFEST, place)
     except OSError:
         place.write_bytes((directory / _MANIFEST).read_bytes())
@@ -240,12 +235,14 @@ def _store_version(directory: Path) -> float:
 
 
 def versions(directory: Path) -> list[dict[str, Any]]:
-    """The manifests of all versions that are stored, the current one last."""
+    """Return the manifests of all stored versions, the current one last."""
     return _versions(directory)[0]
 
 
 def damaged_versions(directory: Path) -> list[str]:
-    """The names of the earlier versions whose manifest cannot be read. They stay as long as earlier versions do."""
+    """Return the names of the earlier versions whose manifest cannot be read. They are kept as long as earlier
+    versions are.
+    """
     return _versions(directory)[1]
 
 
@@ -255,7 +252,7 @@ def _versions(directory: Path) -> tuple[list[dict[str, Any]], list[str]]:
         return [], []
     stored, damaged = list[dict[str, Any]](), list[str]()
     for _, folder in sorted(_generations(directory)):
-        # What a killed writer left has no manifest.
+        # The remains of a killed writer have no manifest.
         if folder.name == current["generation"] or not (folder / _MANIFEST).exists():
             continue
         try:
@@ -269,35 +266,35 @@ def _versions(directory: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _stored_versions(directory: Path, current: Mapping[str, Any], now: float) -> set[str]:
-    """The generations that stay: the current one, and the earlier ones that the settings keep: the last `number`, or those
-    that were current in the last `seconds`.
+    """Return the generations to keep: the current one, and the earlier ones that the settings keep: the last
+    `number`, or those that were current within the last `seconds`.
     """
     rule = current.get("settings", {}).get("keep") or {}
-    stay = {str(current["generation"])}
+    keep = {str(current["generation"])}
     if not rule or not current["generation"]:
-        return stay
+        return keep
     stored, damaged = _versions(directory)
-    stay.update(damaged)
+    keep.update(damaged)
     if "number" in rule:
-        return stay | {manifest["generation"] for manifest in stored[-int(rule["number"]) :]}
-    return stay | {earlier["generation"] for earlier, later in pairwise(stored) if later["written"] >= now - rule["seconds"]}
+        return keep | {manifest["generation"] for manifest in stored[-int(rule["number"]) :]}
+    return keep | {earlier["generation"] for earlier, later in pairwise(stored) if later["written"] >= now - rule["seconds"]}
 
 
 def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
     body = json.dumps(manifest).encode()
-    fresh = directory / f"{_MANIFEST}.new"
-    with fresh.open("wb") as file:
+    temporary = directory / f"{_MANIFEST}.new"
+    with temporary.open("wb") as file:
         file.write(f"condgraph {FORMAT_VERSION} {zlib.crc32(body):08x}\n".encode() + body)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(fresh, directory / _MANIFEST)
+    os.replace(temporary, directory / _MANIFEST)
     _fsync_directory(directory)
 
 
 @contextmanager
 def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the directory's lock; waits up to `wait` seconds, then raises `StoreBusyError`. A dead
-    process holds no lock.
+    """Hold the directory's lock; wait up to `wait` seconds, then raise `StoreBusyError`. The lock of a dead process
+    is released by the system.
     """
     try:
         handle = _locked(directory, time.monotonic() + wait)
@@ -315,15 +312,15 @@ def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
 
 
 def _locked(directory: Path, until: float) -> int:
-    """The lock file of a directory, open and locked."""
+    """Return the open and locked lock file of a directory."""
     lock, missing = directory / _LOCK, 0
     while True:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:
-            # Whoever deleted the graph took the directory away in between; or it cannot be made here, as below a working
-            # directory that was removed.
+            # The graph was deleted with its directory in the meantime; or the directory cannot be created, for example in a
+            # working directory that was removed.
             missing += 1
             if missing > _MOST_MISSING:
                 raise
@@ -341,12 +338,12 @@ def _locked(directory: Path, until: float) -> int:
         except BaseException:
             os.close(handle)
             raise
-        # It was deleted with the graph while this one waited: the lock of nothing.
+        # The lock file was deleted with the graph in the meantime, so this lock is void.
         os.close(handle)
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file for as long as it is open; whether nobody else has."""
+    """Lock an open file until it is closed; return whether that succeeded."""
     try:
         import fcntl
     except ImportError:  # pragma: no cover - Windows
@@ -373,30 +370,29 @@ def _generations(directory: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _clean(directory: Path, manifest: Mapping[str, Any]) -> None:
-    """Remove generations that are neither current nor stored as versions, and a manifest that never became one."""
-    stay = _stored_versions(directory, manifest, time.time())
+    """Remove generations that are neither current nor stored as versions, and an unfinished manifest."""
+    keep = _stored_versions(directory, manifest, time.time())
     for _, path in _generations(directory):
-        if path.name not in stay:
+        if path.name not in keep:
             remove_generation(path)
     (directory / f"{_MANIFEST}.new").unlink(missing_ok=True)
 
 
 def remove_graph(directory: Path, *, wait: float = 0.0) -> bool:
-    """Remove a graph's files, and its directory where nothing else is in it; whether there was a
-    graph.
+    """Remove a graph's files, and its directory if that is empty then; return whether there was a graph.
 
-    Readers keep what they have mapped. One that was ended half way leaves no graph, and is gone on
-    with by the next.
+    Readers keep their mapped files. If the removal is interrupted, there is no graph, and the next removal finishes
+    it.
     """
     if not (directory / _MANIFEST).exists():
         return False
     try:
         with writing(directory, wait=wait):
             manifest = _read_manifest(directory)
-            # From here on there is no graph, and what is left are files that nobody needs.
-            nothing = {"generation": "", "arrays": {}}
-            _write_manifest(directory, nothing)
-            _clean(directory, nothing)
+            # From here on there is no graph, only unused files.
+            empty_manifest = {"generation": "", "arrays": {}}
+            _write_manifest(directory, empty_manifest)
+            _clean(directory, empty_manifest)
             remove_files(directory / _VECTORS, VECTORS)
             (directory / DEMONSTRATIONS).unlink(missing_ok=True)
             (directory / EDITS).unlink(missing_ok=True)
@@ -420,20 +416,20 @@ def _fsync_directory(directory: Path) -> None:
 
 # -- the log of edits --------------------------------------------------------------------------------
 # The log of single changes, next to the generations of a graph: one line for each, appended and
-# synced. The manifest of a generation states how much of the log it contains.
+# synced. The manifest of a generation states how much of the log it includes.
 #
-# A line is a CRC-32, the number of bytes, and JSON. A last line without its end was never
-# acknowledged, since its writer was stopped: readers ignore it, and the next writer removes it.
+# A line is a CRC-32, the number of bytes, and JSON. An incomplete last line was never acknowledged,
+# because its writer was stopped: readers ignore it, and the next writer removes it.
 
 
-#: The file, in the folder of the graph.
+#: The name of the log, in the folder of the graph.
 EDITS: Final = "edits.log"
 _LOG_HEAD: Final = b"condgraph edits 1\n"
 
 
 class Tail(NamedTuple):
-    """The records after a place in a log, where the last of them ends, and the bytes after that of a
-    record that was not finished.
+    """The records after a position in a log, the end of the last one, and the number of bytes of an incomplete record
+    after it.
     """
 
     records: list[bytes]
@@ -442,7 +438,7 @@ class Tail(NamedTuple):
 
 
 def log_size(directory: Path) -> int:
-    """Bytes of the log; 0 where there is none."""
+    """Return the size of the log in bytes; 0 if there is none."""
     try:
         return os.stat(directory / EDITS).st_size
     except OSError:
@@ -450,8 +446,8 @@ def log_size(directory: Path) -> int:
 
 
 def read_log(directory: Path, begin: int = 0) -> Tail:
-    """The records from a place on. Raises `StoreDamagedError` where one is not what was written, or
-    the log is shorter than a generation says.
+    """Return the records from a position on. Raise `StoreDamagedError` if a record is damaged, or if the log is
+    shorter than a generation states.
     """
     path = directory / EDITS
     try:
@@ -465,28 +461,28 @@ def read_log(directory: Path, begin: int = 0) -> Tail:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     if size < begin:
         raise StoreDamagedError(f"{path} has {size} bytes, and the graph contains {begin} of it", hint=LOST)
-    at = 0
+    position = 0
     if not begin and data:
         if not data.startswith(_LOG_HEAD):
             if _LOG_HEAD.startswith(data):
                 return Tail([], 0, len(data))
             raise StoreDamagedError(f"{path} is not what was written", hint=LOST)
-        at = len(_LOG_HEAD)
+        position = len(_LOG_HEAD)
     records = []
-    while (end := data.find(b"\n", at)) >= 0:
-        line = data[at:end]
-        crc, _, rest = line.partition(b" ")
-        length, _, body = rest.partition(b" ")
+    while (end := data.find(b"\n", position)) >= 0:
+        line = data[position:end]
+        crc, _, remainder = line.partition(b" ")
+        length, _, body = remainder.partition(b" ")
         if crc != b"%08x" % zlib.crc32(body) or length != b"%d" % len(body):
-            raise StoreDamagedError(f"{path}: the change at byte {begin + at} is not what was written", hint=LOST)
+            raise StoreDamagedError(f"{path}: the change at byte {begin + position} is not what was written", hint=LOST)
         records.append(body)
-        at = end + 1
-    return Tail(records, begin + at, len(data) - at)
+        position = end + 1
+    return Tail(records, begin + position, len(data) - position)
 
 
 def append_record(directory: Path, body: bytes, end: int) -> int:
-    """Append a record at the end of the finished ones, and sync it; where it ends. The caller holds
-    the lock of the folder. A record that cannot be written whole leaves the log as it was.
+    """Append a record after the last complete one and sync it; return its end. The caller holds the lock of the
+    folder. If the record cannot be written completely, the log is unchanged.
     """
     path = directory / EDITS
     line = b"%08x %d %s\n" % (zlib.crc32(body), len(body), body)
@@ -500,9 +496,9 @@ def append_record(directory: Path, body: bytes, end: int) -> int:
         try:
             os.ftruncate(handle, end)
             os.lseek(handle, end, os.SEEK_SET)
-            left = memoryview(line)
-            while left:
-                left = left[os.write(handle, left) :]
+            unwritten = memoryview(line)
+            while unwritten:
+                unwritten = unwritten[os.write(handle, unwritten) :]
             os.fsync(handle)
         except OSError as error:
             os.ftruncate(handle, end)
