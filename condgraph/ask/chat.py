@@ -249,7 +249,7 @@ def _fitting(
     """
     fits = known.asked_for(words)
     people = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in known.predicates.names)
-    worth: dict[Referent, tuple[bool, float]] = {}
+    worth: dict[Referent, tuple[int, float]] = {}
     for one in dict.fromkeys(one for _, group in groups for one in group):
         near = predicates_around(known, store, (one.name,))
         own = [name for way in ("forward", "value") for name in near.get(way, ())]
@@ -257,8 +257,9 @@ def _fitting(
         around = {*own, *near.get("backward", ())}
         best = max((float(fits[known.places[name]]) for name in around if name in known.places), default=0.0)
         right = not people or kind == "that" or person == (kind in ("she", "he"))
-        worth[one] = right, best
-    likely = [one for one, (right, _) in worth.items() if right] or list(worth)
+        # Of whom nothing is known may be a person sooner than what has what things have.
+        worth[one] = 2 if right else int(not own), best
+    likely = [one for one in worth if worth[one][0] == max(right for right, _ in worth.values())]
     most = max((worth[one][1] for one in likely), default=0.0)
     kept = {one for one in likely if worth[one][1] >= _FITS * most}
     return [(origin, some) for origin, group in groups if (some := [one for one in group if one in kept])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -13,6 +14,7 @@ from condgraph.ask.programs import counts_nothing
 from condgraph.ask.prompt import NAMES, asked_about
 from condgraph.ask.records import english, foreign
 from condgraph.engine.algebra import ById, ByName, Compare, Count, Names, Node, Union, postorder
+from condgraph.engine.allen import Bounds
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity
 from condgraph.engine.values import Quantity, Time
@@ -52,6 +54,12 @@ _COUNTS: Final = re.compile(
 )
 #: A question for what is more or less than a number.
 _BEYOND: Final = re.compile(r"\b(?:than|over|above|below|under|at\s+least|at\s+most)\s+(\d[\d,.]*\d|\d)(?!\w)", re.IGNORECASE)
+#: A year that a question says, words for what holds today, and what a plan has that looks at times.
+_YEAR: Final = re.compile(r"(?<![\w.,-])(?:1\d|20)\d\d(?![\w,%-]|\.\d)")
+_TODAY: Final = re.compile(r"\b(?:now|current(?:ly)?|nowadays|today|at present|presently)\b", re.IGNORECASE)
+_LOOKS_AT_TIME: Final = re.compile(r"\b(?:[12]\d{3}|times?|dates?|years?|since|until|from|start|end)\b", re.IGNORECASE)
+#: Lines of a program that say what is looked for, and look for nothing.
+_REMARKS: Final = re.compile(r"^[ \t]*+(?:Step[ \t]*\d|//).*", re.IGNORECASE | re.MULTILINE)
 _NUMBER_WORDS: Final = frozenset(
     "no none zero one two three four five six seven eight nine ten eleven twelve hundred thousand million once twice".split()  # noqa: SIM905
 )
@@ -88,9 +96,11 @@ def wanted(question: str) -> Wanted | None:
     return next((kind for kind, asks in _ASKS.items() if asks.match(text)), None)
 
 
-def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt, known: KnownNames, before: str = "") -> list[str]:
+def doubts(
+    question: str, mentions: Sequence[Mention], attempt: Attempt, known: KnownNames, before: str = "", today: date | None = None
+) -> list[str]:
     """Why an answer may be one to another question, a sentence each for the model and the user; none where it
-    fits. `before` is what was said before in a conversation.
+    fits. `before` is what was said before in a conversation, `today` the date.
     """
     answer = attempt.answer
     if answer is None:
@@ -117,6 +127,8 @@ def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt, known: 
     # A program writes 11 March 1992 as 1992-03-11.
     dates = [found.span() for found in islice(_DATE.finditer(question), _MOST)]
     named = [item for item in named if not any(start <= item.start and item.end <= end for start, end in dates)]
+    # A program may follow several that "they" refers to from what they were found by.
+    named = [item for item in named if len(item.names) == 1 or item.text in question]
     if named and not _uses(attempt, named):
         names = " or ".join(repr(item.text) for item in named[:3])
         result.append(f"the answer does not depend on {names}, which the question names")
@@ -127,6 +139,7 @@ def doubts(question: str, mentions: Sequence[Mention], attempt: Attempt, known: 
             _unnamed(question, before, mentions, plan, known),
             _unasked(question, mentions, answer, known),
             _equal(question, plan),
+            _other_time(question, attempt, today or date.today()),
         )
         result += filter(None, looked)
     return result
@@ -164,6 +177,25 @@ def _equal(question: str, plan: Node) -> str:
     digits = re.sub(r"\D", "", beyond[1])
     found = any(digits == re.sub(r"\D", "", str(one.value)) for one in compared if not isinstance(one.value, str))
     return f"the program looks for {beyond[1]!r} itself, and the question for what is {beyond[0]!r}" if found else ""
+
+
+def _other_time(question: str, attempt: Attempt, today: date) -> str:
+    """Why an answer is of another time than the question: the program looks at no time, and a statement of its answer did not
+    hold in a year that the question says, or does not hold today.
+    """
+    said = list(dict.fromkeys(found[0] for found in islice(_YEAR.finditer(question), _MOST)))
+    now = _TODAY.search(question) if not said and english(question) else None
+    program = _REMARKS.sub("", attempt.program)
+    if (not said and now is None) or attempt.answer is None or _LOOKS_AT_TIME.search(program):
+        return ""
+    times = [Bounds.of(Time.parse(text)) for text in said or [today.isoformat()]]
+    for fact in islice(attempt.answer.evidence, _MOST):
+        held = Bounds.stated(fact.qualifiers)
+        if held is not None and all(held.together(time) is False for time in times):
+            when = ", ".join(f"{name} {value}" for name, value in fact.qualifiers)
+            what = f"about {said[0]}" if said else f"what is {now[0]!r}" if now is not None else ""
+            return f"the question asks {what}, and the program looks at no time: its answer rests on a statement with {when}"
+    return ""
 
 
 def _itself(question: str, mentions: Sequence[Mention], plan: Node) -> str:

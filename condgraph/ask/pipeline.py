@@ -57,7 +57,18 @@ from condgraph.engine import errors
 from condgraph.engine.bounds import check, current, within
 from condgraph.engine.external import FunctionCall
 from condgraph.grammars.grammar import Grammar, constraint
-from condgraph.models.chat import ChatModel, ChatOptions, Completion, Completions, Message, Metered, Tell, heard_by, tokens_of
+from condgraph.models.chat import (
+    ChatModel,
+    ChatOptions,
+    Completion,
+    Completions,
+    Message,
+    Metered,
+    Tell,
+    heard_by,
+    spoken,
+    tokens_of,
+)
 from condgraph.overview.schema import CYPHER, WORDS, quoted
 
 if TYPE_CHECKING:
@@ -173,11 +184,11 @@ class SentenceStream:
         if begins:
             self._text, self._seen, self._begins = "", 0, True
         self._text += text
-        self._say(parts_of(self._text)[:-1])
+        self._say(parts_of(spoken(self._text))[:-1])
 
     def end(self) -> None:
         """Tell the last one as well."""
-        self._say(parts_of(self._text))
+        self._say(parts_of(spoken(self._text)))
 
     def _say(self, parts: Sequence[str]) -> None:
         for part in parts[self._seen :]:
@@ -235,10 +246,11 @@ _FOR_RETRY, _FOR_DEMOS, _FOR_HISTORY = 0.2, 0.35, 0.2
 #: The weight of names in the program of the question before, next to those of demonstrations of the same form.
 _BEFORE: Final = 0.5
 #: Tokens of a reply: of the first, as many as so many of the longest program among the demonstrations
-#: have, within bounds; twice as many after a reply that was cut off.
+#: have, within bounds; twice as many after a reply that was cut off, and four times after thoughts that were.
 _PROGRAMS: Final = 3
 LEAST_REPLY: Final = 400
 MOST_REPLY: Final = 1_600
+MOST_THOUGHT: Final = 8_000
 #: What no program contains, and a model writes that goes on with another question of its own.
 STOPS: Final = ("\nQuestion:",)
 #: Characters of a reply that the model is shown again.
@@ -680,13 +692,19 @@ class Asking:
             self.attempts.append(replace(begun, stage="writing", error=why))
             return None
         if cut and result is None:
-            why = f"the reply was cut off after {len(reply):,} characters"
+            # A model that thinks spends its tokens before it writes.
+            thinks = not reply
+            why = (
+                "the model was cut off while it was thinking"
+                if thinks
+                else f"the reply was cut off after {len(reply):,} characters"
+            )
             told = f"{why[0].upper()}{why[1:]}. Write a shorter program, without words around it."
             begun_program = program_in(reply, self.via)
             attempt = replace(
                 begun, program="" if begun_program is None else begun_program[0], stage="writing", error=why, feedback=told
             )
-            self.reply_tokens = min(2 * self.reply_tokens, MOST_REPLY)
+            self.reply_tokens = min((4 if thinks else 2) * self.reply_tokens, MOST_THOUGHT if thinks else MOST_REPLY)
         elif result is None:
             # It is asked again, and declines again where it does not know.
             self.declined += gives_up(reply)
@@ -725,7 +743,7 @@ class Asking:
             return []
         instead = taken_instead(self.question, self.mentions, attempt, before, known)
         earlier = " ".join(text for turn in self.options.before for text in (turn.question, turn.program, *turn.texts[:MOST_SHOWN]))
-        return [*doubts(self.question, self.mentions, attempt, known, earlier), *instead]
+        return [*doubts(self.question, self.mentions, attempt, known, earlier, self.options.today), *instead]
 
     def _run(self, runner: Runner, reply: str, program: str, language: str) -> Attempt:
         before = dict(runner.seconds)

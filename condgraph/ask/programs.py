@@ -63,7 +63,8 @@ _NONE: Final = re.compile(r"[\s\"'`*{(\[]*(?:NONE|None|null|N/A)[\s\"'`*.)}\]]*"
 #: What models write where they have no answer, in a few words of their own.
 _GIVES_UP: Final = re.compile(
     r"\b(?:(?:do not|don't|did not|didn't) (?:know|have)|not sure|"
-    r"(?:cannot|can't|can not|could not|couldn't|unable to|not able to|not possible to) (?:be )?(?:answer|determine|find|say)|"
+    r"(?:cannot|can't|can not|could not|couldn't|unable to|not able to|not possible to) "
+    r"(?:be )?(?:answer|assist|determine|find|help|say)|"
     r"(?:no|not enough|insufficient|lacks?(?: the)?) (?:information|data|answer)|"
     r"(?:does not|doesn't|do not|don't) (?:contain|include|say|provide))",
     re.IGNORECASE,

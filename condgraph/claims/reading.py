@@ -22,7 +22,7 @@ from condgraph.claims.claim import MOST_TRIPLES, Claim
 from condgraph.claims.verify import Facts, reversed_notes, unknown
 from condgraph.engine.bounds import check, left
 from condgraph.engine.errors import CondgraphError, ModelError, OptionError, shortened
-from condgraph.models.chat import Message, Usage
+from condgraph.models.chat import Message, Usage, spoken
 from condgraph.overview.schema import unmarked
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def read_claim(
         if written.finish == "refusal":
             raise ModelError(f"{model.name} did not read the claim: {shortened(written.text, 200)}")
         try:
-            claim = Claim.of(_json(written.text), text)
+            claim = Claim.of(_json(spoken(written.text)), text)
             problems = [*unknown(claim, facts), *reversed_notes(claim, facts)]
             wrong = "; ".join(problem for problem in problems if problem.startswith("the graph "))
         except CondgraphError as error:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event, Lock, Thread
 from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, Unpack, overload, runtime_checkable
 
@@ -68,6 +68,23 @@ class Completions(Sequence[Completion]):
     def __getitem__(self, index: slice) -> Sequence[Completion]: ...
     def __getitem__(self, index: int | slice) -> Completion | Sequence[Completion]:
         return self.items[index]
+
+
+#: Marks that models write around their thoughts. The first one may stand in the prompt already, so that only the last comes.
+_THOUGHTS: Final = ("</think>", "</thinking>", "◁/think▷")
+
+
+def spoken(text: str) -> str:
+    """The text of a model without its thoughts; "" where it was cut off among them.
+
+    >>> spoken("<think>Maybe Find(India)?</think> Find(Nepal)"), spoken("<think>Maybe Find(India)")
+    ('Find(Nepal)', '')
+    """
+    for end in _THOUGHTS:
+        text = text.rpartition(end)[2]
+        if text.lstrip().startswith(end.replace("/", "")):
+            return ""
+    return text.strip()
 
 
 class ChatOptions(TypedDict, total=False):
@@ -414,7 +431,7 @@ class Metered(ModelAround):
         return self._spent
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """The model's completions, in the time that is left. Raises `BudgetError` where the budget
+        """The model's completions without its thoughts, in the time that is left. Raises `BudgetError` where the budget
         does not allow the call.
         """
         self._fit(messages)
@@ -428,7 +445,7 @@ class Metered(ModelAround):
             result = self._model.chat(messages, **options)
         finally:
             self._end(result, time.monotonic() - started)
-        return result
+        return replace(result, items=tuple(replace(item, text=spoken(item.text)) for item in result))
 
     def _fit(self, messages: Sequence[Message]) -> None:
         most = self.budget.prompt_tokens

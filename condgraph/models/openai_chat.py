@@ -133,7 +133,7 @@ def hint_of(error: Any) -> str | None:
     """What may help."""
     status = error.status_code
     if status in (401, 403):
-        return "OPENAI_API_KEY says the key"
+        return "is the key in OPENAI_API_KEY, or api_key=, one of this server?"
     if status == 404:
         return "is the model's name right, and does OPENAI_BASE_URL end as the server wants it (often /v1)?"
     if status in (400, 413) and re.search(r"context|too long|too large|exceed", told(error), re.IGNORECASE):

@@ -101,6 +101,20 @@ def test_what_words_refer_to(plays: Graph, first: str, program: str, question: s
     assert referents(chat.ask(question)) == wanted
 
 
+def test_several_may_be_followed_again(plays: Graph) -> None:
+    """By what they were found by; and one who has nothing is a person sooner than a town."""
+    graph = condgraph.open()
+    graph.add([Statement("Rye", "owner", Ref("Bo")), Statement("Ann", "date of birth", "1950"), Statement("Rye", "area", "3")])
+    model = Scripted(CHILDREN, "Find(William Shakespeare) Relate(child, forward) QueryAttr(date of birth)")
+    chat = plays.chat(model, via="kopl")
+    chat.ask("Who are the children of Shakespeare?")
+    found = chat.ask("When were they born?")
+    assert (found.status, found.texts) == ("answered", ["1583", "1585"])
+    chat = graph.chat(Scripted("Find(Bo) Relate(owner, backward) QueryName()"), via="kopl")
+    chat.ask("What does Bo own?")
+    assert referents(chat.ask("And his?")) == {"his": ["Bo"]}
+
+
 def test_another_meaning_is_stated(plays: Graph) -> None:
     chat = plays.chat(Scripted(CAPITAL, "Find(London) QueryAttr(population)"), via="kopl")
     chat.ask("What is the capital of England?")

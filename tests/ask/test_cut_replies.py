@@ -88,6 +88,16 @@ def test_a_small_model_that_does_not_end_is_answered(graph: Graph) -> None:
     assert model.asked[0].stop == ("\nQuestion:",)
 
 
+@pytest.mark.parametrize("begins", ["<think>\n", ""])
+def test_thoughts_are_no_program(graph: Graph, begins: str) -> None:
+    model = Runaway(f"<think>Maybe {NEPAL}", f"{begins}Maybe {NEPAL}\n</think>\n\n{INDIA}")
+    found = graph.ask("What is the capital of India?", model, via="query")
+    assert (found.status, found.texts) == ("answered", ["New Delhi"])
+    assert found.attempts[0].error == "the model was cut off while it was thinking"
+    first, second = (asked.max_tokens or 0 for asked in model.asked)
+    assert second == 4 * first
+
+
 def test_a_program_that_was_cut_off_gets_more_tokens(graph: Graph) -> None:
     model = Runaway(INDIA[:-10], INDIA)
     found = graph.ask("What is the capital of India?", model, via="query")

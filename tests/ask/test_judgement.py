@@ -14,6 +14,7 @@ from tests.ask.asking import Scripted, countries
 from tests.ask.test_ask import Sampling
 
 CAPITAL = "Find(India) Relate(capital, forward) QueryName()"
+HEADS = "Query1: \"get_information(relation='head of government', head_entity='India')\""
 HIGH = "Query1: \"get_information(relation='height', head_entity='Annapurna I')\""
 
 
@@ -74,6 +75,11 @@ def test_what_a_question_asks_for(question: str, kind: str | None) -> None:
         ),
         ("How many capitals has Kathmandu?", "Find(Kathmandu) Relate(capital, forward) Count()", ""),
         ("Is India's capital New Delhi?", "Find(India) Relate(capital, forward) QueryName()", ""),
+        ("Who headed India's government in 1984?", HEADS, "asks about 1984, and the program looks at no time: its answer rests on"),
+        ("Wer regierte 1984 in India?", "Step1: Find who did in 1984\n" + HEADS, "asks about 1984"),
+        ("Who is the current head of government of India?", HEADS, "the question asks what is 'current', and"),
+        ("Who was head of government of India, in no year?", HEADS, ""),
+        ("Who headed India in 1984?", HEADS.replace("India')", "India', key='time', value='1984')"), ""),
     ],
 )  # fmt: skip
 def test_an_answer_that_does_not_fit_is_doubtful(graph: Graph, question: str, program: str, doubt: str) -> None:
