@@ -1,1 +1,1 @@
-"""How a graph is stored in Neo4j, and how the stored parts are reached."""
+"""The representation of a graph in Neo4j, and the expressions that read its parts."""

@@ -1,4 +1,4 @@
-"""How a graph is stored in Neo4j: the one place that the writer and the compiler both read.
+"""The layout of graphs in Neo4j, which both the writer and the compiler read.
 
     (:Entity {graph, handle, id, name, key, kind})      kind 0 entity, 1 concept (:Concept), 2 table row (:Row, with source and row)
     (a:Entity)-[:`predicate` {sid}]->(b:Entity)         a relation, under the predicate's own name
@@ -12,29 +12,24 @@
     (:Source {graph, name, number, location, format, content, terms})
     (:Predicate {graph, key, name, relations, attributes, qualifiers})   how many statements and qualifiers a name has
     (:Edit {graph, number, record})                      the single changes (`edits`)
-    (:Load {graph, batch}), (:Former {graph, load, ...})     only while a load is under way: what it wrote, and what it changed
+    (:Load {graph, batch}), (:Former {graph, load, ...})     only during a load: what it wrote, and what it changed
 
-Each label begins with `Condgraph` in the database, each constraint and index with `condgraph_`:
-nothing here has a name that an application's own data could have, and no query looks for anything
-without a label of these. A database may be full of other nodes.
+Each label begins with `Condgraph` in the database, each constraint and index with `condgraph_`, so that no name clashes with
+an application's data, and every query looks for these labels only. The database may hold any other nodes.
 
-`sid` is the hash of a statement's content, and distinguishes data from the edges of the layout, which
-have none; every statement and membership has parallel lists `sources` and `rows`. `graph` leads every
-index, so that many graphs share a database. A `Value` and a `Qualifier` have `kind` ("text",
-"quantity", "time", "entity", "unknown"), `text` as a user reads it, and as the kind asks `key`,
-`number` and `unit`, `start`, `end` and `precision`. `key`, and the `handle` of an id, are texts as
-they are indexed: long ones, which an index refuses, are there as their hash; so does a long
-`predicate` of a `Value`. `order` is there where the text (or number) alone does not tell how it is
-ordered: the server compares texts by UTF-16, and floats lose digits. `ranks` are the numbers of a
-text (or name) that begins with one, as texts that compare like them. The `name` of a value or a
-statement is what Browser shows, and no data. `load` says which load added a record to a graph that
-had content before, so that this load can be taken back; `gone` which one takes it away, and
-`removing` of the graph's node that it does so by now. `declared` of an entity says who declares it,
-and as what, where that is not the first source (`engine.snapshot.declared`); `declares` of the
-graph's node that this is kept. Entities may carry their direct concepts as further labels, which no
-query here reads (`cypher.labels`); `labels` of the graph's node says which. `raws` of a value how
-its places write it, where they differ. A validity is `[since, until)` in seconds,
-of precision `span`, and `valid` in words; bounds that are open or not known as in `engine.values`.
+`sid` is the hash of a statement's content; edges of the layout itself have none. Every statement and membership has parallel
+lists `sources` and `rows`. `graph` comes first in every index, so that many graphs can share a database. A `Value` and a
+`Qualifier` have `kind` ("text", "quantity", "time", "entity", "unknown"), `text` as printed and, depending on the kind, `key`,
+`number` and `unit`, `start`, `end` and `precision`. `key` and `handle` (of an id) are texts as indexed: a text too long for an
+index is replaced by its hash, and so is a long `predicate` of a `Value`. `order` is a sort key, set where the text (or number)
+alone is none: the server compares texts by UTF-16, and floats lose digits. `ranks` are the numbers of a text (or name) that
+begins with one, as texts that compare like them. The `name` of a value or a statement is a caption for Browser. `load` tells
+which load added a record to a graph that had content before, so that this load can be taken back; `gone`, which one removes it;
+and `removing` on the graph's node, that the removal has begun. `declared` of an entity tells who declares it, and as what,
+where that is not the first source (`engine.snapshot.declared`); `declares` on the graph's node, that this is stored. Entities
+may carry their direct concepts as further labels, which no query here reads (`cypher.labels`); `labels` on the graph's node
+lists them. `raws` of a value are its texts at its places, where they differ. A validity is `[since, until)` in seconds, with
+precision `span`, and `valid` in words; open and unknown bounds are as in `engine.values`.
 """
 
 from __future__ import annotations
@@ -60,7 +55,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
 
 
-#: A name as a quoted identifier of Neo4j.
+#: Quote an identifier for Neo4j.
 quote: Final = NEO4J.quote
 
 
@@ -69,7 +64,7 @@ quote: Final = NEO4J.quote
 
 FORMAT: Final = 4
 
-# The labels. Whatever a person keeps in the same database has other ones.
+# The labels, prefixed so that they differ from those of other data.
 ENTITY: Final = "CondgraphEntity"
 CONCEPT: Final = "CondgraphConcept"
 ROW: Final = "CondgraphRow"
@@ -84,16 +79,16 @@ FORMER: Final = "CondgraphFormer"
 EDIT: Final = "CondgraphEdit"
 VECTORS: Final = "CondgraphVectors"
 EMBEDDING: Final = "CondgraphEmbedding"
-#: What a graph's node says is being loaded while it is deleted.
+#: The value of `loading` on a graph's node while the graph is deleted.
 DELETED: Final = "deleted"
 
-#: Names of relationship types that the layout itself uses.
+#: Relationship types that the layout itself uses.
 RESERVED: Final = frozenset({"MEMBER_OF", "SUBCLASS_OF", "QUALIFIER", "IS", "SUBJECT", "OBJECT"})
 _SUFFIX: Final = " (predicate)"
-#: Longest text (in bytes of UTF-8) that is indexed as it is. An entry of an index has at most
-#: 8,167 bytes in all.
+#: Longest text (in bytes of UTF-8) that is indexed unchanged. An index entry has at most 8,167 bytes in
+#: all.
 LONGEST_KEY: Final = 4_000
-#: Longest name of a graph or a unit, and of a predicate that is indexed as it is, in bytes.
+#: Longest name of a graph or a unit, and of a predicate that is indexed unchanged, in bytes.
 LONGEST_NAME: Final = 1_000
 #: Longest name of a source, in bytes.
 LONGEST_SOURCE: Final = 2_000
@@ -103,9 +98,7 @@ CAPTION: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index, or the one of a constraint that the properties are unique; `name` is what the
-    server lists.
-    """
+    """An index, or a uniqueness constraint with its index; `name` is its name on the server."""
 
     name: str
     label: str
@@ -114,7 +107,7 @@ class Index:
 
     @property
     def text(self) -> str:
-        """What makes it where it is not there. All of Community."""
+        """The Cypher that creates it if missing; it runs on the Community Edition."""
         listed = f"({', '.join(f'n.{name}' for name in self.properties)})"
         if self.unique:
             return f"CREATE CONSTRAINT {self.name} IF NOT EXISTS FOR (n:{self.label}) REQUIRE {listed} IS UNIQUE"
@@ -131,15 +124,15 @@ CONSTRAINTS: Final = (
     Index("condgraph_4_source", SOURCE, ("graph", "name"), unique=True),
     Index("condgraph_4_predicate", PREDICATE, ("graph", "key"), unique=True),
 )
-#: Indexes that programs need. Made after the first load of a database, which is quicker than
-#: keeping them while it is written.
+#: Indexes that programs need, created after the first load of a database: faster than updating them during
+#: the load.
 INDEXES: Final = (
     Index("condgraph_4_entity_key", ENTITY, ("graph", "key")),
     Index("condgraph_4_entity_kind", ENTITY, ("graph", "kind")),
     Index("condgraph_4_row", ROW, ("graph", "source", "row")),
     Index("condgraph_4_concept_key", CONCEPT, ("graph", "key")),
     Index("condgraph_4_value_key", VALUE, ("graph", "predicate", "key")),
-    # With all that a comparison looks at, so that it is read from the index and not from the store.
+    # With all properties that a comparison reads, so that the index answers without the store.
     Index("condgraph_4_value_quantity", VALUE, ("graph", "predicate", "number", "unit")),
     Index("condgraph_4_value_time", VALUE, ("graph", "predicate", "start", "end")),
     Index("condgraph_4_any_key", VALUE, ("graph", "key")),
@@ -147,31 +140,29 @@ INDEXES: Final = (
     Index("condgraph_4_any_start", VALUE, ("graph", "start")),
     Index("condgraph_4_statement", STATEMENT, ("graph", "sid")),
 )
-#: The index of vectors by name, made by the first who has vectors kept.
+#: The index of vectors by name, created when vectors are first stored.
 VECTOR_KEYS: Final = Index("condgraph_4_embedding", EMBEDDING, ("graph", "kind", "key"))
 
 
 def type_of(predicate: str) -> str:
-    """The relationship type of a predicate; those the layout uses itself get a suffix, so that the
-    name can be read back.
+    """Return the relationship type of a predicate;
+
+    a name that the layout uses itself gets a suffix, so that it can be read back.
 
     >>> type_of("spouse"), type_of("IS"), predicate_of(type_of("IS (predicate)"))
     ('spouse', 'IS (predicate)', 'IS (predicate)')
     """
-    # A type has to have a name: a program may well ask for a predicate without one.
+    # A type needs a name, and a program may ask for a predicate with an empty one.
     return predicate + _SUFFIX if not predicate or predicate in RESERVED or predicate.endswith(_SUFFIX) else predicate
 
 
 def predicate_of(type_name: str) -> str:
-    """The predicate of a relationship type."""
     return type_name[: -len(_SUFFIX)] if type_name.endswith(_SUFFIX) else type_name
 
 
 def index_key(text: str, longest: int = LONGEST_KEY) -> str:
-    """A text as it is indexed: itself, or its hash where it is too long for an index (`longest` in
-    bytes).
-    """
-    # A character takes four bytes at most.
+    """Return a text as it is indexed: unchanged, or its hash if it has more than `longest` bytes."""
+    # A character takes at most four bytes.
     if len(text) * 4 <= longest:
         return text
     encoded = text.encode()
@@ -179,18 +170,17 @@ def index_key(text: str, longest: int = LONGEST_KEY) -> str:
 
 
 def predicate_key(name: str) -> str:
-    """The name of a predicate as it is indexed, which leaves room for the values next to it."""
+    """Return a predicate's name as it is indexed, which leaves room for the values next to it."""
     return index_key(name, LONGEST_NAME)
 
 
 def text_order(text: str) -> str:
-    """A text whose order by UTF-16 among others of its kind is the order of `text` by code point;
-    mostly the text itself.
+    """Return a text that sorts by UTF-16 as `text` does by code point; mostly the text itself.
 
     >>> text_order("Zoë"), text_order("\\uff21") == "\\ud7ff\\u2822"
     ('Zoë', True)
     """
-    # UTF-16 puts the surrogates of the planes above before U+E000: what stands there moves below
+    # UTF-16 sorts the surrogates of higher planes before U+E000; characters from there on are moved below
     # them.
     if text.isascii() or max(text) < "\ud7ff":
         return text
@@ -198,7 +188,7 @@ def text_order(text: str) -> str:
 
 
 def as_float(number: values.Number) -> float:
-    """The nearest float, infinite where there is none."""
+    """Return the nearest float, infinite if there is none."""
     try:
         return float(number)
     except OverflowError:
@@ -207,18 +197,18 @@ def as_float(number: values.Number) -> float:
 
 @lru_cache(1 << 16)
 def time_text(start: int, end: int, precision: int) -> str:
-    """A time as a user reads it; in most data a few of them occur again and again."""
+    """Return a time as printed; cached, as most data repeats a few times."""
     return str(values.Time(start, end, values.Precision(precision)))
 
 
 def inner_ranks(text: str) -> list[str] | None:
-    """The numbers of a text that begins with one, as texts that compare like them."""
+    """Return the numbers of a text that begins with one, as texts that compare like them."""
     numbers = inner_numbers(text)
     return None if numbers is None else [values.number_order(number) for number in numbers]
 
 
 def _orders(text: str) -> dict[str, Any]:
-    """How a text is ordered, where the text itself does not say it."""
+    """Return the sort keys of a text, where the text itself is none."""
     result: dict[str, Any] = {}
     if (order := text_order(text)) != text:
         result["order"] = order
@@ -228,7 +218,7 @@ def _orders(text: str) -> dict[str, Any]:
 
 
 def value_properties(value: values.Value) -> dict[str, Any]:
-    """The properties of a `Value` or `Qualifier` node."""
+    """Return the properties of a `Value` or `Qualifier` node."""
     if isinstance(value, str):
         result: dict[str, Any] = {"kind": "text", "text": str(value), "key": index_key(value)} | _orders(value)
         return result | {"unit": value.form} if isinstance(value, FormedText) else result
@@ -261,15 +251,13 @@ _ABOUT: Final = (
 
 
 def prepare(connection: Connection) -> bool:
-    """Make the constraints; whether the indexes are there as well, as they are after the first load
-    of a database.
+    """Create the constraints, and tell whether the indexes exist, as they do after the first load of a database.
 
-    Raises `StoreError` where a name of these belongs to something else: a server would take that
-    for the index, and make none.
+    Raises `StoreError` if another index has one of the names: the server would take it for the right one and create none.
     """
-    result = {row["name"]: row for row in connection.ask(_ABOUT, {"names": _NAMES})}
+    indexes = {row["name"]: row for row in connection.ask(_ABOUT, {"names": _NAMES})}
     for entry in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS):
-        row = result.get(entry.name)
+        row = indexes.get(entry.name)
         wanted = [entry.label], list(entry.properties), entry.unique
         if row is not None and (row["labels"], row["properties"], row["unique"]) != wanted:
             on = f"{':'.join(row['labels'] or ())}({', '.join(row['properties'] or ())})"
@@ -277,15 +265,15 @@ def prepare(connection: Connection) -> bool:
                 f"the database has an index or a constraint {entry.name!r} on {on}, which is not condgraph's",
                 hint=f"condgraph's is on {entry.label}({', '.join(entry.properties)}): give the other one another name",
             )
-    if all(item.name in result and result[item.name]["state"] == "ONLINE" for item in (*CONSTRAINTS, *INDEXES)):
+    if all(item.name in indexes and indexes[item.name]["state"] == "ONLINE" for item in (*CONSTRAINTS, *INDEXES)):
         return True
     connection.schema(*(constraint.text for constraint in CONSTRAINTS))
     return False
 
 
 def make_indexes(connection: Connection) -> None:
-    """Make the indexes, and wait until they are filled."""
-    # In one transaction, for then the server fills them all in one pass over its nodes.
+    """Create the indexes, and wait until they are filled."""
+    # In one transaction, so that the server fills them all in one pass over its nodes.
     connection.schema(*(index.text for index in INDEXES))
     pause = 0.05
     names = [item.name for item in (*CONSTRAINTS, *INDEXES)]
@@ -298,21 +286,22 @@ def make_indexes(connection: Connection) -> None:
 
 
 # -- Paths -------------------------------------------------------------------------------------------
-# The layout as the compiler asks for it.
+# The layout in the form that the compiler uses.
 
 
-#: What is kept of a `Value` or `Qualifier` node.
+#: The stored properties of a `Value` or `Qualifier` node.
 _READ: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
 _QUOTED_SUFFIX: Final = "' (predicate)'"
-#: Edges that may be read in one step where only those of some types are wanted.
+#: Most edges that are read in one step where only those of some types are wanted.
 MOST_EDGES = ALL_EDGES = 5_000
-#: The properties of values that an index has side by side, by kind.
+#: Properties of values that share an index, by kind.
 _INDEXED: Final = {values.Kind.QUANTITY: ("number", "unit"), values.Kind.TIME: ("start", "end"), values.Kind.TEXT: ("key",)}
 
 
 class CondgraphLayout(Layout):
-    """The layout of this version's graphs, in the words of an engine. It has no other state:
-    `CONDGRAPH` is that of Neo4j, `layout_on` gives the others.
+    """The layout of graphs that condgraph writes, in the dialect of a server; it has no other state.
+
+    `CONDGRAPH` is the one for Neo4j, `layout_on` returns the others.
     """
 
     __slots__ = ("engine",)
@@ -323,11 +312,9 @@ class CondgraphLayout(Layout):
         self.engine = engine
 
     def written(self, text: str) -> str:
-        """In the words of the server."""
         return translated(text, self.engine)
 
     def parameters(self, graph: str) -> dict[str, Any]:
-        """The graph's name, which leads every index."""
         return {"graph": graph}
 
     # -- values of a program -----------------------------------------------------------------------
@@ -342,21 +329,18 @@ class CondgraphLayout(Layout):
         return predicate_key(name)
 
     def text_order(self, text: str) -> str:
-        """A text that UTF-16 orders by code point."""
         return text_order(text)
 
     def number_order(self, number: values.Number) -> str:
-        """The property `order` of a number."""
         return values.tie_break(number)
 
     def given(self, value: values.Value) -> dict[str, Any]:
-        """The properties of a `Value` node."""
         return value_properties(value)
 
     # -- entities ----------------------------------------------------------------------------------
 
     def entity(self, e: str) -> tuple[str, str]:
-        """By the label, with the graph, which leads the indexes."""
+        """Match by label and graph, the first property of the indexes."""
         return f"({e}:{ENTITY})", f"{e}.graph = $graph"
 
     def named(self, e: str, test: str) -> str:
@@ -375,7 +359,7 @@ class CondgraphLayout(Layout):
         return f"{o}:{ENTITY}"
 
     def is_entity_term(self, o: str) -> str:
-        """The kind of an entity is a number, that of a value a word."""
+        """Test the kind, which is a number for entities and a word for values."""
         return f"{o}.kind IS :: INTEGER NOT NULL"
 
     def id(self, e: str) -> str:
@@ -391,7 +375,7 @@ class CondgraphLayout(Layout):
         return f"{e}.kind"
 
     def entity_cell(self, e: str) -> str:
-        """The node with fields of a value. `held` marks what an answer lists among its entities."""
+        """Return the node with the fields of a value; `held` marks entities that an answer lists."""
         return self._cell(e, "entity")
 
     def name_cell(self, e: str) -> str:
@@ -401,7 +385,7 @@ class CondgraphLayout(Layout):
         return self.engine.projected(e, f"kind: '{kind}'", "key", f"text: {e}.name", "id", "order", "ranks", "held: true")
 
     def listed(self, e: str) -> str:
-        """Most are neither concepts nor rows, and say no more than their ids and names."""
+        """Return id and name; kind and row are added only for concepts and rows."""
         return f"CASE {e}.kind WHEN 0 THEN [{e}.id, {e}.name] ELSE [{e}.id, {e}.name, {e}.kind, {e}.row] END"
 
     def described(self, e: str) -> str:
@@ -414,14 +398,12 @@ class CondgraphLayout(Layout):
         return [f"MATCH ({c}:{CONCEPT}) WHERE {self.named(c, self.one_of(writing, names))}", *self.members_of(writing, e, c)]
 
     def members_of(self, writing: Writing, e: str, c: str) -> list[str]:
-        """Along the memberships, which are closed under subclass."""
+        """Follow the memberships, which include those through subclasses."""
         kept = f" WHERE {e}.kind <> 1" if writing.schema.concept_members else ""
         return [f"MATCH ({e}:{ENTITY})-[:MEMBER_OF]->({c}){kept}", f"WITH DISTINCT {e}"]
 
     def within(self, writing: Writing, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
-        """By its memberships. Two concepts of a name could give an entity twice, so that only one is
-        joined with.
-        """
+        """Test memberships; a join is offered for a single concept only, as two concepts could give an entity twice."""
         c = writing.name("c")
         test = self.named(c, self.one_of(writing, names))
         condition = f"EXISTS {{ MATCH ({e})-[:MEMBER_OF]->({c}:{CONCEPT}) WHERE {test} }}"
@@ -432,7 +414,7 @@ class CondgraphLayout(Layout):
         return condition, [f"MATCH ({c}:{CONCEPT}) WHERE {test}", f"MATCH ({e})-[:MEMBER_OF]->({c})"]
 
     def membership_pattern(self, e: str, c: str, *, direct: bool) -> tuple[str, list[str]]:
-        """One relationship a pair; memberships that were stated have sources."""
+        """Match one relationship for each pair; stated memberships have sources."""
         m = f"m_{e}_{c}"
         stated = [f"size({m}.sources) > 0"] if direct else []
         return f"({e}:{ENTITY})-[{m}:MEMBER_OF]->({c}:{CONCEPT})", [f"{e}.graph = $graph", f"{e}.kind <> 1", *stated]
@@ -440,11 +422,11 @@ class CondgraphLayout(Layout):
     # -- tables ------------------------------------------------------------------------------------
 
     def rows(self, e: str, source: str) -> tuple[str, str]:
-        """By the label, in the order of the index."""
+        """Match by label, in the order of the index."""
         return f"({e}:{ROW})", f"{e}.graph = $graph AND {e}.source = {source} AND {e}.row IS NOT NULL"
 
     def by_row(self, e: str) -> str:
-        """By its statistics the planner may go through all rows of all tables."""
+        """Force the index: by its statistics, the planner may read all rows of all tables."""
         return f" USING INDEX SEEK {e}:{ROW}(graph, source, row)"
 
     def row(self, e: str) -> str:
@@ -459,9 +441,7 @@ class CondgraphLayout(Layout):
     # -- statements --------------------------------------------------------------------------------
 
     def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
-        """Along relationships to `Value` nodes: from what is bound, from the rows of a table, or from
-        the values by their index.
-        """
+        """Match relationships to `Value` nodes: from bound entities, from rows of a table, or from values by their index."""
         f, anchor, v, predicates = wanted.fact, wanted.anchor, wanted.other, wanted.predicates
         types, cell = self._types_of(writing, wanted), Bound(v)
         if predicates is None or wanted.table is not None:
@@ -471,26 +451,25 @@ class CondgraphLayout(Layout):
         schema, keys = writing.schema, list(map(predicate_key, predicates))
         test = f"= {writing.parameter(keys[0])}" if len(keys) == 1 else f"IN {writing.parameter(keys)}"
         if wanted.bound:
-            # A label tells values from entities where a predicate has both.
+            # The label excludes entities where a predicate has both.
             end = f":{VALUE}" if any(map(schema.has_relation, predicates)) else ""
             return Match(f"({anchor})-[{f}{types}]->({v}{end})", wanted.conditions, cell)
         kinds = {kind for name in predicates for kind, _ in schema.attribute_kinds(name)}
         if self.indexed(kinds):
             (kind,) = kinds
             whole, hint = [f"{v}.{name} IS NOT NULL" for name in _INDEXED[kind]], self.by_kind(v, kind)
-            # A value is that of one statement.
+            # Each value belongs to one statement.
             types = self._given_types(writing, predicates)
         else:
-            # By their subjects: no index has values of all kinds.
+            # Start at the subjects: no index has values of all kinds.
             whole, hint = [f"{anchor}:{ENTITY}", f"{anchor}.graph = $graph", f"{anchor}.kind IN [0, 1, 2]"], ""
         conditions = [f"{v}.graph = $graph", f"{v}.predicate {test}", *wanted.conditions]
         return Match(f"({anchor})-[{f}{types}]->({v}:{VALUE})", conditions, cell, whole, hint)
 
     def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
-        """Along relationships."""
         f, anchor, other, predicates = wanted.fact, wanted.anchor, wanted.other, wanted.predicates
         label, inside, hint = self._start(wanted)
-        # A label tells entities from values where a predicate has both.
+        # The label excludes values where a predicate has both.
         both = predicates is None or any(map(writing.schema.has_attribute, predicates))
         end = f":{ENTITY}" if wanted.family == "relation" and (not wanted.bound or (both and wanted.outward)) else ""
         first, second = f"({anchor}{label})", f"({other}{end})"
@@ -501,7 +480,7 @@ class CondgraphLayout(Layout):
         return Match(f"{first}-[{f}{types}]->{second}", [*inside, *wanted.conditions], Bound(thing), hint=hint)
 
     def _start(self, wanted: ScanRequest) -> tuple[str, list[str], str]:
-        """The label, conditions and hint of the anchors."""
+        """Return the label, conditions and hint of the anchors."""
         if wanted.bound:
             return "", [], ""
         if wanted.table is not None:
@@ -509,9 +488,11 @@ class CondgraphLayout(Layout):
         return f":{ENTITY}", [f"{wanted.anchor}.graph = $graph"], ""
 
     def _types_of(self, writing: Writing, wanted: ScanRequest) -> str:
-        """The types of a scan: parameters, so that the texts of other predicates are the same text and
-        are planned once, where reading all edges of its anchors, as the server does for types that
-        it does not know before, is no work to speak of.
+        """Return the types of a scan, as a parameter where possible.
+
+        Then the query is the same text for all predicates, and is planned once. The server reads all edges of the
+        anchors if it does
+        not know the types when it plans, so this is done only where these are few.
         """
         predicates, hubs = wanted.predicates, writing.schema.hubs
         if predicates and wanted.bound and all(name in hubs for name in predicates):
@@ -528,7 +509,7 @@ class CondgraphLayout(Layout):
         return f":$({writing.parameter(types[0])})" if len(types) == 1 else f":$any({writing.parameter(types)})"
 
     def _type(self, name: str) -> str:
-        """The relationship type of a predicate, in quotes."""
+        """Return the quoted relationship type of a predicate."""
         return self.engine.quote(self.engine.stored_type(type_of(name)))
 
     def _types(self, predicates: Sequence[str] | None) -> str:
@@ -540,7 +521,7 @@ class CondgraphLayout(Layout):
     def reach(
         self, a: str, b: str, predicates: Sequence[str], direction: str, least: int, most: int | None
     ) -> tuple[str, list[str]]:
-        """Relationships of some types; none of them leads on from a value."""
+        """Match relationships of some types; none leads on from a value."""
         left, right = {"forward": ("-", "->"), "backward": ("<-", "-"), "either": ("-", "-")}[direction]
         types = "|".join(self._type(name) for name in predicates)
         steps = f"*{least}..{'' if most is None else most}"
@@ -548,19 +529,18 @@ class CondgraphLayout(Layout):
         return pattern, [f"{a}.graph = $graph", f"{b}.graph = $graph"]
 
     def is_statement(self, f: str) -> str:
-        """The edges of the layout have no `sid`."""
+        """Test `sid`, which edges of the layout do not have."""
         return f"{f}.sid IS NOT NULL"
 
     def indexed(self, kinds: set[values.Kind]) -> bool:
-        """Indexes have the values of one kind."""
         return len(kinds) == 1 and next(iter(kinds)) in _INDEXED
 
     def by_kind(self, v: str, kind: values.Kind) -> str:
-        """Without it the planner may take the index of all predicates."""
+        """Force the index: the planner may take the one across all predicates."""
         return f" USING INDEX SEEK {v}:{VALUE}(graph, predicate, {', '.join(_INDEXED[kind])})"
 
     def object(self, o: str, family: Family) -> Cell:
-        """The node: of an entity it has what a text is compared by."""
+        """Return the node; an entity also has the properties by which texts are compared."""
         return Bound(o)
 
     def object_cell(self, o: str, family: Family) -> str:
@@ -574,7 +554,7 @@ class CondgraphLayout(Layout):
         return f"type({f})"
 
     def predicate(self, f: str) -> str:
-        """The type without the suffix of names that the layout uses."""
+        """Read the type, without the suffix of names that the layout uses."""
         name = self.engine.read_type_text(f"type({f})")
         return f"CASE WHEN {name} ENDS WITH {_QUOTED_SUFFIX} THEN left({name}, size({name}) - 12) ELSE {name} END"
 
@@ -584,11 +564,11 @@ class CondgraphLayout(Layout):
     # -- sources -----------------------------------------------------------------------------------
 
     def in_source(self, source: str, f: str, value: str | None) -> str:
-        """By the sources of the relationship, or of its value."""
+        """Test the sources of the relationship, or of its value."""
         return f"{source} IN {f}.sources" if value is None else f"{source} IN coalesce({f}.sources, {value}.sources)"
 
     def standing_in(self, writing: Writing, e: str, source: str) -> list[str]:
-        """Rows, subjects and objects."""
+        """Match rows, subjects and objects."""
         pattern, inside = self.rows(e, source)
         f, o = writing.name("f"), writing.name("o")
         subject, of_graph = self.entity(e)
@@ -606,11 +586,11 @@ class CondgraphLayout(Layout):
     # -- qualifiers and validity -------------------------------------------------------------------
 
     def qualifiers(self, f: str, o: str, family: Family, q: str) -> list[str]:
-        """From the value of an attribute, from the `Statement` of a relation."""
+        """Match from the value of an attribute, or from the `Statement` of a relation."""
         return [f"MATCH {owner}-[:QUALIFIER]->({q}:{QUALIFIER})" for owner in self._owners(f, o, family)]
 
     def _owners(self, f: str, o: str, family: Family) -> list[str]:
-        """The nodes that qualifiers can hang on."""
+        """Return the nodes that can have qualifiers."""
         result = [] if family == "relation" else [f"({o})"]
         if family == "attribute":
             return result
@@ -625,17 +605,14 @@ class CondgraphLayout(Layout):
         return f"({q})-[:IS]->({e}:{ENTITY})"
 
     def validity(self, f: str) -> tuple[str, str]:
-        """The properties of the relationship."""
         return f"{f}.since", f"{f}.until"
 
     def validity_cell(self, f: str) -> str:
-        """The same, with precision and text."""
         return f"{{kind: 'time', start: {f}.since, end: {f}.until, precision: {f}.span, text: {f}.valid}}"
 
     # -- what an answer rests on -------------------------------------------------------------------
 
     def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
-        """With its ends, its qualifiers and its sources."""
         q, x = writing.name("q"), writing.name("e")
         value = "null" if family == "relation" else self.engine.projected(o, *_READ)
         thing = "null" if family == "attribute" else self.described(o)
@@ -655,7 +632,7 @@ class CondgraphLayout(Layout):
         )
 
     def memberships(self, writing: Writing, concepts: str, members: str) -> list[list[str]]:
-        """Memberships that were stated have sources."""
+        """Match memberships with sources: these were stated."""
         e, c, d, p, m = (writing.name(prefix) for prefix in ("e", "c", "c", "c", "m"))
         below = f"UNWIND {concepts} AS {c} MATCH ({d}:{CONCEPT})-[:SUBCLASS_OF*0..]->({c}) WITH DISTINCT {d}"
         places = f"sources: {m}.sources, rows: {m}.rows"
@@ -676,10 +653,10 @@ class CondgraphLayout(Layout):
         result = []
         for end in ("e", "c"):
             e, c, m = (writing.name(prefix) for prefix in ("e", "c", "m"))
-            given = e if end == "e" else c
+            end_variable = e if end == "e" else c
             link = f"{{m: {{a: {self.described(e)}, b: {self.described(c)}, sources: {m}.sources, rows: {m}.rows}}}}"
             stated = f"MATCH ({e})-[{m}:MEMBER_OF]->({c}) WHERE size({m}.sources) > 0"
-            result.append([f"UNWIND {members} AS {given}", stated, f"RETURN -1 AS unit, {link} AS row LIMIT {int(most)}"])
+            result.append([f"UNWIND {members} AS {end_variable}", stated, f"RETURN -1 AS unit, {link} AS row LIMIT {int(most)}"])
         return result
 
     # -- names -------------------------------------------------------------------------------------
@@ -689,13 +666,13 @@ class CondgraphLayout(Layout):
         return f"MATCH {pattern}-[f{self._types(predicates)}]->() WHERE {inside}"
 
     def relations_to(self, predicates: Sequence[str] | None, source: str | None, *, table: bool) -> str:
-        """All predicates are not spelled out: the edges of the layout have no `sid`."""
+        """Match relations; without predicates, by `sid`, which edges of the layout do not have."""
         subject, inside = self.rows("s", source) if table and source else self.entity("s")
         scope = "" if source is None else f" AND {self.in_source(source, 'f', None)}"
         return f"MATCH {subject}-[f{self._types(predicates)}]->(o:{ENTITY}) WHERE {inside} AND {self.is_statement('f')}{scope} "
 
     def values_of(self, predicates: Sequence[str] | None, source: str | None, *, table: bool) -> str:
-        """By the index of values, without their subjects, or from the rows of a table."""
+        """Read the index of values, without subjects, or start at the rows of a table."""
         scope = "" if source is None else f" AND {self.in_source(source, 'o', None)}"
         if table and source:
             subject, inside = self.rows("s", source)
@@ -711,5 +688,5 @@ CONDGRAPH: Final = _LAYOUTS[NEO4J]
 
 
 def layout_on(engine: Engine) -> CondgraphLayout:
-    """The layout in the words of an engine."""
+    """Return the layout in the dialect of a server."""
     return _LAYOUTS[engine]
