@@ -1,9 +1,8 @@
-"""A snapshot with a few statements taken away and a few added, without building it again: the columns
-of both are merged, each when it is first asked for, in the order that `layout` gives them.
+"""A snapshot with a few statements removed and a few added, without building it again: the columns of both are merged
+on first access, in the order of `layout`.
 
-Numbers keep their order, so that each column of the first snapshot is renumbered, and the rows of
-the second are put in where they belong. That takes a copy of a column; queries are then as quick as
-without a change.
+Numbers keep their order, so each column of the first snapshot is renumbered, and the rows of the second are inserted.
+That takes a copy of a column; queries are then as fast as on an unchanged snapshot.
 """
 
 from __future__ import annotations
@@ -27,20 +26,19 @@ from condgraph.engine.snapshot.container import MemoryArrays, Pool
 from condgraph.engine.snapshot.snapshot import Numbers, Snapshot, ranges
 from condgraph.engine.values import Kind
 
-# -- arrays that are read in part --------------------------------------------------------------------
-# Columns of which a part is worked out when it is asked for, for who reads little of a graph between two changes of it.
+# -- partial arrays ----------------------------------------------------------------------------------
+# Columns that compute single parts on access, for callers that read little between two changes of a graph.
 #
-# To arithmetic, to functions of NumPy and to everything else that asks for much of one, a column is the array that it
-# stands for, which is then worked out as a whole.
+# Arithmetic, functions of NumPy, and access to large parts compute the column as a whole.
 
 
-#: Who asks for more than this part of a column gets the whole of it.
+#: Access to more than 1/32 of a column computes all of it.
 _PART: Final = 32
 
 
 class PartialArray(NDArrayOperatorsMixin):
-    """An array of `length` numbers: `some` gives those at some places, `whole` all of them. With `plain` a single one is a
-    number of Python, as in a memoryview.
+    """An array of `length` numbers: `some` returns those at some positions, `whole` all of them. With `plain`, single
+    items are Python numbers, as in a memoryview.
     """
 
     def __init__(
@@ -59,13 +57,15 @@ class PartialArray(NDArrayOperatorsMixin):
         return np.array(self._whole(), dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return getattr(ufunc, method)(*(one._whole() if isinstance(one, PartialArray) else one for one in inputs), **options)
+        return getattr(ufunc, method)(
+            *(input_._whole() if isinstance(input_, PartialArray) else input_ for input_ in inputs), **options
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(memoryview(self._whole().data) if self._plain else self._whole(), name)
 
     def take(self, places: Any, **options: Any) -> NDArray[Any]:
-        """The numbers at some places."""
+        """Return the numbers at some positions."""
         places = np.asarray(places)
         if options or places.ndim != 1 or _PART * len(places) > self._length:
             return np.asarray(self._whole().take(places, **options))
@@ -91,12 +91,12 @@ class PartialArray(NDArrayOperatorsMixin):
         return number.item() if self._plain else number
 
     def view(self, dtype: Any) -> PartialArray:
-        """The same bits as numbers of another type of this size."""
+        """Return the same bits as another type of the same size."""
         return PartialArray(lambda places: self._some(places).view(dtype), lambda: self._whole().view(dtype), self._length)
 
     @property
     def data(self) -> PartialArray:
-        """The same, whose single numbers are numbers of Python."""
+        """The same array with Python numbers as single items."""
         return PartialArray(self._some, self._whole, self._length, plain=True)
 
     @cached_property
@@ -115,22 +115,22 @@ class PartialArray(NDArrayOperatorsMixin):
 
 I32 = np.int32
 _NO: Final = np.empty(0, np.int64)
-#: The bits of a number within its block, the mark of blocks that are not shifted by one number, and numbers taken at once.
+#: The bits of a number within its block, the mark of blocks with several shifts, and the numbers processed at once.
 _BITS: Final = 8
 _MIXED: Final = np.iinfo(I32).min
 _SOME: Final = 1 << 16
-#: Columns of fewer rows are made as a whole.
+#: Shorter columns are always computed as a whole.
 _FEW: Final = 1 << 14
 Array = NDArray[Any]
 
 
 class CannotMergeError(Exception):
-    """Changes that this module does not merge: the snapshot has to be built again."""
+    """Raised for changes that cannot be merged: the snapshot must be built again."""
 
 
 class Space:
-    """One numbering, merged of two: numbers of the first snapshot without those `dropped`, and further
-    ones, each before the number `at` of the first. Both are sorted.
+    """A numbering merged from two: the numbers of the first snapshot without those `dropped`, and new ones, each
+    inserted before the number `at` of the first. Both lists are sorted.
     """
 
     def __init__(self, size: int, dropped: Iterable[int] = (), at: Iterable[int] = ()) -> None:
@@ -138,72 +138,74 @@ class Space:
         self._dropped, self._at = np.array(self._without, np.int64), np.array(self.before, np.int64)
         self.size = size - len(self._dropped) + len(self._at)
         self._places = self._at - self._dropped.searchsorted(self._at)
-        #: The new numbers of the further ones.
+        #: The numbers of the inserted items.
         self.further = self._places + np.arange(len(self._at))
 
     @property
     def same(self) -> bool:
-        """Whether nothing changes."""
+        """Whether the numbering is unchanged."""
         return not len(self._dropped) and not len(self._at)
 
     def new(self, numbers: Any) -> Any:
-        """The new numbers of those of the first snapshot; -1 stays -1."""
+        """Return the new numbers for numbers of the first snapshot; -1 stays -1."""
         if self.same:
             return numbers
         numbers = np.asarray(numbers)
         changes = np.append(self._at, self._dropped + 1)
         if len(numbers) >> _BITS <= len(changes):
             return numbers + self._shifts(numbers).astype(numbers.dtype)
-        # Most blocks of numbers are shifted by one number: a short table has these. -1 is its last row.
+        # Most blocks of numbers have a single shift, which a short table stores; its last row is for -1.
         blocks = (int(numbers.max()) >> _BITS) + 1
         table = np.append(self._shifts(np.arange(blocks) << _BITS), 0).astype(numbers.dtype)
         table[(changes >> _BITS).clip(0, blocks - 1)] = _MIXED
         result = np.empty_like(numbers)
         for low in range(0, len(numbers), _SOME):
-            some = numbers[low : low + _SOME]
-            shifts = table.take(some >> _BITS)
-            mixed = np.flatnonzero(shifts == _MIXED)
-            if len(mixed):
-                shifts[mixed] = self._shifts(some[mixed])
-            np.add(some, shifts, out=result[low : low + _SOME])
+            chunk = numbers[low : low + _SOME]
+            shifts = table.take(chunk >> _BITS)
+            in_mixed_blocks = np.flatnonzero(shifts == _MIXED)
+            if len(in_mixed_blocks):
+                shifts[in_mixed_blocks] = self._shifts(chunk[in_mixed_blocks])
+            np.add(chunk, shifts, out=result[low : low + _SOME])
         return result
 
     def _shifts(self, numbers: Array) -> Array:
         return self._at.searchsorted(numbers, "right") - self._dropped.searchsorted(numbers)
 
     def one(self, number: int) -> int:
-        """The new number of one."""
+        """Return the new number for a single number."""
         return number - bisect_left(self._without, number) + bisect_right(self.before, number) if number >= 0 else -1
 
     def order(self, number: int) -> tuple[int, int]:
-        """What sorts as the numbers of the first snapshot do, and as `_order` of new ones: dropped numbers
-        come between their neighbours.
+        """Return a sort key in the order of the first snapshot, comparable with `_order` of new numbers: dropped
+        numbers sort between their neighbours.
         """
-        at = bisect_left(self._without, number)
-        dropped = at < len(self._without) and self._without[at] == number
+        index = bisect_left(self._without, number)
+        dropped = index < len(self._without) and self._without[index] == number
         return 2 * self.one(number) + (not dropped), number if dropped else 0
 
     def old(self, numbers: Array) -> Array:
-        """The numbers in the first snapshot of those that come first among the new numbers from some on."""
+        """Return the numbers in the first snapshot; for an inserted number, that of the item after it."""
         numbers = numbers - self.further.searchsorted(numbers)
         return numbers + (self._dropped - np.arange(len(self._dropped))).searchsorted(numbers, "right")
 
     def rows(self, first: Rows, second: Any, places: Array) -> Array:
-        """Some rows of `column`."""
+        """Return some rows of `column`."""
         if not len(self.further):
             return first(self.old(places))
-        at = self.further.searchsorted(places)
-        mine = self.further.take(at, mode="clip") == places
+        positions = self.further.searchsorted(places)
+        is_inserted = self.further.take(positions, mode="clip") == places
         result = first(self.old(places))
-        result[mine] = np.asarray(second, result.dtype)[at[mine]]
+        result[is_inserted] = np.asarray(second, result.dtype)[positions[is_inserted]]
         return result
 
     def column(self, first: Array, second: Any) -> Array:
-        """A column of the first snapshot with the rows of the second; values have their new numbers."""
+        """Return a column of the first snapshot with the rows of the second inserted; values already have new
+        numbers.
+        """
         if self.same:
             return first
-        kept = np.delete(first, self._dropped) if len(self._dropped) else first
-        return np.insert(kept, self._places, np.asarray(second, first.dtype)) if len(self._places) else kept
+        remaining = np.delete(first, self._dropped) if len(self._dropped) else first
+        return np.insert(remaining, self._places, np.asarray(second, first.dtype)) if len(self._places) else remaining
 
 
 class MergedPool(Pool):
@@ -224,44 +226,47 @@ class MergedPool(Pool):
         return self._first[number - before]
 
     def take(self, numbers: Array) -> list[str]:
-        """The texts of many numbers."""
+        """Return the texts with these numbers."""
         if len(numbers) <= 8:
             return [self[number] for number in numbers.tolist()]
-        at = self._space.further
-        before = at.searchsorted(numbers)
-        mine = at.take(before, mode="clip") == numbers if len(at) else np.zeros(len(numbers), bool)
-        if not mine.any():
+        inserted = self._space.further
+        before = inserted.searchsorted(numbers)
+        is_inserted = inserted.take(before, mode="clip") == numbers if len(inserted) else np.zeros(len(numbers), bool)
+        if not is_inserted.any():
             return self._first.take(numbers - before)
-        result = iter(self._first.take((numbers - before)[~mine]))
-        return [self._further[i] if own else next(result) for own, i in zip(mine.tolist(), before.tolist(), strict=True)]
+        result = iter(self._first.take((numbers - before)[~is_inserted]))
+        return [
+            self._further[index] if is_new else next(result)
+            for is_new, index in zip(is_inserted.tolist(), before.tolist(), strict=True)
+        ]
 
     def longer(self, size: int) -> NDArray[np.int64]:
-        """The numbers of the texts of more than `size` bytes."""
-        mine = [at for at, text in zip(self._at, self._further, strict=True) if len(text.encode()) > size]
-        return np.sort(np.concatenate([self._space.new(self._first.longer(size)), np.array(mine, np.int64)]))
+        """Return the numbers of the texts of more than `size` bytes."""
+        long_texts = [number for number, text in zip(self._at, self._further, strict=True) if len(text.encode()) > size]
+        return np.sort(np.concatenate([self._space.new(self._first.longer(size)), np.array(long_texts, np.int64)]))
 
     def find(self, text: str) -> int:
-        """The number of a text, or -1."""
-        found = self._numbers.get(text)
-        return self._space.one(self._first.find(text)) if found is None else found
+        """Return the number of a text, or -1."""
+        number = self._numbers.get(text)
+        return self._space.one(self._first.find(text)) if number is None else number
 
     def rank(self, text: str) -> int:
-        """How many texts sort before this one."""
+        """Return the number of texts that sort before this one."""
         return self._first.rank(text) + bisect_left(self._further, text)
 
     def columns(self) -> dict[str, Array]:
-        """The texts as columns, for who reads these."""
+        """Return the texts as columns of a pool."""
         from condgraph.engine.snapshot.container import build_pool
 
         return build_pool([self[number] for number in range(len(self))])[0]
 
 
-#: Some rows of a column, or all.
+#: Returns some rows of a column, or all.
 Rows: TypeAlias = Callable[[Array | None], Array]
 
 
 class Maker(NamedTuple):
-    """How a column is made: as a whole, and perhaps some of its rows, of which it has `length`."""
+    """How a column is computed: as a whole, and possibly some of its `length` rows."""
 
     whole: Callable[[], Array]
     some: Callable[[Array], Array] | None = None
@@ -269,14 +274,14 @@ class Maker(NamedTuple):
 
 
 class MergedArrays(MemoryArrays):
-    """Columns that are made when they are first asked for."""
+    """Columns that are computed on first access."""
 
     def __init__(self, makers: dict[str, Maker], pool: MergedPool, size: int) -> None:
         super().__init__({})
         self._makers, self.pool, self._size = makers, pool, size
 
     def get(self, name: str) -> Array:
-        """The column, made now or before."""
+        """Return a column, computed now or earlier."""
         result = self._arrays.get(name)
         if result is None:
             if name.startswith("pool."):
@@ -290,48 +295,46 @@ class MergedArrays(MemoryArrays):
 
     @property
     def names(self) -> list[str]:
-        """All columns."""
         return [*self._makers, "pool.bytes", "pool.offsets", "pool.buckets", "pool.items"]
 
     @property
     def size(self) -> int:
-        """Bytes of the columns that are stored."""
+        """The size of the stored columns in bytes."""
         return self._size
 
 
 class PartlyMerged(MergedArrays):
-    """The same columns, of which only those rows are made that are asked for, as long as these are few."""
+    """The same columns, computing only the accessed rows as long as these are few."""
 
     def __init__(self, arrays: MergedArrays) -> None:
         super().__init__(arrays._makers, arrays.pool, arrays.size)
-        # What one of both makes, both have.
+        # Both share the computed columns.
         self.merged, self._arrays = arrays, arrays._arrays
 
     def get(self, name: str) -> Any:
-        """The column, or what stands for it."""
+        """Return a column, or a `PartialArray` in its place."""
         maker = self._makers.get(name)
         if maker is None or maker.some is None or name in self._arrays or maker.length < _FEW:
             return super().get(name)
         return PartialArray(maker.some, lambda: self.merged.get(name), maker.length)
 
     def view(self, name: str) -> Any:
-        """The same, as a memoryview."""
+        """Return the same as a memoryview."""
         return self.get(name).data
 
 
 def merged(first: Snapshot, removed: Numbers, second: Snapshot | None) -> Snapshot:
-    """A snapshot without the `removed` statements (sorted), and with what a second one holds: statements
-    that the first does not have, and entities, all of one source. The second calls entities of the first
-    as that does, so that both have one order.
+    """Return a snapshot without the `removed` statements (sorted), and with the content of a second one: statements
+    that the first does not have, and entities, all of one source. Entities in both must have the same name, so that
+    both have one order.
 
-    Little of it is made while little of it is asked for: `whole` is quicker for many queries. Raises `CannotMergeError` for
-    anything else.
+    Only accessed parts are computed: `whole` is faster for many queries. Raises `CannotMergeError` for other changes.
     """
     return _Merge(first, removed, second).result()
 
 
 def whole(snapshot: Snapshot) -> Snapshot:
-    """The same snapshot, with each column made as a whole when it is first asked for."""
+    """Return the same snapshot with every column computed completely on first access."""
     arrays = snapshot.arrays
     return Snapshot(arrays.merged, snapshot.about, snapshot.texts) if isinstance(arrays, PartlyMerged) else snapshot
 
@@ -352,31 +355,33 @@ class _Merge:
         self._qualifiers()
 
     def of(self, name: str) -> Array:
-        """A column of the second snapshot."""
+        """Return a column of the second snapshot."""
         return np.empty(0, I32) if self.d is None else self.d.arrays.get(name)
 
     def _texts(self) -> None:
         b, d = self.b, self.d
         count = 0 if d is None else len(d.texts)
-        texts = [] if d is None else [d.texts[i] for i in range(count)]
+        texts = [] if d is None else [d.texts[number] for number in range(count)]
         known = [b.texts.find(text) for text in texts]
-        fresh = [i for i in range(count) if known[i] < 0]
-        self.text = Space(len(b.texts), (), [b.texts.rank(texts[i]) for i in fresh])
-        self.pool = MergedPool(b.texts, self.text, [texts[i] for i in fresh])
-        # The last stands for no text.
+        new = [number for number in range(count) if known[number] < 0]
+        self.text = Space(len(b.texts), (), [b.texts.rank(texts[number]) for number in new])
+        self.pool = MergedPool(b.texts, self.text, [texts[number] for number in new])
+        # The last item is for -1, no text.
         self.text_d = np.append(self.text.new(np.array(known, np.int64)), -1)
-        self.text_d[fresh] = self.text.further
+        self.text_d[new] = self.text.further
 
     def _owners(self) -> None:
-        """The removed statements, as rows."""
+        """Collect the removed statements as rows."""
         b, split = self.b, self.b.relations
-        gone = self.removed
-        self.gone_r, self.gone_a = gone[gone < split], gone[gone >= split] - split
-        self.gone_p = b.predicates(gone.astype(I32)).astype(np.int64)
-        self.gone_s = b.subjects(gone.astype(I32)).astype(np.int64)
+        removed = self.removed
+        self.gone_r, self.gone_a = removed[removed < split], removed[removed >= split] - split
+        self.gone_p = b.predicates(removed.astype(I32)).astype(np.int64)
+        self.gone_s = b.subjects(removed.astype(I32)).astype(np.int64)
         self.gone_o = self.get("rel.o").take(self.gone_r).astype(np.int64)
-        q = self.get("q.offsets")
-        self.gone_q = ranges(q.take(gone).astype(np.int64), q[1:].take(gone).astype(np.int64)) if len(q) else _NO
+        offsets = self.get("q.offsets")
+        self.gone_q = (
+            ranges(offsets.take(removed).astype(np.int64), offsets[1:].take(removed).astype(np.int64)) if len(offsets) else _NO
+        )
         count = 0 if self.d is None else self.d.relations
         self.d_p = _NO if self.d is None else self.d.predicates(np.arange(self.d.statements, dtype=I32)).astype(np.int64)
         self.d_s = np.concatenate([self.of("rel.s"), self.of("att.s")]).astype(np.int64)
@@ -422,30 +427,30 @@ class _Merge:
         self.by_id, self.by_id_d = Space(b.entities, gone, places), self.ent_d[order]
 
     def _unused(self, entities: list[int]) -> set[int]:
-        """Of some entities those that nothing of the first snapshot names, but for removed statements."""
+        """Return the entities that only removed statements of the first snapshot refer to."""
         b = self.b
         ends = Counter(self.gone_s.tolist()) + Counter(self.gone_o.tolist())
         result = set()
-        for one in entities:
-            number = np.array([one])
-            if b.degree(number) + b.degree(number, backward=True) == ends[one]:
-                result.add(one)
+        for entity in entities:
+            number = np.array([entity])
+            if b.degree(number) + b.degree(number, backward=True) == ends[entity]:
+                result.add(entity)
         for column in ("mem.e", "mem.c", "sub.c", "sub.p", "row.entity"):
             if result:
                 result -= set(self.get(column)[np.isin(self.get(column), list(result))].tolist())
         if result:
             owner, kind, ref = self.get("q.owner"), self.get("q.kind"), self.get("q.ref")
-            at = np.flatnonzero((kind == Kind.ENTITY) & np.isin(ref, list(result)))
-            result -= set(ref[at[~np.isin(owner[at], self.removed)]].tolist())
+            positions = np.flatnonzero((kind == Kind.ENTITY) & np.isin(ref, list(result)))
+            result -= set(ref[positions[~np.isin(owner[positions], self.removed)]].tolist())
         return result
 
     def _never_used(self, entities: list[int]) -> set[int]:
-        """Of some entities those that nothing of the first snapshot names, removed statements included."""
-        gone = {*self.gone_s.tolist(), *self.gone_o.tolist(), *self.get("q.ref")[self.gone_q].tolist()}
-        return self._unused([one for one in entities if one not in gone])
+        """Return the entities that nothing in the first snapshot refers to, not even removed statements."""
+        in_removed = {*self.gone_s.tolist(), *self.gone_o.tolist(), *self.get("q.ref")[self.gone_q].tolist()}
+        return self._unused([entity for entity in entities if entity not in in_removed])
 
     def _declared(self, entity: int) -> bool:
-        """Whether a source declares an entity, as more than its statements do."""
+        """Return whether a source declares an entity, beyond what its statements imply."""
         b = self.b
         rows = self.get("dec.src")[self.get("dec.e") == entity]
         if len(rows):
@@ -455,9 +460,9 @@ class _Merge:
 
     def _orphans(self, used: set[int]) -> list[int]:
         refs = self.get("q.ref")[self.gone_q][self.get("q.kind")[self.gone_q] == Kind.ENTITY]
-        perhaps = {*self.gone_s.tolist(), *self.gone_o.tolist(), *refs.tolist()} - used
-        perhaps = {one for one in perhaps if not self._declared(one)}
-        return sorted(self._unused(sorted(perhaps)))
+        candidates = {*self.gone_s.tolist(), *self.gone_o.tolist(), *refs.tolist()} - used
+        candidates = {entity for entity in candidates if not self._declared(entity)}
+        return sorted(self._unused(sorted(candidates)))
 
     def _predicates(self) -> None:
         b, d = self.b, self.d
@@ -476,13 +481,13 @@ class _Merge:
         self.pred = Space(b.predicate_count, dropped, at)
         self.pred_d = self.pred.new(np.array(known, np.int64)) if known else _NO
         self.pred_d[fresh] = self.pred.further
-        #: Where the rows of each predicate of the second snapshot begin in the first.
+        #: The predicate number in the first snapshot at which rows of each predicate of the second are inserted.
         places = iter(at)
         self.pred_at = [number if number >= 0 else next(places) for number in known]
         self.pred_known = known
 
     def _values(self, family: str, of: Callable[[str], Array], second: bool) -> dict[str, Array]:
-        """The parts of cells by their new numbers."""
+        """Return the columns of cells with new numbers."""
         text, ent = (self.text_d.__getitem__, self.ent_d.__getitem__) if second else (self.text.new, self.ent.new)
         cells = {name: of(f"{family}.{name}") for name, _ in PARTS}
         kinds, refs = cells["kind"], cells["ref"]
@@ -503,7 +508,7 @@ class _Merge:
         s, o = b.arrays.view("rel.s"), b.arrays.view("rel.o")
         ent = self.ent.order
 
-        # Searches in the same run begin with the same statements.
+        # Cached, because searches in one run read the same statements.
         @cache
         def ends(at: int) -> tuple[Any, ...]:
             return ent(s[at]), ent(o[at])
@@ -577,14 +582,14 @@ class _Merge:
     # -- columns -----------------------------------------------------------------------------------
 
     def result(self) -> Snapshot:
-        """The snapshot."""
+        """Return the merged snapshot."""
         get, of = self.get, self.of
         makers: dict[str, Maker] = {}
 
         def put(
             name: str, space: Space, second: Any, new: Callable[[Array], Array] | None = None, first: Rows | None = None
         ) -> None:
-            """A column with the rows of the second snapshot; those of the first are given their `new` numbers, or are others."""
+            """Add a column with the rows of the second snapshot; rows of the first are renumbered by `new`, or read by `first`."""
 
             def own(places: Array | None) -> Array:
                 column = get(name) if places is None else get(name).take(places, mode="clip")
@@ -595,14 +600,14 @@ class _Merge:
             makers[name] = Maker(lambda: space.column(rows(None), second), some, space.size)
 
         ent, text = self.ent, self.text
-        fresh = np.array(self.fresh, np.int64)
-        put("ent.id", ent, self.text_d[of("ent.id")[fresh]] if self.d else _NO, text.new)
-        put("ent.name", ent, self.text_d[of("ent.name")[fresh]] if self.d else _NO, text.new)
-        put("ent.kind", ent, of("ent.kind")[fresh] if self.d else _NO)
+        new_entities = np.array(self.fresh, np.int64)
+        put("ent.id", ent, self.text_d[of("ent.id")[new_entities]] if self.d else _NO, text.new)
+        put("ent.name", ent, self.text_d[of("ent.name")[new_entities]] if self.d else _NO, text.new)
+        put("ent.kind", ent, of("ent.kind")[new_entities] if self.d else _NO)
         put("ent.by_id", self.by_id, self.by_id_d, ent.new)
         for name, value in (("ent.source", -1), ("ent.row", 0)):
             if self.b.arrays.length(name):
-                put(name, ent, np.full(len(fresh), value))
+                put(name, ent, np.full(len(new_entities), value))
         put("row.key", Space(self.b.arrays.length("row.key")), _NO)
         put("row.entity", Space(self.b.arrays.length("row.entity")), _NO, ent.new)
         put("pred.text", self.pred, self._fresh_predicates(), text.new)
@@ -612,9 +617,9 @@ class _Merge:
         put("att.s", self.att, self.ent_d[self.d_s[self.d_r :]], ent.new)
         raws = of("att.raw")
         if self.b.arrays.length("att.raw") or (raws >= 0).any():
-            more = self.text_d[raws] if len(raws) else np.full(len(self.at) - self.d_r, -1)
-            none = np.full(self.b.statements - self.b.relations, -1, I32)
-            put("att.raw", self.att, more, text.new, None if self.b.arrays.length("att.raw") else lambda _: none)
+            raw_texts = self.text_d[raws] if len(raws) else np.full(len(self.at) - self.d_r, -1)
+            no_raws = np.full(self.b.statements - self.b.relations, -1, I32)
+            put("att.raw", self.att, raw_texts, text.new, None if self.b.arrays.length("att.raw") else lambda _: no_raws)
         for family, space, cells in (("att", self.att, self.att_d), ("q", self.q, self.q_d)):
             for part in ("kind", "a", "b", "precision"):
                 put(f"{family}.{part}", space, cells[part])
@@ -624,8 +629,10 @@ class _Merge:
         put("st.src", self.stmt, np.full(len(self.at), source))
         put("st.row", self.stmt, of("st.row"))
         places = get("prov.stmt")
-        gone = np.concatenate([_NO, ranges(places.searchsorted(self.removed), places.searchsorted(self.removed, "right"))])
-        prov = Space(len(places), gone.tolist())
+        removed_places = np.concatenate(
+            [_NO, ranges(places.searchsorted(self.removed), places.searchsorted(self.removed, "right"))]
+        )
+        prov = Space(len(places), removed_places.tolist())
         put("prov.stmt", prov, _NO, self.stmt.new)
         put("prov.src", prov, _NO)
         put("prov.row", prov, _NO)
@@ -639,11 +646,11 @@ class _Merge:
         self._adjacent(put)
         self._groups(makers)
         # The validity of statements.
-        val, mine = get("val.stmt"), of("val.stmt").tolist()
-        at = val.searchsorted(self.removed)
-        stays = at[val.take(at, mode="clip") == self.removed] if len(val) else at[:0]
-        space = Space(len(val), stays.tolist(), [int(val.searchsorted(self.at[i])) for i in mine])
-        put("val.stmt", space, self.stmt.further[mine] if mine else _NO, self.stmt.new)
+        val, second_statements = get("val.stmt"), of("val.stmt").tolist()
+        positions = val.searchsorted(self.removed)
+        dropped_rows = positions[val.take(positions, mode="clip") == self.removed] if len(val) else positions[:0]
+        space = Space(len(val), dropped_rows.tolist(), [int(val.searchsorted(self.at[number])) for number in second_statements])
+        put("val.stmt", space, self.stmt.further[second_statements] if second_statements else _NO, self.stmt.new)
         for part in ("val.start", "val.end"):
             put(part, space, of(part))
 
@@ -652,7 +659,7 @@ class _Merge:
         for name in ("mem.src", "mem.row", "sub.src", "sub.row", "con.offsets", "dec.known"):
             put(name, Space(self.b.arrays.length(name)), _NO)
         self._declarations(makers, source)
-        self._schema(makers, source, sources, gone)
+        self._schema(makers, source, sources, removed_places)
         arrays = PartlyMerged(MergedArrays(makers, self.pool, self.b.arrays.size))
         return Snapshot(arrays, {**self.b.about, "counts": self._counts(sources)}, texts=self.pool)
 
@@ -661,10 +668,10 @@ class _Merge:
         return np.array([self.pool.find(name) for name in names], np.int64)
 
     def _references(self, family: str, places: Array | None) -> Array:
-        """The texts and entities that cells name, by their new numbers."""
+        """Return the texts and entities of cells by new numbers."""
         column, kinds = (
-            one if places is None else one.take(places, mode="clip")
-            for one in (self.get(f"{family}.ref"), self.get(f"{family}.kind"))
+            column_ if places is None else column_.take(places, mode="clip")
+            for column_ in (self.get(f"{family}.ref"), self.get(f"{family}.kind"))
         )
         entity = kinds == Kind.ENTITY
         if not entity.any():
@@ -673,51 +680,51 @@ class _Merge:
         return result
 
     def _sources(self, makers: dict[str, Maker]) -> tuple[int, int]:
-        """The number of the source of what is added, and how many sources there are."""
+        """Return the number of the source of the additions, and the number of sources."""
         names = self.get("src.name")
         number = -1 if self.d is None else self.pool.find(self.d.source_of(0).name) if len(self.of("src.name")) else -1
-        at = np.flatnonzero(self.text.new(names) == number)
-        new = number >= 0 and not len(at)
+        positions = np.flatnonzero(self.text.new(names) == number)
+        new = number >= 0 and not len(positions)
         for part in ("name", "location", "format", "content", "terms"):
-            more = self.text_d[self.of(f"src.{part}")] if new else _NO
-            column = np.concatenate([self.text.new(self.get(f"src.{part}")), more]).astype(I32)
+            texts = self.text_d[self.of(f"src.{part}")] if new else _NO
+            column = np.concatenate([self.text.new(self.get(f"src.{part}")), texts]).astype(I32)
             makers[f"src.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
-        return (len(names) if new else int(at[0]) if len(at) else -1), len(names) + new
+        return (len(names) if new else int(positions[0]) if len(positions) else -1), len(names) + new
 
     def _offsets(self, makers: dict[str, Maker]) -> None:
-        """Where the rows of each number begin in columns that are sorted by these."""
+        """Compute the offsets of columns that are sorted by another number."""
         get, split, many = self.get, len(self.gone_r), self.d_r
         p, s, o = (
             new[numbers] if len(numbers) else _NO
             for new, numbers in ((self.pred_d, self.d_p), (self.ent_d, self.d_s), (self.ent_d, self.of("rel.o")))
         )
-        keys, owners, mine = get("q.key")[self.gone_q], get("q.owner")[self.gone_q], self.stmt.further[self.of("q.owner")]
-        for name, gone, more, space in (
+        keys, owners, added_owners = get("q.key")[self.gone_q], get("q.owner")[self.gone_q], self.stmt.further[self.of("q.owner")]
+        for name, removed, added, space in (
             ("rel", self.gone_p[:split], p[:many], self.pred),
             ("att", self.gone_p[split:], p[many:], self.pred),
             ("qkey", keys, self.qkey_d, self.pred),
             ("out", self.gone_s, s, self.ent),
             ("in", self.gone_o, o, self.ent),
-            ("q", owners, mine, self.stmt),
+            ("q", owners, added_owners, self.stmt),
         ):
             if name != "q" or self.q.size:
-                self._counted(makers, f"{name}.offsets", np.sort(gone), np.sort(more), space)
+                self._counted(makers, f"{name}.offsets", np.sort(removed), np.sort(added), space)
 
     def _counted(self, makers: dict[str, Maker], name: str, gone: Array, more: Array, space: Space) -> None:
-        """Offsets of a merged column: rows of some numbers of the first snapshot are `gone`, and there are `more` of new ones."""
+        """Compute the offsets of a merged column, given the numbers of its removed rows (old) and added rows (new)."""
 
         def some(places: Array | None) -> Array:
             places = np.arange(space.size + 1) if places is None else places
-            at = space.old(places)
-            # A graph without any qualifiers has no offsets of these.
-            first = self.get(name).take(at) if self.b.arrays.length(name) else np.zeros(len(at), I32)
-            result: Array = (first - gone.searchsorted(at) + more.searchsorted(places)).astype(first.dtype)
+            old_numbers = space.old(places)
+            # A graph without qualifiers has no offsets for them.
+            first = self.get(name).take(old_numbers) if self.b.arrays.length(name) else np.zeros(len(old_numbers), I32)
+            result: Array = (first - gone.searchsorted(old_numbers) + more.searchsorted(places)).astype(first.dtype)
             return result
 
         makers[name] = Maker(lambda: some(None), some, space.size + 1)
 
     def _adjacent(self, put: Callable[..., None]) -> None:
-        """Statements by subject, relations by object."""
+        """Compute statements by subject, and relations by object."""
         b = self.b
         for name, gone, owners, mine, ends in (
             ("out", self.removed, self.gone_s, range(len(self.at)), self.d_s),
@@ -743,43 +750,49 @@ class _Merge:
             put(f"{name}.items", space, [number for _, _, number in fresh], self.stmt.new)
 
     def _groups(self, makers: dict[str, Maker]) -> None:
-        """Runs of one predicate (or key), type and unit."""
+        """Compute runs of one predicate (or key), type and unit."""
         get, split, many = self.get, len(self.gone_r), self.d_r
         p = self.pred_d[self.d_p[many:]] if len(self.d_p) else _NO
-        for prefix, mark, family, gone, keys, more, cells in (
+        for prefix, mark, family, removed, keys, added, cells in (
             ("grp", "pred", "att", self.gone_a, self.gone_p[split:], p, self.att_d),
             ("qgrp", "key", "q", self.gone_q, get("q.key")[self.gone_q], self.qkey_d, self.q_d),
         ):
             firsts = [get(f"{prefix}.{part}").tolist() for part in (mark, "kind", "unit")]
-            before = Counter(dict(zip(zip(*firsts, strict=True), np.diff(get(f"{prefix}.start")).tolist(), strict=True)))
-            columns = [keys, get(f"{family}.kind")[gone], get(f"{family}.unit")[gone]]
-            before.subtract(zip(*(column.tolist() for column in columns), strict=True))
-            counts = _renumbered(before, (self.pred.one, int, self.text.one))
-            counts.update(zip(more.tolist(), cells["kind"].tolist(), cells["unit"].tolist(), strict=True))
+            old_counts = Counter(dict(zip(zip(*firsts, strict=True), np.diff(get(f"{prefix}.start")).tolist(), strict=True)))
+            columns = [keys, get(f"{family}.kind")[removed], get(f"{family}.unit")[removed]]
+            old_counts.subtract(zip(*(column.tolist() for column in columns), strict=True))
+            counts = _renumbered(old_counts, (self.pred.one, int, self.text.one))
+            counts.update(zip(added.tolist(), cells["kind"].tolist(), cells["unit"].tolist(), strict=True))
             rows = sorted(key for key, count in counts.items() if count)
             starts = np.zeros(len(rows) + 1, np.int64)
             np.cumsum([counts[row] for row in rows], out=starts[1:])
-            for i, part in enumerate((mark, "kind", "unit")):
-                column = np.array([row[i] for row in rows], get(f"{prefix}.{part}").dtype)
+            for index, part in enumerate((mark, "kind", "unit")):
+                column = np.array([row[index] for row in rows], get(f"{prefix}.{part}").dtype)
                 makers[f"{prefix}.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
             makers[f"{prefix}.start"] = Maker(lambda starts=starts: starts)  # type: ignore[misc]
 
     def _declarations(self, makers: dict[str, Maker], source: int) -> None:
-        """Who declares what: what the second snapshot declares, and what the first source does of
-        entities that are in use only now.
+        """Compute declarations: those of the second snapshot, and the first source's for entities that were unused so
+        far.
         """
         get = self.get
         rows: list[tuple[int, int, int, int, int]] = []
         if self.d is not None:
-            said = declared(self.d)
-            said = said.take(said.src >= 0)
-            for e, name, kind, row in zip(said.e.tolist(), said.name.tolist(), said.kind.tolist(), said.row.tolist(), strict=True):
-                rows.append((int(self.ent_d[e]), source, int(self.text_d[name]) if name >= 0 else -1, kind, row))
+            declarations = declared(self.d)
+            declarations = declarations.take(declarations.src >= 0)
+            for entity, name, kind, row in zip(
+                declarations.e.tolist(),
+                declarations.name.tolist(),
+                declarations.kind.tolist(),
+                declarations.row.tolist(),
+                strict=True,
+            ):
+                rows.append((int(self.ent_d[entity]), source, int(self.text_d[name]) if name >= 0 else -1, kind, row))
             ids, names = self.b.arrays.view("ent.id"), self.b.arrays.view("ent.name")
-            plain = [n for n in self.known if n >= 0 and ids[n] == names[n]]
+            plain = [number for number in self.known if number >= 0 and ids[number] == names[number]]
             stored = get("dec.e")[np.isin(get("dec.e"), plain)].tolist() if plain else ()
-            plain = [n for n in plain if n not in stored and int(self.b.entity_kind[n]) == EntityKind.ENTITY]
-            rows += [(self.ent.one(n), 0, -1, int(EntityKind.ENTITY), -1) for n in self._never_used(plain)]
+            plain = [number for number in plain if number not in stored and int(self.b.entity_kind[number]) == EntityKind.ENTITY]
+            rows += [(self.ent.one(number), 0, -1, int(EntityKind.ENTITY), -1) for number in self._never_used(plain)]
 
         @cache
         def columns() -> list[Array]:
@@ -799,39 +812,39 @@ class _Merge:
         get, of = self.get, self.of
         parts = ("pred", "key", "kind", "unit")
         firsts = [get(f"sch.q.{part}").tolist() for part in parts]
-        before = Counter(dict(zip(zip(*firsts, strict=True), get("sch.q.count").tolist(), strict=True)))
-        gone = self.gone_q
-        at = self.removed.searchsorted(get("q.owner")[gone])
-        columns = [self.gone_p[at], *(get(f"q.{part}")[gone] for part in parts[1:])]
-        before.subtract(zip(*(column.tolist() for column in columns), strict=True))
-        counts = _renumbered(before, (self.pred.one, self.pred.one, int, self.text.one))
+        old_counts = Counter(dict(zip(zip(*firsts, strict=True), get("sch.q.count").tolist(), strict=True)))
+        removed = self.gone_q
+        positions = self.removed.searchsorted(get("q.owner")[removed])
+        columns = [self.gone_p[positions], *(get(f"q.{part}")[removed] for part in parts[1:])]
+        old_counts.subtract(zip(*(column.tolist() for column in columns), strict=True))
+        counts = _renumbered(old_counts, (self.pred.one, self.pred.one, int, self.text.one))
         p = self.pred_d[self.d_p] if len(self.d_p) else _NO
         mine = p[of("q.owner")] if len(of("q.owner")) else _NO
         counts.update(zip(mine.tolist(), self.qkey_d.tolist(), self.q_d["kind"].tolist(), self.q_d["unit"].tolist(), strict=True))
         rows = sorted(key for key, count in counts.items() if count)
-        for i, part in enumerate(parts):
-            column = np.array([row[i] for row in rows], I32)
+        for index, part in enumerate(parts):
+            column = np.array([row[index] for row in rows], I32)
             makers[f"sch.q.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
         makers["sch.q.count"] = Maker(lambda: np.array([counts[row] for row in rows], np.int64))
 
         firsts = [get("sch.s.pred").tolist(), get("sch.s.src").tolist()]
-        before = Counter(dict(zip(zip(*firsts, strict=True), get("sch.s.count").tolist(), strict=True)))
-        before.subtract(zip(self.gone_p.tolist(), self.b.source[self.removed].tolist(), strict=True))
-        at = self.removed.searchsorted(get("prov.stmt")[places])
-        before.subtract(zip(self.gone_p[at].tolist(), get("prov.src")[places].tolist(), strict=True))
-        pairs = _renumbered(before, (self.pred.one, int))
-        pairs.update((one, source) for one in p.tolist())
-        twos = sorted(key for key, count in pairs.items() if count)
-        for i, part in enumerate(("pred", "src")):
-            column = np.array([row[i] for row in twos], I32)
+        old_counts = Counter(dict(zip(zip(*firsts, strict=True), get("sch.s.count").tolist(), strict=True)))
+        old_counts.subtract(zip(self.gone_p.tolist(), self.b.source[self.removed].tolist(), strict=True))
+        positions = self.removed.searchsorted(get("prov.stmt")[places])
+        old_counts.subtract(zip(self.gone_p[positions].tolist(), get("prov.src")[places].tolist(), strict=True))
+        pairs = _renumbered(old_counts, (self.pred.one, int))
+        pairs.update((predicate, source) for predicate in p.tolist())
+        source_rows = sorted(key for key, count in pairs.items() if count)
+        for index, part in enumerate(("pred", "src")):
+            column = np.array([row[index] for row in source_rows], I32)
             makers[f"sch.s.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
-        makers["sch.s.count"] = Maker(lambda: np.array([pairs[row] for row in twos], np.int64))
+        makers["sch.s.count"] = Maker(lambda: np.array([pairs[row] for row in source_rows], np.int64))
         if sources > 1:
             makers["bysrc.items"] = Maker(lambda: self._by_source(source, sources)[0])
             makers["bysrc.offsets"] = Maker(lambda: self._by_source(source, sources)[1])
 
     def _by_source(self, source: int, sources: int) -> tuple[Array, Array]:
-        """The statements of each source."""
+        """Return the statements of each source, and their offsets."""
         items, offsets = self.get("bysrc.items"), self.get("bysrc.offsets")
         if len(self.get("src.name")) <= 1:
             items, offsets = np.arange(self.b.statements, dtype=I32), np.array([0, self.b.statements])
@@ -854,33 +867,33 @@ class _Merge:
         counts["entities"] += len(self.fresh) - len(self.dropped)
         counts["relations"], counts["attributes"] = self.rel.size, self.att.size
         counts["qualifiers"], counts["predicates"], counts["sources"] = self.q.size, self.pred.size, sources
-        concept = [bool(n >= 0 and kinds[n] == EntityKind.CONCEPT) for n in self.known]
-        for name, gone, more in (
+        concept = [bool(number >= 0 and kinds[number] == EntityKind.CONCEPT) for number in self.known]
+        for name, removed, added in (
             ("concept_subjects", self.gone_s[:split], self.d_s[: self.d_r]),
             ("concept_objects", self.gone_o, self.of("rel.o")),
             ("concept_attributes", self.gone_s[split:], self.d_s[self.d_r :]),
         ):
-            counts[name] += sum(concept[n] for n in more.tolist()) - int((kinds[gone] == EntityKind.CONCEPT).sum())
-        for family, gone in (("att", self.gone_a), ("q", self.gone_q)):
-            for of, at in ((self.of, slice(None)), (self.get, gone)):
-                count = int(((of(f"{family}.kind")[at] == Kind.QUANTITY) & (of(f"{family}.ref")[at] >= 0)).sum())
-                counts["inexact"] += count if of == self.of else -count
+            counts[name] += sum(concept[number] for number in added.tolist()) - int((kinds[removed] == EntityKind.CONCEPT).sum())
+        for family, removed in (("att", self.gone_a), ("q", self.gone_q)):
+            for read, rows in ((self.of, slice(None)), (self.get, removed)):
+                count = int(((read(f"{family}.kind")[rows] == Kind.QUANTITY) & (read(f"{family}.ref")[rows] >= 0)).sum())
+                counts["inexact"] += count if read == self.of else -count
         return counts
 
 
 def _renumbered(counts: Counter[tuple[int, ...]], news: tuple[Callable[[int], int], ...]) -> Counter[tuple[int, ...]]:
-    """What is left of some counts, by new numbers."""
-    left = {key: count for key, count in counts.items() if count}
-    return Counter({tuple(new(one) for new, one in zip(news, key, strict=True)): count for key, count in left.items()})
+    """Return nonzero counts with new numbers in their keys."""
+    nonzero = {key: count for key, count in counts.items() if count}
+    return Counter({tuple(new(number) for new, number in zip(news, key, strict=True)): count for key, count in nonzero.items()})
 
 
 def _order(number: Any) -> tuple[int, int]:
-    """`Space.order` of a new number."""
+    """Return `Space.order` for a new number."""
     return 2 * int(number) + 1, 0
 
 
 def _sortable(kind: int, a: int, ref: Any) -> Any:
-    """`cells.sortable` of one cell."""
+    """Return `cells.sortable` for one cell."""
     if kind in (Kind.TEXT, Kind.ENTITY):
         return ref
     return a ^ 0x7FFF_FFFF_FFFF_FFFF if kind == Kind.QUANTITY and a < 0 else a

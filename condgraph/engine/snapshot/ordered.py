@@ -1,9 +1,8 @@
-"""Access to cells: as gathered columns, one at a time as Python numbers, and as runs in the order of
-their values.
+"""Access to cells: as columns, one at a time as Python numbers, and as runs in the order of their values.
 
-Attributes are numbered by predicate, type, unit and value, so that every run of equal type and unit
-is sorted. Qualifiers are numbered by statement; `qkey.items` lists them by key, type, unit and
-value, and is sorted in the same way.
+Attributes are numbered by predicate, type, unit and value, so that every run of equal type and unit is sorted.
+Qualifiers are numbered by statement; `qkey.items` lists them by key, type, unit and value, and is sorted in the same
+way.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class Ordered:
-    """The cells of a family ("att" or "q"): a memoryview a part (`x` is the part "a" read as
+    """The cells of attributes ("att") or qualifiers ("q"): one memoryview for each part (`x` is the part "a" as
     floats), and their order.
 
-    A place is where a cell stands in the order: of an attribute its number, of a qualifier its
-    position in `qkey.items`.
+    A place is the position of a cell in the order: the number of an attribute, the position of a qualifier in
+    `qkey.items`.
     """
 
     def __init__(self, arrays: ArrayFile, family: str, items: str = "") -> None:
@@ -37,69 +36,67 @@ class Ordered:
         self.items: NDArray[Any] | None = arrays.get(items) if items else None
         self.order: memoryview | None = arrays.view(items) if items else None
 
-    # Each is looked at when it is first asked for; from then on it is a plain attribute.
+    # Computed on first access; from then on a plain attribute.
 
     @cached_property
     def kind(self) -> memoryview:
-        """The type of each."""
+        """The type of each cell."""
         return self._arrays.view(f"{self._family}.kind")
 
     @cached_property
     def a(self) -> memoryview:
-        """The number (its bits) or the start of each."""
+        """The bits of the number, or the start, of each cell."""
         return self._arrays.view(f"{self._family}.a")
 
     @cached_property
     def b(self) -> memoryview:
-        """The end of each."""
+        """The end of each cell."""
         return self._arrays.view(f"{self._family}.b")
 
     @cached_property
     def ref(self) -> memoryview:
-        """The text or entity of each."""
+        """The text or entity of each cell."""
         return self._arrays.view(f"{self._family}.ref")
 
     @cached_property
     def unit(self) -> memoryview:
-        """The unit of each."""
+        """The unit of each cell."""
         return self._arrays.view(f"{self._family}.unit")
 
     @cached_property
     def precision(self) -> memoryview:
-        """The precision of each."""
+        """The precision of each cell."""
         return self._arrays.view(f"{self._family}.precision")
 
     @cached_property
     def x(self) -> memoryview:
-        """The number of each, as a float."""
+        """The number of each cell, as a float."""
         return self._arrays.get(f"{self._family}.a").view(np.float64).data
 
     def left(self, part: memoryview, value: float, low: int, high: int) -> int:
-        """The first place of the sorted run `[low, high)` whose part is not less than the value."""
+        """Return the first place in the sorted run `[low, high)` whose part is not less than the value."""
         if self.order is None:
             return bisect_left(part, value, low, high)
         return bisect_left(self.order, value, low, high, key=part.__getitem__)
 
     def right(self, part: memoryview, value: float, low: int, high: int) -> int:
-        """The first place of the sorted run `[low, high)` whose part is more than the value."""
+        """Return the first place in the sorted run `[low, high)` whose part is greater than the value."""
         if self.order is None:
             return bisect_right(part, value, low, high)
         return bisect_right(self.order, value, low, high, key=part.__getitem__)
 
     def numbers(self, low: int, high: int) -> NDArray[Any]:
-        """The numbers of the cells at the places `[low, high)`."""
+        """Return the numbers of the cells at the places `[low, high)`."""
         return np.arange(low, high, dtype=np.int32) if self.items is None else self.items[low:high]
 
     def column(self, part: str, low: int, high: int) -> NDArray[Any]:
-        """A part of the cells at the places `[low, high)`."""
+        """Return a part of the cells at the places `[low, high)`."""
         column = self._arrays.get(f"{self._family}.{part}")
         return column[low:high] if self.items is None else column.take(self.items[low:high])
 
 
 class Cells:
-    """Columns of values, gathered when a test asks for them: `cells["kind"]`, "a", "b", "ref",
-    "unit", "precision".
-    """
+    """Columns of values, read on access: `cells["kind"]`, "a", "b", "ref", "unit", "precision"."""
 
     __slots__ = ("_columns", "_length", "_read")
 
@@ -120,11 +117,11 @@ class Cells:
         return result
 
     def numbers(self) -> Any:
-        """The column "a" read as floats."""
+        """Return the column "a" as floats."""
         return self["a"].view(np.float64)
 
     def types(self) -> dict[tuple[int, int], int]:
-        """How many cells there are of each type and unit, by number."""
+        """Return the number of cells of each type and unit (both by number)."""
         kinds, units = self["kind"], self["unit"]
         first = int(kinds[0]), int(units[0])
         if (kinds == first[0]).all() and (units == first[1]).all():
@@ -133,8 +130,8 @@ class Cells:
 
 
 class Cell(Cells):
-    """One attribute or qualifier: its parts are Python numbers, ten times faster to compare than
-    arrays of one.
+    """One attribute or qualifier: its parts are Python numbers, ten times faster to compare than arrays of length
+    one.
     """
 
     __slots__ = ("_at", "_of")
@@ -149,18 +146,17 @@ class Cell(Cells):
         return getattr(self._of, name)[self._at]
 
     def numbers(self) -> Any:
-        """The part "a" read as a float."""
+        """Return the part "a" as a float."""
         return self._of.x[self._at]
 
     def types(self) -> dict[tuple[int, int], int]:
-        """The type and unit, by number."""
         return {(self._of.kind[self._at], self._of.unit[self._at]): 1}
 
 
 def add_types(cells: Ordered, numbers: list[int]) -> dict[tuple[int, int], int]:
-    """How many cells there are of each type and unit, by number; one at a time."""
+    """Count cells by type and unit (both by number), one at a time."""
     result: dict[tuple[int, int], int] = {}
     for number in numbers:
-        of_type = cells.kind[number], cells.unit[number]
-        result[of_type] = result.get(of_type, 0) + 1
+        key = cells.kind[number], cells.unit[number]
+        result[key] = result.get(key, 0) + 1
     return result

@@ -1,4 +1,4 @@
-"""Reads a snapshot back: items for an export, columns for an append, statements for evidence."""
+"""Read a snapshot back: as items for an export, columns for an append, statements for evidence."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 # -- sources -----------------------------------------------------------------------------------------
-# The rest of a snapshot without some of its sources, as columns for a builder: statements that
-# another source states stay, with their other locations, and so do entities that others mention.
+# A snapshot without some of its sources, as columns for a builder: statements that another source
+# states are kept, with their other locations, and so are entities that others mention.
 
 
 Columns = dict[str, NDArray[Any]]
@@ -32,8 +32,8 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """Masks over the texts and the entities of the snapshot of those that are kept; everything else
-    by the numbers that these have then, one after the other. Sources keep theirs.
+    """Masks over the texts and entities of the snapshot that are kept; everything else uses their new, consecutive
+    numbers. Sources keep their numbers.
     """
 
     texts: NDArray[np.bool_]
@@ -45,7 +45,7 @@ class KeptRows:
     #: Entity, concept, source, row; and concept, parent, source, row.
     members: list[NDArray[Any]]
     subclasses: list[NDArray[Any]]
-    #: Further places of statements: statement, source, row, raw text.
+    #: Further locations of statements: statement, source, row, raw text.
     places: list[NDArray[Any]]
     declared: Declared
 
@@ -53,52 +53,52 @@ class KeptRows:
 def without_sources(
     snapshot: Snapshot, gone: Collection[int], stays: NDArray[np.bool_] | None = None, *, unused: bool = True
 ) -> KeptRows:
-    """What is left without the sources of these numbers; everything where there are none. With a mask
-    over the statements only these, and all entities, or without those that are `unused` then.
+    """Return the content without the sources of these numbers. With a mask over the statements only these are kept,
+    with all entities, or without those that become `unused`.
     """
     get = snapshot.arrays.get
     relations, statements = snapshot.relations, snapshot.statements
-    left = ~np.isin(np.arange(len(get("src.name"))), list(gone))
-    source, row, raw, more = _places(snapshot, left)
-    kept = source >= 0
+    remains = ~np.isin(np.arange(len(get("src.name"))), list(gone))
+    source, row, raw, further = _places(snapshot, remains)
+    is_kept = source >= 0
     if stays is not None:
-        kept &= stays
-        more = [column[kept[more[0]]] for column in more]
-    sid = (np.cumsum(kept) - 1).astype(np.int32)
-    more[0] = sid[more[0]]
+        is_kept &= stays
+        further = [column[is_kept[further[0]]] for column in further]
+    sid = (np.cumsum(is_kept) - 1).astype(np.int32)
+    further[0] = sid[further[0]]
     predicate = get("pred.text")
     families: list[Columns] = []
     for family, begin, end in (("rel", 0, relations), ("att", relations, statements)):
-        own = kept[begin:end]
-        chunk = {"sid": sid[begin:end][own], "row": row[begin:end][own], "src": source[begin:end][own]}
-        chunk["s"] = get(f"{family}.s")[own]
-        chunk["p"] = predicate[np.repeat(np.arange(len(predicate)), np.diff(get(f"{family}.offsets")))][own]
+        chosen = is_kept[begin:end]
+        chunk = {"sid": sid[begin:end][chosen], "row": row[begin:end][chosen], "src": source[begin:end][chosen]}
+        chunk["s"] = get(f"{family}.s")[chosen]
+        chunk["p"] = predicate[np.repeat(np.arange(len(predicate)), np.diff(get(f"{family}.offsets")))][chosen]
         if family == "rel":
-            chunk["o"] = get("rel.o")[own]
+            chunk["o"] = get("rel.o")[chosen]
         else:
-            chunk["raw"] = raw[begin:end][own]
-            chunk |= {name: get(f"att.{name}")[own] for name, _ in PARTS}
+            chunk["raw"] = raw[begin:end][chosen]
+            chunk |= {name: get(f"att.{name}")[chosen] for name, _ in PARTS}
         families.append(chunk)
     owners = get("q.owner")
-    own = kept[owners] if len(owners) else np.empty(0, bool)
-    qualifiers = {"sid": sid[owners[own]] if len(owners) else owners, "key": predicate[get("q.key")[own]]}
-    qualifiers |= {name: get(f"q.{name}")[own] for name, _ in PARTS}
+    chosen = is_kept[owners] if len(owners) else np.empty(0, bool)
+    qualifiers = {"sid": sid[owners[chosen]] if len(owners) else owners, "key": predicate[get("q.key")[chosen]]}
+    qualifiers |= {name: get(f"q.{name}")[chosen] for name, _ in PARTS}
     links = []
     for prefix, first, second in (("mem", "e", "c"), ("sub", "c", "p")):
         columns = [get(f"{prefix}.{name}") for name in (first, second, "src", "row")]
-        stay = left[columns[2]] if len(columns[2]) else np.empty(0, bool)
-        links.append([column[stay] for column in columns])
-    said = declared(snapshot)
-    # What nobody is known to have declared stays.
-    said = said.take((said.src < 0) | left[said.src]) if len(left) else said
+        chosen_links = remains[columns[2]] if len(columns[2]) else np.empty(0, bool)
+        links.append([column[chosen_links] for column in columns])
+    declarations = declared(snapshot)
+    # Declarations of unknown origin are kept.
+    declarations = declarations.take((declarations.src < 0) | remains[declarations.src]) if len(remains) else declarations
     masks = np.zeros(len(snapshot.texts), bool), np.full(snapshot.entities, stays is not None and unused)
-    rest = KeptRows(*masks, int(kept.sum()), families[0], families[1], qualifiers, links[0], links[1], more, said)
-    return _renumbered(snapshot, rest)
+    result = KeptRows(*masks, int(is_kept.sum()), families[0], families[1], qualifiers, links[0], links[1], further, declarations)
+    return _renumbered(snapshot, result)
 
 
 def _places(snapshot: Snapshot, left: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], list[NDArray[Any]]]:
-    """The first place of every statement among the sources that are left (source -1: none), its raw
-    text, and the further ones.
+    """Return the first location of every statement among the remaining sources (source -1: none), its raw text, and
+    the further locations.
     """
     get = snapshot.arrays.get
     raws = np.full(snapshot.statements, -1, np.int32)
@@ -106,24 +106,24 @@ def _places(snapshot: Snapshot, left: NDArray[np.bool_]) -> tuple[NDArray[Any], 
         raws[snapshot.relations :] = get("att.raw")
     further = get("prov.raw") if len(get("prov.raw")) else np.full(len(get("prov.stmt")), -1, np.int32)
     if not len(get("dec.known")) and len(get("att.raw")):
-        # An earlier version kept the text of the first place alone.
+        # An earlier version stored only the raw text of the first location.
         further = raws[get("prov.stmt")]
-    more = [get("prov.stmt"), get("prov.src"), get("prov.row"), further]
+    further_places = [get("prov.stmt"), get("prov.src"), get("prov.row"), further]
     if left.all():
-        return snapshot.source, snapshot.row, raws, [column.copy() for column in more]
+        return snapshot.source, snapshot.row, raws, [column.copy() for column in further_places]
     first = [np.arange(snapshot.statements, dtype=np.int32), snapshot.source, snapshot.row, raws]
-    every = [np.concatenate(pair) for pair in zip(first, more, strict=True)]
-    every = [column[left[every[1]]] for column in every]
-    every = [column[np.lexsort((every[2], every[1], every[0]))] for column in every]
-    fresh = changed(every[0])
+    all_places = [np.concatenate(pair) for pair in zip(first, further_places, strict=True)]
+    all_places = [column[left[all_places[1]]] for column in all_places]
+    all_places = [column[np.lexsort((all_places[2], all_places[1], all_places[0]))] for column in all_places]
+    is_first = changed(all_places[0])
     source, row, raw = (np.full(snapshot.statements, -1, np.int32) for _ in range(3))
-    for into, column in zip((source, row, raw), every[1:], strict=True):
-        into[every[0][fresh]] = column[fresh]
-    return source, row, raw, [column[~fresh] for column in every]
+    for target, column in zip((source, row, raw), all_places[1:], strict=True):
+        target[all_places[0][is_first]] = column[is_first]
+    return source, row, raw, [column[~is_first] for column in all_places]
 
 
 def _renumbered(snapshot: Snapshot, rest: KeptRows) -> KeptRows:
-    """Without the texts and entities that nothing names any more."""
+    """Remove the texts and entities that are not referred to any more."""
     texts, entities = rest.texts, rest.entities
     used = [rest.relations["s"], rest.relations["o"], rest.attributes["s"], *rest.members[:2], *rest.subclasses[:2]]
     cells = (rest.attributes, rest.qualifiers)
@@ -150,10 +150,10 @@ def _renumbered(snapshot: Snapshot, rest: KeptRows) -> KeptRows:
     for link in (rest.members, rest.subclasses):
         link[0], link[1] = entity[link[0]], entity[link[1]]
     rest.places[3] = text[rest.places[3]]
-    said = rest.declared._replace(e=entity[rest.declared.e], name=text[rest.declared.name])
+    declarations = rest.declared._replace(e=entity[rest.declared.e], name=text[rest.declared.name])
     return KeptRows(
         texts, entities, rest.statements, rest.relations, rest.attributes, rest.qualifiers, rest.members, rest.subclasses,
-        rest.places, said,
+        rest.places, declarations,
     )  # fmt: skip
 
 
@@ -168,42 +168,41 @@ def seed(
     *,
     unused: bool = True,
 ) -> None:
-    """Start a builder with everything a snapshot holds, but for what only the sources `without`
-    say: what nobody else mentions goes with them. With a mask over the statements only these stay,
-    and all entities, or only those that are not `unused` then.
+    """Fill a builder with the content of a snapshot, except for what only the sources `without` state or mention.
+    With a mask over the statements only these are kept, with all entities, or without those that become `unused`.
     """
-    sources = [snapshot.source_of(i) for i in range(len(snapshot.arrays.get("src.name")))]
+    sources = [snapshot.source_of(number) for number in range(len(snapshot.arrays.get("src.name")))]
     builder.sources = sources
     builder.source_numbers = {source.name: number for number, source in enumerate(sources)}
     builder.emptied = {builder.source_numbers[name] for name in without}
-    rest = without_sources(snapshot, builder.emptied, stays, unused=unused)
+    content = without_sources(snapshot, builder.emptied, stays, unused=unused)
     texts = snapshot.texts
-    kept_texts, kept_entities = np.flatnonzero(rest.texts), np.flatnonzero(rest.entities)
+    kept_texts, kept_entities = np.flatnonzero(content.texts), np.flatnonzero(content.entities)
     builder.texts.update(zip(texts.take(kept_texts), range(len(kept_texts)), strict=True))
     builder.texts.default_factory = count(len(kept_texts)).__next__
     idents = texts.take(snapshot.entity_id[kept_entities])
     builder.entities.update(zip(idents, range(len(kept_entities)), strict=True))
     builder.entities.default_factory = count(len(kept_entities)).__next__
-    builder.seeded = rest.declared
-    named, at = rest.declared.firsts(rest.declared.name)
-    names = texts.take(kept_texts[rest.declared.name[at]])
+    builder.seeded = content.declared
+    named, positions = content.declared.firsts(content.declared.name)
+    names = texts.take(kept_texts[content.declared.name[positions]])
     builder.names = dict(zip(named.tolist(), names, strict=True))
-    builder.statements = rest.statements
-    builder.relations += [rest.relations] if len(rest.relations["sid"]) else []
-    builder.attributes += [rest.attributes] if len(rest.attributes["sid"]) else []
-    builder.qualifiers += [rest.qualifiers] if len(rest.qualifiers["sid"]) else []
-    builder.many_members.append(np.stack(rest.members, axis=1).astype(np.int64))
-    builder.subclasses.extend(zip(*(column.tolist() for column in rest.subclasses), strict=True))
-    builder.provenance.extend(zip(*(column.tolist() for column in rest.places), strict=True))
+    builder.statements = content.statements
+    builder.relations += [content.relations] if len(content.relations["sid"]) else []
+    builder.attributes += [content.attributes] if len(content.attributes["sid"]) else []
+    builder.qualifiers += [content.qualifiers] if len(content.qualifiers["sid"]) else []
+    builder.many_members.append(np.stack(content.members, axis=1).astype(np.int64))
+    builder.subclasses.extend(zip(*(column.tolist() for column in content.subclasses), strict=True))
+    builder.provenance.extend(zip(*(column.tolist() for column in content.places), strict=True))
 
 
-#: Statements that are read together.
+#: The number of statements that are read at once.
 _TOGETHER = 20_000
 
 
 def statements(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[Statement, tuple[tuple[int, int], ...]]]:
-    """Sorted statements with their qualifiers and raw texts, each with every `(source, row)`, the
-    first one first.
+    """Yield sorted statements with their qualifiers and raw texts, each with every `(source, row)`, the first one
+    first.
     """
     for start in range(0, len(numbers), _TOGETHER):
         yield from _read_together(snapshot, numbers[start : start + _TOGETHER])
@@ -238,55 +237,58 @@ def _read_together(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[State
 
 
 def further_sources(snapshot: Snapshot, numbers: Numbers) -> dict[int, list[tuple[int, int]]]:
-    """The sources beyond the first, by position."""
+    """Return the sources beyond the first, by position."""
     owners = snapshot.arrays.get("prov.stmt")
     if not len(owners):
         return {}
     begin, end = owners.searchsorted(numbers), owners.searchsorted(numbers, side="right")
     sources, rows = snapshot.arrays.get("prov.src"), snapshot.arrays.get("prov.row")
     return {
-        int(i): list(zip(sources[begin[i] : end[i]].tolist(), rows[begin[i] : end[i]].tolist(), strict=True))
-        for i in np.flatnonzero(end > begin)
+        int(position): list(
+            zip(sources[begin[position] : end[position]].tolist(), rows[begin[position] : end[position]].tolist(), strict=True)
+        )
+        for position in np.flatnonzero(end > begin)
     }
 
 
 def link_sources(snapshot: Snapshot, table: Literal["mem", "sub"], below: int, above: int) -> list[tuple[int, int]]:
-    """Every `(source, row)` that says that an entity is a member of a concept ("mem"), or a concept
-    lies under another ("sub").
+    """Return every `(source, row)` that states that an entity is a member of a concept ("mem"), or that a concept is
+    a subclass of another ("sub").
     """
     first, second = (snapshot.arrays.get(f"{table}.{name}") for name in ("ec" if table == "mem" else "cp"))
-    # Each table is sorted by its concepts: memberships by the one above, subclasses by the one
-    # below.
+    # Memberships are sorted by the concept, subclasses by the lower concept.
     key, wanted = (second, above) if table == "mem" else (first, below)
     low, high = np.searchsorted(key, [wanted, wanted + 1])
-    at = np.flatnonzero((first[low:high] == below) & (second[low:high] == above)) + low
+    positions = np.flatnonzero((first[low:high] == below) & (second[low:high] == above)) + low
     sources, rows = (snapshot.arrays.get(f"{table}.{name}") for name in ("src", "row"))
-    return [(int(sources[i]), int(rows[i])) for i in at]
+    return [(int(sources[position]), int(rows[position])) for position in positions]
 
 
 def items(snapshot: Snapshot) -> Iterator[Source | Sourced]:
-    """Everything the snapshot holds, as items that load to an equal graph: sources, entities,
-    memberships, statements; read in parts.
+    """Yield the content of a snapshot as items that load to an equal graph: sources, entities, memberships,
+    statements. Read in parts.
     """
     get = snapshot.arrays.get
-    sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
+    sources = [snapshot.source_of(number) for number in range(len(get("src.name")))]
     yield from sources
     names = [source.name for source in sources]
-    every = declared(snapshot)
-    for part in slices(len(every.e)):
-        said = every.take(part)
-        ids = snapshot.entity_id.take(said.e)
-        idents, names_of = (snapshot.texts.take(column) for column in (ids, np.where(said.name < 0, ids, said.name)))
+    all_declarations = declared(snapshot)
+    for part in slices(len(all_declarations.e)):
+        declarations_ = all_declarations.take(part)
+        ids = snapshot.entity_id.take(declarations_.e)
+        idents, names_of = (
+            snapshot.texts.take(column) for column in (ids, np.where(declarations_.name < 0, ids, declarations_.name))
+        )
         for ident, name, source, kind, row in zip(
-            idents, names_of, said.src.tolist(), said.kind.tolist(), said.row.tolist(), strict=True
+            idents, names_of, declarations_.src.tolist(), declarations_.kind.tolist(), declarations_.row.tolist(), strict=True
         ):
             entity = Entity(ident, name, EntityKind(kind), max(row, 0))
             yield Sourced(entity, ((names[source], entity.row),) if source >= 0 else ())
-    none = np.empty(0, np.int64)
+    empty = np.empty(0, np.int64)
     for part in slices(len(get("mem.src"))):
-        yield from _links(snapshot, names, np.arange(part.start, part.stop), none)
+        yield from _links(snapshot, names, np.arange(part.start, part.stop), empty)
     for part in slices(len(get("sub.src"))):
-        yield from _links(snapshot, names, none, np.arange(part.start, part.stop))
+        yield from _links(snapshot, names, empty, np.arange(part.start, part.stop))
     raws = place_raws(snapshot)
     for part in slices(snapshot.statements):
         yield from _sourced(snapshot, names, np.arange(part.start, part.stop, dtype=np.int32), raws)
@@ -295,11 +297,11 @@ def items(snapshot: Snapshot) -> Iterator[Source | Sourced]:
 def some_items(
     snapshot: Snapshot, numbers: Numbers, entities: Numbers, members: NDArray[np.int64], subclasses: NDArray[np.int64]
 ) -> Iterator[Source | Sourced | Entity]:
-    """Some of what a snapshot holds, as items: its sources, statements and entities by their sorted numbers, memberships
-    and subclasses by their places in the columns, and all entities in these.
+    """Yield part of a snapshot as items: its sources, statements and entities by their sorted numbers, memberships
+    and subclasses by position, and all entities in these.
     """
     get = snapshot.arrays.get
-    sources = [snapshot.source_of(i) for i in range(len(get("src.name")))]
+    sources = [snapshot.source_of(number) for number in range(len(get("src.name")))]
     yield from sources
     names = [source.name for source in sources]
     _, places = snapshot.qualifiers(numbers)
@@ -316,7 +318,7 @@ def some_items(
 
 
 def _links(snapshot: Snapshot, names: list[str], members: NDArray[np.int64], subclasses: NDArray[np.int64]) -> Iterator[Sourced]:
-    """Memberships and subclasses, by their places in the columns."""
+    """Yield memberships and subclasses, by position."""
     for prefix, first, second, build, places in (("mem", "e", "c", Member, members), ("sub", "c", "p", Subclass, subclasses)):
         columns = [snapshot.arrays.get(f"{prefix}.{name}").take(places).tolist() for name in (first, second, "src", "row")]
         for left, right, source, row in zip(*columns, strict=True):
@@ -324,21 +326,21 @@ def _links(snapshot: Snapshot, names: list[str], members: NDArray[np.int64], sub
 
 
 def _sourced(snapshot: Snapshot, names: list[str], numbers: Numbers, raws: dict[int, list[str | None]]) -> Iterator[Sourced]:
-    """Statements with their sources."""
-    for number, (statement, found) in zip(numbers.tolist(), statements(snapshot, numbers), strict=True):
-        places = tuple((names[source], row) for source, row in found)
+    """Yield statements with their sources."""
+    for number, (statement, rows) in zip(numbers.tolist(), statements(snapshot, numbers), strict=True):
+        places = tuple((names[source], row) for source, row in rows)
         if number not in raws:
             yield Sourced(statement, places)
             continue
-        # What sources write in other ways is given once for each of these.
+        # If sources write the value differently, the statement is repeated for each raw text.
         for raw in dict.fromkeys(raws[number]):
-            some = tuple(place for place, written in zip(places, raws[number], strict=True) if written == raw)
-            yield Sourced(replace(statement, raw=raw), some)
+            matching = tuple(place for place, written in zip(places, raws[number], strict=True) if written == raw)
+            yield Sourced(replace(statement, raw=raw), matching)
 
 
 def place_raws(snapshot: Snapshot, numbers: Numbers | None = None) -> dict[int, list[str | None]]:
-    """The raw text at every place of those attributes (of some sorted statements, or of all) that stand in several, and are
-    not written alike there.
+    """Return the raw text at every location of attributes with several locations that do not all have the same (of
+    some sorted statements, or of all).
     """
     get, first = snapshot.arrays.get, snapshot.relations
     raws = get("prov.raw")
@@ -350,10 +352,10 @@ def place_raws(snapshot: Snapshot, numbers: Numbers | None = None) -> dict[int, 
     else:
         low, high = (owners.searchsorted(numbers[snapshot.split(numbers) :], side=side) for side in ("left", "right"))
         attributes = ranges(low, high)
-    at = owners[attributes] - first
-    before = own[at] if len(own) else np.full(len(at), -1, np.int32)
+    owners_ = owners[attributes] - first
+    first_raws = own[owners_] if len(own) else np.full(len(owners_), -1, np.int32)
     result: dict[int, list[str | None]] = {}
-    for owner in np.unique(owners[attributes[before != raws[attributes]]]).tolist():
+    for owner in np.unique(owners[attributes[first_raws != raws[attributes]]]).tolist():
         low, high = np.searchsorted(owners, [owner, owner + 1])
         places = [int(own[owner - first]) if len(own) else -1, *raws[low:high].tolist()]
         result[owner] = [None if number < 0 else snapshot.texts[number] for number in places]

@@ -1,4 +1,4 @@
-"""How expressions read the numbers and texts of a key, which all of its values say."""
+"""How expressions read the numbers and texts of a key, which depends on all of its values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from condgraph.engine.values import NO_UNIT, Kind
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Integers of Cypher are less; a float from here on that is whole was written as one, such as 5.972e24.
+#: The bound of Cypher's integers; a whole number from here on was written as a float, such as 5.972e24.
 _INTEGERS: Final = 2.0**63
 
 
 @dataclass(slots=True)
 class Reading:
-    """A key of attributes or qualifiers: its number, the statements that it is the predicate of, how its
-    numbers and texts are read, and a statement that shows this: the first by value with a number that is a
-    float, or with a text that is no truth value (-1: none).
+    """A key of attributes or qualifiers: its number, its run of statements, how its numbers and texts are read, and a
+    statement that shows this: the first by value with a float, or with a text that is not a truth value (-1: none).
     """
 
     number: int
@@ -30,36 +29,36 @@ class Reading:
     truths: bool = False
     fraction: int = -1
     word: int = -1
-    #: The number and the text of these two.
+    #: The number and the text in these statements.
     number_shown: float = 0.0
     text_shown: str = ""
-    #: Whether some number is whole, and whether some text is a truth value.
+    #: Whether some number is an integer, and whether some text is a truth value.
     whole: bool = False
     truth: bool = False
 
 
 def attribute_reading(snapshot: Snapshot, key: str) -> Reading:
-    """How the values of an attribute are read."""
-    known: dict[str, Reading] = snapshot.schema.kept.setdefault("attribute readings", {})
-    if key not in known:
+    """Return how the values of an attribute are read."""
+    cache: dict[str, Reading] = snapshot.schema.kept.setdefault("attribute readings", {})
+    if key not in cache:
         number = snapshot.predicate(key)
         low, high = snapshot.attribute_offsets[number : number + 2].tolist() if number >= 0 else (0, 0)
-        known[key] = _reading(snapshot, "att", Reading(number, low, high), snapshot.groups(low, high) if low < high else [])
-    return known[key]
+        cache[key] = _reading(snapshot, "att", Reading(number, low, high), snapshot.groups(low, high) if low < high else [])
+    return cache[key]
 
 
 def qualifier_reading(snapshot: Snapshot, key: str) -> Reading:
-    """How the values of a qualifier are read."""
-    known: dict[str, Reading] = snapshot.schema.kept.setdefault("qualifier readings", {})
-    if key not in known:
+    """Return how the values of a qualifier are read."""
+    cache: dict[str, Reading] = snapshot.schema.kept.setdefault("qualifier readings", {})
+    if key not in cache:
         number = snapshot.predicate(key)
-        known[key] = _reading(snapshot, "q", Reading(number, 0, 0), snapshot.qualifier_groups(number) if number >= 0 else [])
-    return known[key]
+        cache[key] = _reading(snapshot, "q", Reading(number, 0, 0), snapshot.qualifier_groups(number) if number >= 0 else [])
+    return cache[key]
 
 
 def _reading(snapshot: Snapshot, family: str, found: Reading, groups: list[tuple[Kind, str, int, int]]) -> Reading:
-    """Numbers without unit are floats if some are not whole, or are whole beyond 64 bits where floats have all digits
-    of all; texts are truth values if all are.
+    """Decide how values are read. Numbers without a unit are floats if some are not integers, or are beyond 64 bits
+    while all are exact as floats; texts are truth values if all are.
     """
     cells, texts = snapshot.ordered(family), snapshot.texts
     truths = [texts.find("true"), texts.find("false")]
@@ -76,12 +75,15 @@ def _reading(snapshot: Snapshot, family: str, found: Reading, groups: list[tuple
                 fractions = np.abs(numbers) >= _INTEGERS
             found.whole = not fractions.all()
             if fractions.any():
-                at = int(fractions.argmax())
-                found.floats, found.fraction, found.number_shown = True, statement(begin + at), float(numbers[at])
+                position = int(fractions.argmax())
+                found.floats, found.fraction, found.number_shown = True, statement(begin + position), float(numbers[position])
         elif kind is Kind.TEXT:
             words = ~np.isin(cells.column("ref", begin, end), truths)
             found.truths, found.truth = not words.any(), not words.all()
             if not found.truths:
-                at = int(words.argmax())
-                found.word, found.text_shown = statement(begin + at), texts[int(cells.column("ref", begin + at, begin + at + 1)[0])]
+                position = int(words.argmax())
+                found.word, found.text_shown = (
+                    statement(begin + position),
+                    texts[int(cells.column("ref", begin + position, begin + position + 1)[0])],
+                )
     return found

@@ -1,8 +1,8 @@
-"""An open snapshot: the access paths that execution, lowering and reading back use, and which entity,
-concept, predicate and source has which name, id and number.
+"""An open snapshot: the access paths for execution, lowering and reading back, and the numbers of entities, concepts,
+predicates and sources by name and id.
 
-Everything is a number: entities 0..E-1 in the order of answers (name, then id), statements 0..N-1
-(relations before attributes), predicates 0..P-1 by name. `layout` says what each column holds.
+Everything is a number: entities 0..E-1 in the order of answers (name, then id), statements 0..N-1 (relations before
+attributes), predicates 0..P-1 by name. `layout` documents the columns.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.int32]
 NONE: Final = np.empty(0, np.int32)
-#: Names of entities that are kept as texts.
+#: The number of names of entities that are cached.
 _MOST_NAMES: Final = 65_536
 
 
 def make_room(cache: dict[Any, Any]) -> None:
-    """Keep a cache of what is quickly worked out again within bounds."""
+    """Clear a cache if it has grown too large."""
     if len(cache) > 4096:
         cache.clear()
 
 
-#: Bytes of the ends of predicates that are kept.
+#: The size in bytes of the cached ends of predicates.
 _MOST_ENDS: Final = 64_000_000
 
 
 class Snapshot:
-    """One generation of a graph, read-only. Opening maps it; nothing is read until it is asked for."""
+    """One generation of a graph, read-only. Opening maps it; nothing is read before it is accessed."""
 
-    #: Gives the query of a plan in a server's language; None where the snapshot is a part of a graph.
+    #: Returns the query of a plan in a server's language; None if the snapshot is only a part of a graph.
     translate: Callable[[Snapshot, Node, str], str] | None = None
 
     def __init__(self, arrays: ArrayFile, about: dict[str, Any] | None = None, texts: Pool | None = None) -> None:
@@ -71,7 +71,7 @@ class Snapshot:
         self.out_items, self.in_items = get("out.items"), get("in.items")
         self._out_view, self._in_view = view("out.items"), view("in.items")
         self._concepts, self._con_offsets = view("con.entity"), view("con.offsets")
-        #: How many entities, relations and statements there are.
+        #: The numbers of entities, relations and statements.
         self.entities = arrays.length("ent.id")
         self.relations = len(self.relation_subject)
         self.statements = self.relations + len(self.attribute_subject)
@@ -101,7 +101,7 @@ class Snapshot:
 
     @cached_property
     def entity_kind(self) -> NDArray[np.int8]:
-        """What each entity is (`EntityKind`)."""
+        """The kind of each entity (`EntityKind`)."""
         return self.arrays.get("ent.kind")
 
     @cached_property
@@ -117,7 +117,7 @@ class Snapshot:
         return self.arrays.view("ent.by_id")
 
     def named(self, name: str) -> Numbers:
-        """The entities and concepts of exactly this name, in order; empty where there are none."""
+        """Return the entities and concepts with exactly this name, in order; empty if there are none."""
         result = self._names.get(name)
         if result is None:
             text = self.texts.find(name)
@@ -130,32 +130,30 @@ class Snapshot:
         return result
 
     def name_rank(self, text: int) -> int:
-        """The first entity whose name is not before the text of this number; entities are numbered
-        by name.
-        """
+        """Return the first entity whose name is not before the text of this number; entities are numbered by name."""
         return bisect_left(self._name_view, text)
 
     def concepts_named(self, name: str) -> tuple[int, ...]:
-        """The concepts of exactly this name."""
+        """Return the concepts with exactly this name."""
         result = self._concept_names.get(name)
         if result is None:
             kinds = self.entity_kind
-            result = tuple(n for n in self.named(name).tolist() if kinds[n] == EntityKind.CONCEPT)
+            result = tuple(number for number in self.named(name).tolist() if kinds[number] == EntityKind.CONCEPT)
             make_room(self._concept_names)
             self._concept_names[name] = result
         return result
 
     def identified(self, ident: str) -> int:
-        """The entity of this id, or -1."""
+        """Return the entity with this id, or -1."""
         text = self.texts.find(ident)
         if text < 0:
             return -1
         ids = self._id_view
-        at = bisect_left(self._by_id, text, key=ids.__getitem__)
-        return self._by_id[at] if at < len(self._by_id) and ids[self._by_id[at]] == text else -1
+        position = bisect_left(self._by_id, text, key=ids.__getitem__)
+        return self._by_id[position] if position < len(self._by_id) and ids[self._by_id[position]] == text else -1
 
     def entity(self, number: int) -> Entity:
-        """An entity as a record."""
+        """Return an entity as a record."""
         rows = self.arrays.get("ent.row")
         return Entity(
             self.texts[self._id_view[number]],
@@ -165,17 +163,16 @@ class Snapshot:
         )
 
     def name(self, number: int) -> str:
-        """The name of an entity."""
         return self.texts[self._name_view[number]]
 
     def names_of(self, numbers: list[int]) -> list[str]:
-        """The names of some entities; those that were asked for lately are kept."""
-        kept = self._known_names
+        """Return the names of some entities; recent ones are cached."""
+        cache = self._known_names
         try:
-            return [kept[number] for number in numbers]
+            return [cache[number] for number in numbers]
         except KeyError:
             result = self.texts.take(self.entity_name[numbers])
-            if len(kept) + len(result) > _MOST_NAMES:
+            if len(cache) + len(result) > _MOST_NAMES:
                 self._known_names = {}
             if len(result) <= _MOST_NAMES:
                 self._known_names.update(zip(numbers, result, strict=True))
@@ -183,28 +180,27 @@ class Snapshot:
 
     @property
     def names_differ(self) -> bool:
-        """Whether no two entities have one name."""
+        """Whether no two entities share a name."""
         if self._differ is None:
             names = self.entity_name
             self._differ = bool((names[1:] != names[:-1]).all())
         return self._differ
 
     def ident(self, number: int) -> str:
-        """The id of an entity."""
         return self.texts[self._id_view[number]]
 
     def predicate(self, name: str) -> int:
-        """The number of a predicate or qualifier key, or -1."""
+        """Return the number of a predicate or qualifier key, or -1."""
         result = self._predicate_numbers.get(name)
         if result is None:
             text = self.texts.find(name)
-            at = bisect_left(self._predicates, text) if text >= 0 else 0
-            known = text >= 0 and at < len(self._predicates) and self._predicates[at] == text
-            result = self._predicate_numbers[name] = at if known else -1
+            position = bisect_left(self._predicates, text) if text >= 0 else 0
+            is_known = text >= 0 and position < len(self._predicates) and self._predicates[position] == text
+            result = self._predicate_numbers[name] = position if is_known else -1
         return result
 
     def predicate_name(self, number: int) -> str:
-        """The name of a predicate or qualifier key."""
+        """Return the name of a predicate or qualifier key."""
         return self.texts[self._predicates[number]]
 
     @property
@@ -214,47 +210,47 @@ class Snapshot:
 
     @cached_property
     def formed(self) -> bool:
-        """Whether some texts have a form of their own (`forms`)."""
+        """Whether any text has a form (`forms`)."""
         get = self.arrays.get
-        return any(bool(((get(f"{f}.kind") == Kind.TEXT) & (get(f"{f}.unit") >= 0)).any()) for f in ("grp", "qgrp"))
+        return any(bool(((get(f"{prefix}.kind") == Kind.TEXT) & (get(f"{prefix}.unit") >= 0)).any()) for prefix in ("grp", "qgrp"))
 
     @property
     def predicate_count(self) -> int:
-        """How many predicates and qualifier keys there are."""
+        """The number of predicates and qualifier keys."""
         return len(self._predicates)
 
     def source_of(self, number: int) -> Source:
-        """A source by its number."""
+        """Return a source by its number."""
         columns = (self.arrays.get(f"src.{part}") for part in ("name", "location", "format", "content", "terms"))
-        # Stores of earlier versions say nothing of the content, or of the terms.
+        # Stores of earlier versions lack the content, or the terms.
         parts = [self.texts[int(column[number])] if len(column) else "" for column in columns]
         loaded = self.about.get("loads", {}).get(parts[0])
-        when = None if loaded is None else datetime.fromtimestamp(loaded, UTC)
-        return Source(*parts, loaded=when, store=self.about.get("stores", {}).get(parts[0], ""))
+        load_time = None if loaded is None else datetime.fromtimestamp(loaded, UTC)
+        return Source(*parts, loaded=load_time, store=self.about.get("stores", {}).get(parts[0], ""))
 
     @classmethod
     def open(cls, directory: Path, version: str | None = None) -> Snapshot | None:
-        """Map the current generation of a graph's directory, or an earlier one that is stored; None where there is none."""
+        """Map the current generation of a graph's directory, or a stored earlier version; None if there is none."""
         generation = read_generation(directory, version)
         return None if generation is None else cls(generation[1], generation[0])
 
     @classmethod
     def of(cls, columns: Mapping[str, NDArray[Any]], counts: dict[str, int], further: Mapping[str, Any] | None = None) -> Snapshot:
-        """A snapshot in memory; `further` is stored in `about`."""
+        """Return a snapshot in memory; `further` is stored in `about`."""
         return cls(MemoryArrays(columns), {"counts": counts, "generation": "memory", **(further or {})})
 
     @property
     def further(self) -> dict[str, Any]:
-        """What is stored with a generation next to its columns: `settings` of the graph, `loads` with the time of the last
-        load of each source, in seconds of Unix time.
+        """The data stored with a generation in addition to its columns: `settings` of the graph, and `loads` with the
+        time of the last load of each source, in seconds of Unix time.
         """
         return {part: self.about[part] for part in ("settings", "loads") if part in self.about}
 
     def with_settings(self, settings: Mapping[str, Any]) -> Snapshot:
-        """The same with other settings of the graph."""
+        """Return the same snapshot with other settings of the graph."""
         return Snapshot(self.arrays, {**self.about, "settings": dict(settings)})
 
-    # What has to be worked out from the file waits until it is asked for.
+    # Columns that must be decoded are read on first access.
 
     @cached_property
     def source(self) -> Numbers:
@@ -263,7 +259,7 @@ class Snapshot:
 
     @cached_property
     def row(self) -> Numbers:
-        """The row there."""
+        """The row of each statement in its first source."""
         return self.arrays.get("st.row")
 
     @cached_property
@@ -276,7 +272,7 @@ class Snapshot:
 
     @property
     def schema(self) -> Schema:
-        """What lowering knows of this graph."""
+        """The schema of this graph, for lowering."""
         if self._schema is None:
             from condgraph.engine.schema import Schema
 
@@ -286,42 +282,38 @@ class Snapshot:
     # -- sets of entities --------------------------------------------------------------------------
 
     def every(self, kinds: tuple[int, ...]) -> Numbers:
-        """All entities of these kinds."""
+        """Return all entities of these kinds."""
         result = self._everything.get(kinds)
         if result is None:
             result = self._everything[kinds] = np.flatnonzero(np.isin(self.entity_kind, kinds)).astype(np.int32)
         return result
 
     def members(self, concepts: tuple[int, ...]) -> Numbers:
-        """The entities (no concepts) in any of these concepts, closed under subclass. `concepts`
-        are entity numbers.
-        """
+        """Return the entities (not concepts) in any of these concepts (entity numbers), including subclasses."""
         result = self._members.get(concepts)
         if result is None:
             items, parts = self.arrays.get("con.items"), []
             for concept in concepts:
-                at = bisect_left(self._concepts, concept)
-                if at < len(self._concepts) and self._concepts[at] == concept:
-                    parts.append(items[self._con_offsets[at] : self._con_offsets[at + 1]])
+                position = bisect_left(self._concepts, concept)
+                if position < len(self._concepts) and self._concepts[position] == concept:
+                    parts.append(items[self._con_offsets[position] : self._con_offsets[position + 1]])
             result = parts[0] if len(parts) == 1 else different(np.concatenate(parts)) if parts else NONE
             self._members[concepts] = result
             self._kept_sets[id(result)] = concepts
         return result
 
     def mask_of(self, numbers: Numbers) -> NDArray[np.bool_] | None:
-        """The mask of a set that is kept here (`members`, `every`), known by identity; None for
-        others.
-        """
+        """Return the mask of a set that `members` cached, by identity; None for other sets."""
         concepts = self._kept_sets.get(id(numbers))
         return None if concepts is None else self.member_mask(concepts)
 
     def member_mask(self, concepts: tuple[int, ...]) -> NDArray[np.bool_]:
-        """`members` as one truth value an entity; the last few are kept."""
+        """Return `members` as one truth value for each entity; the last few are cached."""
         result = self._masks.get(concepts)
         if result is None:
             result = np.zeros(self.entities, bool)
             result[self.members(concepts).astype(np.intp)] = True
-            # Bounded by bytes, so that large graphs do not fill the memory with masks.
+            # Bounded in bytes, so that masks do not fill the memory for large graphs.
             while self._masks and (len(self._masks) + 1) * self.entities > 64_000_000:
                 del self._masks[next(iter(self._masks))]
             self._masks[concepts] = result
@@ -330,11 +322,11 @@ class Snapshot:
     # -- statements of entities --------------------------------------------------------------------
 
     def outgoing(self, entity: int, low: int, high: int) -> Numbers:
-        """Statements numbered `[low, high)` with this subject."""
+        """Return the statements numbered `[low, high)` with this subject."""
         return self._slice(self._out_view, self.out_items, self._out_offsets, entity, low, high)
 
     def incoming(self, entity: int, low: int, high: int) -> Numbers:
-        """Relations numbered `[low, high)` with this object."""
+        """Return the relations numbered `[low, high)` with this object."""
         return self._slice(self._in_view, self.in_items, self._in_offsets, entity, low, high)
 
     @staticmethod
@@ -344,9 +336,9 @@ class Snapshot:
         return items[begin : bisect_left(view, high, begin, last)]
 
     def ends(self, predicates: tuple[str, ...] | None, *, backward: bool = False) -> tuple[Numbers, Numbers] | None:
-        """Where the relations of these predicates lead from each entity: offsets, by entity, into
-        the distinct ends, sorted for each. Backward from object to subject. The last few are kept;
-        None where they take too much memory.
+        """Return the ends of the relations of these predicates from each entity: offsets by entity, and the distinct
+        ends, sorted for each. `backward` leads from object to subject. The last few are cached; None if they need too
+        much memory.
         """
         result = self._ends.get((predicates, backward))
         if result is None:
@@ -361,25 +353,26 @@ class Snapshot:
             offsets = np.zeros(self.entities + 1, np.int32)
             np.cumsum(np.bincount(pairs >> 32, minlength=self.entities), out=offsets[1:])
             result = offsets, (pairs & 0xFFFFFFFF).astype(np.int32)
-            while self._ends and sum(a.nbytes + b.nbytes for a, b in [*self._ends.values(), result]) > _MOST_ENDS:
+            while (
+                self._ends
+                and sum(offsets_.nbytes + items_.nbytes for offsets_, items_ in [*self._ends.values(), result]) > _MOST_ENDS
+            ):
                 self._ends.pop(next(iter(self._ends)), None)
             self._ends[predicates, backward] = result
         return result
 
     def touching(self, entities: Numbers, *, backward: bool = False) -> Numbers:
-        """All statements with a subject (backward: relations with an object) among these entities,
-        in no order.
-        """
+        """Return all statements with a subject (backward: relations with an object) among these entities, unordered."""
         offsets = self.arrays.get("in.offsets" if backward else "out.offsets")
         return take_ranges(self.in_items if backward else self.out_items, offsets.take(entities), offsets[1:].take(entities))
 
     def degree(self, entities: Numbers, *, backward: bool = False) -> int:
-        """How many statements `touching` would give."""
+        """Return the number of statements of `touching`."""
         offsets = self.arrays.get("in.offsets" if backward else "out.offsets")
         return int((offsets[1:].take(entities) - offsets.take(entities)).sum())
 
     def split(self, statements: Numbers) -> int:
-        """How many of the sorted statements are relations."""
+        """Return how many of the sorted statements are relations."""
         if not len(statements) or statements[0] >= self.relations:
             return 0
         if statements[-1] < self.relations:
@@ -387,15 +380,15 @@ class Snapshot:
         return int(statements.searchsorted(self.relations))
 
     def subjects(self, statements: Numbers) -> Numbers:
-        """The subject of each of the sorted statements."""
-        at = self.split(statements)
-        if at == len(statements):
+        """Return the subject of each of the sorted statements."""
+        split = self.split(statements)
+        if split == len(statements):
             return self.relation_subject.take(statements)
-        attributes = self.attribute_subject.take(statements[at:] - np.int32(self.relations))
-        return attributes if not at else np.concatenate([self.relation_subject.take(statements[:at]), attributes])
+        attributes = self.attribute_subject.take(statements[split:] - np.int32(self.relations))
+        return attributes if not split else np.concatenate([self.relation_subject.take(statements[:split]), attributes])
 
     def predicates(self, statements: Numbers) -> Numbers:
-        """The predicate of each statement."""
+        """Return the predicate of each statement."""
         out = np.empty(len(statements), np.int32)
         relation = statements < self.relations
         for family, mask, base in (("rel", relation, 0), ("att", ~relation, self.relations)):
@@ -404,14 +397,14 @@ class Snapshot:
         return out
 
     def predicate_of(self, statement: int) -> int:
-        """The predicate of one statement."""
+        """Return the predicate of one statement."""
         if statement < self.relations:
             return bisect_right(self.relation_offsets, statement) - 1
         return bisect_right(self.attribute_offsets, statement - self.relations) - 1
 
     def runs(self, predicates: tuple[str, ...] | None, relations: bool, attributes: bool) -> list[tuple[int, int]]:
-        """The runs of statements with these predicates (None: any), each within one family; not to
-        be changed.
+        """Return the runs of statements with these predicates (None: any), relations and attributes separately. The
+        list must not be changed.
         """
         result = self._runs.get((predicates, relations, attributes))
         if result is None:
@@ -424,15 +417,15 @@ class Snapshot:
                 runs = [(base, base + offsets[-1]) for base, offsets in families if len(offsets)]
             else:
                 numbers = sorted({number for name in predicates if (number := self.predicate(name)) >= 0})
-                runs = [(base + offsets[p], base + offsets[p + 1]) for base, offsets in families for p in numbers]
+                runs = [(base + offsets[number_], base + offsets[number_ + 1]) for base, offsets in families for number_ in numbers]
             result = [(low, high) for low, high in runs if low < high]
             make_room(self._runs)
             self._runs[predicates, relations, attributes] = result
         return result
 
     def groups(self, low: int, high: int) -> list[tuple[Kind, str, int, int]]:
-        """The runs of the attributes `[low, high)` (counted from 0) of one type and unit: (type,
-        unit, begin, end).
+        """Return the runs of the attributes `[low, high)` (counted from 0) of one type and unit: (type, unit, begin,
+        end).
         """
         result = self._groups.get((low, high))
         if result is None:
@@ -446,8 +439,8 @@ class Snapshot:
         return result
 
     def qualifier_groups(self, key: int) -> list[tuple[Kind, str, int, int]]:
-        """The runs of the qualifiers of a key of one type and unit: (type, unit, begin, end), as
-        places in their order.
+        """Return the runs of the qualifiers of a key of one type and unit: (type, unit, begin, end), as places in
+        their order.
         """
         result = self._qualifier_groups.get(key)
         if result is None:
@@ -460,13 +453,13 @@ class Snapshot:
     def _typed_runs(self, prefix: str, first: int, last: int) -> list[tuple[Kind, str, int, int]]:
         kinds, units, starts = (self.arrays.view(f"{prefix}.{name}") for name in ("kind", "unit", "start"))
         return [
-            (Kind(kinds[i]), self.texts[units[i]] if units[i] >= 0 else NO_UNIT, starts[i], starts[i + 1])
-            for i in range(first, last)
+            (Kind(kinds[run]), self.texts[units[run]] if units[run] >= 0 else NO_UNIT, starts[run], starts[run + 1])
+            for run in range(first, last)
         ]
 
     def qualifiers(self, statements: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
-        """The qualifiers of sorted statements: for each the position of its statement in the input,
-        and its own number.
+        """Return the qualifiers of sorted statements: the position of each one's statement in the input, and its
+        number.
         """
         offsets = self.arrays.get("q.offsets")
         if not len(offsets):
@@ -476,7 +469,7 @@ class Snapshot:
         return np.repeat(np.arange(len(statements), dtype=np.int32), counts), ranges(begin, end)
 
     def sourced(self, source: int) -> Numbers:
-        """The statements of one source, sorted."""
+        """Return the statements of one source, sorted."""
         if len(self.arrays.get("src.name")) <= 1:
             return np.arange(self.statements, dtype=np.int32)
         result = self._sourced.get(source)
@@ -484,7 +477,7 @@ class Snapshot:
             offsets = self.arrays.get("bysrc.offsets")
             result = self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
             if not (result[1:] > result[:-1]).all():
-                # Generations of 0.1 hold a statement once for each of its rows.
+                # Generations of version 0.1 repeat a statement for each of its rows.
                 result = different(result)
             self._sourced[source] = result
         return result
@@ -492,36 +485,32 @@ class Snapshot:
     # -- values ------------------------------------------------------------------------------------
 
     def ordered(self, family: str) -> Ordered:
-        """The cells of attributes ("att") or qualifiers ("q"), one at a time and by value."""
+        """Return the cells of attributes ("att") or qualifiers ("q"), for access one at a time and by value."""
         result = self._ordered.get(family)
         if result is None:
             result = self._ordered[family] = Ordered(self.arrays, family, "qkey.items" if family == "q" else "")
         return result
 
     def value(self, family: str, number: int) -> Ref | Value:
-        """The cell of an attribute (`family` "att", counted from 0) or a qualifier ("q"), with its
-        number, as a value.
-        """
+        """Return the cell of an attribute ("att", counted from 0) or a qualifier ("q") as a value."""
         return self.values(family, slice(number, number + 1))[0]
 
     def values(self, family: str, numbers: NDArray[Any] | slice) -> list[Ref | Value]:
-        """The cells with some numbers as values."""
+        """Return the cells with these numbers as values."""
         cells = {part: self.arrays.get(f"{family}.{part}")[numbers] for part, _ in PARTS}
         return decode_values(cells, self.texts.__getitem__, self.ident)
 
     def seed(
         self, builder: Builder, without: Iterable[str] = (), stays: NDArray[np.bool_] | None = None, *, unused: bool = True
     ) -> None:
-        """Give a builder everything this snapshot holds, but for what only some sources say, and the
-        statements that a mask leaves out; entities that are `unused` then stay, or go.
-        """
+        """Fill a builder with the content of this snapshot (see `readback.seed`)."""
         from condgraph.engine.snapshot.readback import seed
 
         seed(self, builder, without, stays, unused=unused)
 
 
 def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
-    """The numbers of `[begin[0], end[0])`, `[begin[1], end[1])`, ... one after the other."""
+    """Return the numbers of `[begin[0], end[0])`, `[begin[1], end[1])`, ... concatenated."""
     counts = end - begin
     ends = counts.cumsum()
     total = int(ends[-1]) if len(ends) else 0
@@ -531,5 +520,5 @@ def ranges(begin: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def take_ranges(items: Numbers, begin: NDArray[Any], end: NDArray[Any]) -> Numbers:
-    """The items of those ranges."""
+    """Return the items at these ranges."""
     return items.take(ranges(begin, end))

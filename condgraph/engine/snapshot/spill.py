@@ -1,4 +1,4 @@
-"""Files of what a load in bounded memory does not hold: rows that DuckDB sorts and joins, columns, and runs."""
+"""Files for a load in bounded memory: tables that DuckDB sorts and joins, columns, and runs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 I32 = np.int32
 Part = dict[str, NDArray[Any]]
-#: Rows that are read from a sorted file at once.
+#: The number of rows that are read from a sorted file at once.
 ROWS: Final = 1 << 17
-#: What the process has before it reads anything.
+#: The memory of the process before it reads anything, in bytes.
 AT_REST: Final = 200 << 20
 
 
 def binary(data: Any, lengths: NDArray[Any]) -> pa.Array:
-    """Texts that are bytes back to back, as an Arrow array."""
+    """Return concatenated texts as an Arrow array."""
     import pyarrow as pa
 
     offsets = np.zeros(len(lengths) + 1, np.int64)
@@ -45,7 +45,6 @@ class SpilledTable:
         self._writer: Any = None
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Write rows."""
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -56,30 +55,27 @@ class SpilledTable:
         self.rows += table.num_rows
 
     def close(self) -> None:
-        """End the file."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             writer.close()
 
 
 class SpilledColumn:
-    """A column that is written to a file from its begin to its end."""
+    """A column that is written to a file sequentially."""
 
     def __init__(self, path: Path, dtype: Any) -> None:
         self.path, self.dtype, self.length = path, np.dtype(dtype), 0
         self._file = path.open("wb", buffering=1 << 16)
 
     def add(self, part: NDArray[Any]) -> None:
-        """Write what comes next."""
         self._file.write(np.ascontiguousarray(part, self.dtype).data)
         self.length += len(part)
 
     def close(self) -> None:
-        """End the file."""
         self._file.close()
 
     def mapped(self, mode: Any = "r") -> NDArray[Any]:
-        """The column as it lies in the file so far; `released` takes it out of memory."""
+        """Map the part of the column that is in the file so far; `released` frees its memory."""
         if not self._file.closed:
             self._file.flush()
         if not self.length:
@@ -91,7 +87,7 @@ _File = TypeVar("_File", "SpilledTable", "SpilledColumn")
 
 
 class SpilledFiles:
-    """The folder of a spill, and DuckDB over the tables in it."""
+    """The folder of spilled files, and DuckDB on its tables."""
 
     def __init__(self, folder: Path, memory: int) -> None:
         try:
@@ -109,48 +105,45 @@ class SpilledFiles:
         self._numbers = count()
 
     def fresh(self, name: str) -> str:
-        """A name for files that no others have."""
+        """Return an unused file name."""
         return f"{name}-{next(self._numbers)}"
 
     def close(self) -> None:
-        """Remove everything."""
+        """Remove all files."""
         self._database.close()
         for file in self._open.values():
-            # What a full disk did not take is of no interest any more.
+            # The files are removed, so errors of a full disk do not matter.
             with suppress(OSError):
                 file.close()
         remove_spill(self.folder.parent)
 
     def table(self, name: str) -> SpilledTable:
-        """A table that is written anew."""
+        """Return a new table, replacing one of the same name."""
         return self._opened(name, SpilledTable(self.folder / f"{name}.parquet"))
 
     def column(self, name: str, dtype: Any = I32) -> SpilledColumn:
-        """A column that is written anew."""
+        """Return a new column, replacing one of the same name."""
         return self._opened(f"{name}.column", SpilledColumn(self.folder / f"{name}.column", dtype))
 
     def _opened(self, name: str, file: _File) -> _File:
-        # One of this name is written anew.
+        # A file of the same name is replaced.
         if name in self._open:
             self._open[name].close()
         self._open[name] = file
         return file
 
     def save(self, run: int, parts: Part) -> None:
-        """Write the arrays of a run."""
         with self.run_path(run).open("wb") as file:
             np.savez(file, **parts)  # type: ignore[arg-type]
 
     def run(self, run: int) -> Any:
-        """The arrays of a run, by name."""
         return np.load(self.run_path(run))
 
     def run_path(self, run: int) -> Path:
-        """The file of a run."""
         return self.folder / f"run-{run}.npz"
 
     def rows(self, query: str, *tables: SpilledTable) -> Iterator[Any]:
-        """The record batches of a query, in which `$0`, `$1`, ... stand for tables."""
+        """Yield the record batches of a query, in which `$0`, `$1`, ... are the tables."""
         from pyarrow import parquet
 
         for number, table in enumerate(tables):
@@ -167,7 +160,7 @@ class SpilledFiles:
         path.unlink()
 
     def parts(self, query: str, *tables: SpilledTable) -> Iterator[Part]:
-        """The same as columns of numbers; nothing where a table is empty."""
+        """Yield the same as columns of numbers; nothing if a table is empty."""
         if not all(table.rows for table in tables):
             return
         for batch in self.rows(query, *tables):
@@ -175,37 +168,37 @@ class SpilledFiles:
 
 
 # -- sorted parts ------------------------------------------------------------------------------------
-# Sorted tables that come in parts: which rows are new, where groups begin, and how often each row comes.
+# Sorted tables in parts: which rows are new, where groups begin, and how often each row occurs.
 
 
-#: Parts of counts that are gathered before they are added up.
+#: The number of partial counts that are collected before they are summed.
 _TOGETHER: Final = 64
 
 
 class NewRows:
-    """Which rows are not the row before, in a sorted table that comes in parts."""
+    """Tells which rows of a sorted table, given in parts, differ from the row before."""
 
     def __init__(self) -> None:
         self._last: list[Any] | None = None
 
     def __call__(self, *columns: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which rows of the next part are not the row before."""
-        fresh = changed(*columns)
+        """Return which rows of the next part differ from the row before."""
+        is_new = changed(*columns)
         if self._last is not None:
-            fresh[0] = any(column[0] != last for column, last in zip(columns, self._last, strict=True))
+            is_new[0] = any(column[0] != last for column, last in zip(columns, self._last, strict=True))
         self._last = [column[-1] for column in columns]
-        return fresh
+        return is_new
 
 
 class Groups:
-    """Runs of rows with equal marks in a table that comes in parts: the marks, and where each starts."""
+    """Runs of rows with equal marks in a table given in parts: the marks, and the start of each."""
 
     def __init__(self, *names: str) -> None:
         self._names, self._fresh, self._length = names, NewRows(), 0
         self._found: dict[str, list[NDArray[Any]]] = {name: [] for name in (*names, "start")}
 
     def add(self, part: Part) -> None:
-        """Take the next part."""
+        """Add the next part."""
         marks = [part[name] for name in self._names]
         starts = np.flatnonzero(self._fresh(*marks))
         for name, mark in zip(self._names, marks, strict=True):
@@ -214,25 +207,25 @@ class Groups:
         self._length += len(marks[0])
 
     def columns(self, prefix: str, kind_of: Mapping[str, Any], called: Mapping[str, str]) -> Part:
-        """The marks of all groups and where each starts, with the end of the last, by names of columns."""
+        """Return the marks of all groups and their starts, with the end of the last, by names of columns."""
         self._found["start"].append(np.array([self._length]))
         types = {**dict.fromkeys(self._names, I32), **kind_of, "start": np.int64}
-        return {f"{prefix}.{called.get(name, name)}": joined_parts(found, types[name]) for name, found in self._found.items()}
+        return {f"{prefix}.{called.get(name, name)}": joined_parts(parts, types[name]) for name, parts in self._found.items()}
 
 
 def joined_parts(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    """Parts as one array."""
+    """Concatenate parts."""
     return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype, copy=False)
 
 
 class Offsets:
-    """Where each number begins in a sorted column that comes in parts, written as it comes."""
+    """Writes the begin of each number in a sorted column given in parts."""
 
     def __init__(self, column: SpilledColumn) -> None:
         self._column, self._next, self._seen = column, 0, 0
 
     def add(self, numbers: NDArray[Any]) -> None:
-        """Take the next part."""
+        """Add the next part."""
         last = int(numbers[-1])
         for low in range(self._next, last + 1, ROWS):
             high = min(low + ROWS, last + 1)
@@ -240,47 +233,47 @@ class Offsets:
         self._next, self._seen = max(self._next, last + 1), self._seen + len(numbers)
 
     def end(self, size: int) -> None:
-        """Write the offsets of what is left of `size` numbers, and the end."""
+        """Write the offsets for the remaining ones of `size` numbers, and the end."""
         for low in range(self._next, size + 1, ROWS):
             self._column.add(np.full(min(low + ROWS, size + 1) - low, self._seen))
 
 
 def whole(parts: Iterable[Part], *keys: str) -> Iterator[Part]:
-    """The same rows, in parts that end where a group of rows with equal keys ends."""
-    held: Part | None = None
+    """Yield the same rows in parts that end at the end of a group with equal keys."""
+    pending: Part | None = None
     for part in parts:
-        if held is not None:
-            part = {name: np.concatenate([held[name], column]) for name, column in part.items()}
+        if pending is not None:
+            part = {name: np.concatenate([pending[name], column]) for name, column in part.items()}
         starts = np.flatnonzero(changed(*(part[key] for key in keys)))
         cut = int(starts[-1])
         if cut:
             yield {name: column[:cut] for name, column in part.items()}
-        held = {name: column[cut:] for name, column in part.items()}
-    if held is not None:
-        yield held
+        pending = {name: column[cut:] for name, column in part.items()}
+    if pending is not None:
+        yield pending
 
 
 class Counts:
-    """How often each row of some columns comes."""
+    """Counts the occurrences of rows."""
 
     def __init__(self, width: int) -> None:
         self._width = width
         self._found: list[tuple[list[NDArray[Any]], NDArray[Any]]] = []
 
     def add(self, columns: Sequence[NDArray[Any]], counts: NDArray[Any] | None = None) -> None:
-        """Count rows, each once, or so often."""
+        """Count rows, once each or `counts` times."""
         columns = [np.asarray(column, np.int64) for column in columns]
         order = in_order(columns)
         columns = [column[order] for column in columns]
         starts = np.flatnonzero(changed(*columns))
-        each = np.ones(len(order), np.int64) if counts is None else counts[order]
-        self._found.append(([column[starts] for column in columns], np.add.reduceat(each, starts) if len(starts) else each))
+        weights = np.ones(len(order), np.int64) if counts is None else counts[order]
+        self._found.append(([column[starts] for column in columns], np.add.reduceat(weights, starts) if len(starts) else weights))
         if len(self._found) > _TOGETHER:
             self.found()
 
     def found(self) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-        """The different rows in order, and their counts."""
-        found, self._found = self._found, []
-        columns = [joined_parts([one[0][at] for one in found], np.int64) for at in range(self._width)]
-        self.add(columns, joined_parts([one[1] for one in found], np.int64))
+        """Return the distinct rows in order, and their counts."""
+        partial_counts, self._found = self._found, []
+        columns = [joined_parts([partial[0][index] for partial in partial_counts], np.int64) for index in range(self._width)]
+        self.add(columns, joined_parts([partial[1] for partial in partial_counts], np.int64))
         return self._found[0]

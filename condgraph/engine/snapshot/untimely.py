@@ -1,5 +1,5 @@
-"""What a load says of statements whose times mean nothing: those that end before they start, and those whose times are texts
-or numbers.
+"""Warnings of a load about statements with invalid times: those that end before they start, and those whose times are
+texts or numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KINDS = {Kind.TEXT: "a text", Kind.QUANTITY: "a number", Kind.ENTITY: "an entit
 
 
 def untimely(snapshot: Snapshot, fresh: Collection[int] | None = None) -> Iterator[str]:
-    """What to say of the statements of sources of some numbers (None: all)."""
+    """Yield warnings about the statements of some sources, by number (None: all)."""
     get = snapshot.arrays.get
     begin, end = get("val.start"), get("val.end")
     ends_first = _of(snapshot, get("val.stmt")[begin >= end], fresh)
@@ -34,23 +34,25 @@ def untimely(snapshot: Snapshot, fresh: Collection[int] | None = None) -> Iterat
         places = get("qkey.items")[offsets[number] : offsets[number + 1]]
         kinds = get("q.kind")[places]
         for kind, what in _KINDS.items():
-            found = _of(snapshot, get("q.owner")[places[kinds == kind]], fresh)
-            if len(found):
-                have = numbered(len(found), "statement has", "statements have")
-                yield f"{have} {what} as {key!r}, which does not say when it holds: {_shown(snapshot, found)}"
+            affected = _of(snapshot, get("q.owner")[places[kinds == kind]], fresh)
+            if len(affected):
+                subject = numbered(len(affected), "statement has", "statements have")
+                yield f"{subject} {what} as {key!r}, which does not say when it holds: {_shown(snapshot, affected)}"
 
 
 def _of(snapshot: Snapshot, statements: NDArray[np.int32], fresh: Collection[int] | None) -> NDArray[np.int32]:
-    """Those of some statements that are of the sources, sorted."""
+    """Return the statements that belong to the sources, sorted."""
     statements = np.unique(statements)
     if fresh is None or not len(statements) or len(snapshot.arrays.get("src.name")) == 1:
         return statements
-    mine = [snapshot.arrays.get("bysrc.items")[slice(*snapshot.arrays.get("bysrc.offsets")[one : one + 2])] for one in fresh]
-    return np.intersect1d(statements, np.concatenate(mine)) if mine else statements[:0]
+    parts = [
+        snapshot.arrays.get("bysrc.items")[slice(*snapshot.arrays.get("bysrc.offsets")[source : source + 2])] for source in fresh
+    ]
+    return np.intersect1d(statements, np.concatenate(parts)) if parts else statements[:0]
 
 
 def _shown(snapshot: Snapshot, statements: NDArray[np.int32]) -> str:
-    """The first of them."""
+    """Return the first statement as text."""
     item: Statement = next(readback.statements(snapshot, statements[:1]))[0]
 
     def text(value: object) -> str:
