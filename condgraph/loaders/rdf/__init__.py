@@ -1,1 +1,1 @@
-"""RDF in all its syntaxes."""
+"""Loaders of RDF in all its syntaxes."""

@@ -1,18 +1,17 @@
-"""RDF: Turtle, TriG, N-Triples, N-Quads, RDF/XML, N3 and JSON-LD.
+"""Loader of RDF: Turtle, TriG, N-Triples, N-Quads, RDF/XML, N3 and JSON-LD.
 
-A source is read twice, but for whole exports of condgraph's: first for names (a predicate is called
-by its label, or the end of its IRI, wherever in the file the label stands) and for statements about
-statements; then for its items, in the file's order. `rdf:type` and `rdfs:subClassOf` give
-membership; a label gives a name; a triple of a named graph has the qualifier `graph`. Statements
-that are reified, in RDF 1.2 (`rdf:reifies`, annotations), in RDF 1.0 (`rdf:Statement`) or by singleton properties, get what
-is said about them as qualifiers, and come last, as do the statements of Wikidata's model
-(`wikibase`). With `statements=`, named graphs and nodes of declared paths are spoken of in the same way.
-The members of a list are statements of the triple that names the list (`lists`). With
-`collapse=`, nodes that only hold a fact of several parts together are read as statements with
-qualifiers (`intermediate`).
+A source is read twice, except for complete exports of condgraph. The first pass finds names (a
+predicate is named by its label, wherever it is in the file, or by the end of its IRI) and statements
+about statements; the second pass yields items in the file's order. `rdf:type` and `rdfs:subClassOf`
+give membership; a label gives a name; a triple of a named graph has the qualifier `graph`. For
+statements that are reified in RDF 1.2 (`rdf:reifies`, annotations), in RDF 1.0 (`rdf:Statement`) or by
+singleton properties, triples about them become qualifiers. They come last, and so do the statements of
+Wikidata's model (`wikibase`). `statements=` treats named graphs and nodes of declared paths in the same
+way. The members of a list are statements of the triple whose object is the list, and `collapse=`
+converts nodes that only hold a fact of several parts together (`structures`).
 
-What its triples were called and how their literals were written goes with the source
-(`engine.terms`), so that the graph can be written as the RDF that it was.
+The IRIs of predicates and the forms of literals are stored with the source (`engine.terms`), so that
+the graph can be exported as the original RDF.
 """
 
 from __future__ import annotations
@@ -52,11 +51,9 @@ if TYPE_CHECKING:
 
 
 # -- first pass --------------------------------------------------------------------------------------
-# Names of nodes and predicates, and statements about statements.
-
-
+# It finds names of nodes and predicates, and statements about statements.
 RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
-#: What `labels=` may abbreviate.
+#: Prefixes that `labels=` may use.
 PREFIXES: Final = {
     "rdf": RDF,
     "rdfs": RDFS,
@@ -68,15 +65,14 @@ PREFIXES: Final = {
     "dcterms": "http://purl.org/dc/terms/",
     "dct": "http://purl.org/dc/terms/",
 }
-#: Predicates that give names where `labels=` names none, best first. Of these only rdfs:label is
-#: nothing but a name.
+#: The default predicates of names, best first. Only rdfs:label is just a name, and no fact as well.
 NAMING: Final = ("rdfs:label", "skos:prefLabel", "schema:name", "schemas:name", "foaf:name", "dct:title")
 
 TYPE: Final = RDF + "type"
 LABEL: Final = RDFS + "label"
 SUBCLASS: Final = RDFS + "subClassOf"
 REIFIES: Final = RDF + "reifies"
-#: Predicates from a node that stands for a statement to its parts: of RDF 1.0, and of annotated axioms of OWL 2.
+#: Predicates from a statement's node to its parts: in RDF 1.0, and in annotated axioms of OWL 2.
 PARTS: Final = {RDF + "subject": 0, RDF + "predicate": 1, RDF + "object": 2}
 AXIOM_PARTS: Final = {f"{OWL}annotated{part}": place for place, part in enumerate(("Source", "Property", "Target"))}
 _ALL_PARTS: Final = {**PARTS, **AXIOM_PARTS}
@@ -94,31 +90,31 @@ class Survey:
         self._reading = reading
         chosen = options.get("labels") is not None
         self._labels = {_expand(name): rank for rank, name in enumerate(option_texts(options, "labels", NAMING))}
-        #: Predicates of labels that are names and no facts besides.
+        #: Predicates whose labels are only names, and no facts.
         self.consumed = frozenset(self._labels) if chosen else frozenset({LABEL})
         self._language = option_text(options, "language", "en").lower()
         self.labels: dict[str, Label] = {}
         self.predicates: dict[str, int] = {}
         self.reified: dict[str, Reified] = {}
-        #: The predicates of parts of statements that were seen.
+        #: The predicates of statement parts that occur, with their first rows.
         self._parts: dict[str, int] = {}
-        #: Singleton properties with the property that each stands for, and the one triple of each predicate (None: several).
+        #: Singleton properties with the property that each represents, and the only triple of each predicate (None: several).
         self.singletons: dict[str, str] = {}
         self._alone: dict[str, tuple[str, Object, int, str | None] | None] = {}
         declared = option_texts(options, "statements", ())
         self._paths = [structures.path_of(text) for text in declared if text != structures.GRAPHS]
-        #: Whether what is said about a named graph is said about its statements; the names of all graphs then, and what is said.
+        #: Whether triples about a named graph apply to its statements; if so, the names of all graphs, and these triples.
         self.about_graphs = structures.GRAPHS in declared
         self.graphs: set[str] = set()
         self.said: dict[str, list[tuple[str, Object, int]]] = {}
-        #: Ends of triples that paths have, by predicate: of each node, the others.
+        #: The ends of triples on declared paths: by predicate and node, the other ends.
         self._ends: dict[str, dict[str, list[tuple[Object, int, str | None]]]] = {}
         for path in self._paths:
             self._ends |= {path.first: {}, path.last: {}}
         self._leading = {path.first for path in self._paths if not path.inverse}
         self.called: dict[str, str] = {}
         self._names = PredicateNames(reading, whole=True)
-        #: What the source calls its predicates that this is added to.
+        #: Terms of the existing source that this load adds to.
         self.before = loads(reading.source.terms) if reading.source.terms else None
         for called, known in self.before.predicates.items() if self.before is not None else ():
             self._names.keep(known.iri, called)
@@ -133,11 +129,11 @@ class Survey:
             )
         self._types: dict[tuple[str, str, str], int] = {}
         self._star = 0
-        #: Subjects of triples that are no part of a list, where they are blank.
+        #: Blank subjects of triples that are no part of a list.
         self._blank: set[str] = set()
 
     def see(self, row: int, quad: pyoxigraph.Quad) -> None:
-        """Look at one quad."""
+        """Record one quad."""
         nodes = self._nodes
         subject, predicate = nodes.id(quad.subject), quad.predicate.value
         term = quad.object
@@ -178,7 +174,7 @@ class Survey:
             self._see_label(subject, predicate, other.literal, rank)
 
     def see_graph(self, quad: pyoxigraph.Quad) -> None:
-        """Look at the graph of a quad, before any triple is looked at."""
+        """Record the graph of a quad; call it for all quads before `see`."""
         if (graph := self._nodes.graph(quad)) is not None:
             self.graphs.add(graph)
 
@@ -214,7 +210,7 @@ class Survey:
         else:
             order = 1 if language.partition("-")[0] == self._language.partition("-")[0] else 3
         best = self.labels.get(subject)
-        # Of several that are as good, one that does not depend on their order: a store has none.
+        # The choice among equally good labels must not depend on their order, since stores have none.
         key = rank, order, language or "", literal.value
         if best is None or key < best.rank:
             self.labels[subject] = Label(key, literal.value, predicate, literal.language)
@@ -231,7 +227,7 @@ class Survey:
             about.broken |= about.parts.setdefault(_ALL_PARTS[predicate], other) != other
 
     def settle(self) -> None:
-        """Decide what is a reified statement, and how predicates are called."""
+        """Decide which statements are reified, and name the predicates."""
         self._settle_singletons()
         self._settle_paths()
         for node, about in list(self.reified.items()):
@@ -256,7 +252,7 @@ class Survey:
                 self.predicates.setdefault(predicate, about.row)
                 self.intermediate.block(subject, other.id)
         self.wikibase.settle()
-        # What these say of a node, it says of a node.
+        # The objects of these predicates must stay nodes.
         kept = {TYPE, SUBCLASS, REIFIES, *_ALL_PARTS, *(about[1] for item in self.reified.values() for about in item.triples)}
         self.lists.settle(self._blank, self.reified.keys() | self.wikibase.nodes.keys(), kept)
         if self.lists.left is not None:
@@ -270,7 +266,7 @@ class Survey:
         for predicate, row in list(self.predicates.items()):
             for implied in self.inference.implied(predicate):
                 self.predicates.setdefault(implied.property, row)
-        # These two have names of their own here, whatever other predicates are called.
+        # These two have fixed names, whatever the names of other predicates.
         self.called = {TYPE: self._names.name(TYPE, "type"), LABEL: self._names.name(LABEL, "label")}
         for predicate, row in self.predicates.items():
             form = self.wikibase.form(predicate)
@@ -290,7 +286,7 @@ class Survey:
             self.intermediate.settle(lambda node: node in self.labels or node in self.predicates, self.called.__getitem__)
 
     def _settle_singletons(self) -> None:
-        """Take the one triple of a singleton property for a statement of the property that it stands for."""
+        """Make the only triple of a singleton property a statement of the property that it represents."""
         several = 0
         for node, predicate in list(self.singletons.items()):
             triple = self._alone.get(node)
@@ -310,39 +306,39 @@ class Survey:
         self._alone = {}
 
     def _settle_paths(self) -> None:
-        """Take the nodes of declared paths for the statements between their ends."""
+        """Make nodes of declared paths statements between their ends."""
         for path in self._paths:
-            lasts, found = self._ends[path.last], 0
+            lasts, nodes = self._ends[path.last], 0
             for node, firsts in self._ends[path.first].items():
-                subjects = [one for one in firsts if one[0].literal is None]
+                subjects = [end for end in firsts if end[0].literal is None]
                 if node in self.reified or node not in lasts or not subjects:
                     continue
                 leading = frozenset({path.last, path.first} if path.inverse else {path.last})
                 about = self.reified[node] = Reified(*subjects[0][1:], leading=leading)
                 about.reached_by = "" if path.inverse else path.first
-                about.triples += [(one[0].id, path.predicate, last[0]) for one in subjects for last in lasts[node]]
+                about.triples += [(end[0].id, path.predicate, last[0]) for end in subjects for last in lasts[node]]
                 self.intermediate.block(node)
-                found += 1
-            what = f"statements= declares {path.first!r} / {path.last!r}"
+                nodes += 1
+            prefix = f"statements= declares {path.first!r} / {path.last!r}"
             self._reading.warn(
-                f"{what}: RDF that is exported has the statements of {numbered(found, 'node', 'nodes')}, with qualifiers, in the "
+                f"{prefix}: RDF that is exported has the statements of {numbered(nodes, 'node', 'nodes')}, with qualifiers, in the "
                 "place of their triples"
-                if found
-                else f"{what}, and no node is between these"
+                if nodes
+                else f"{prefix}, and no node is between these"
             )
         self._ends = {}
 
     def datatype(self, predicate: str, told: str | None) -> str | None:
-        """The datatype that literals of a predicate have whose text tells another one."""
+        """Return the datatype of a predicate's literals whose text implies `told`."""
         return self._properties[predicate].types.get(told, told) if told and predicate in self._properties else told
 
     def terms(self) -> Terms:
-        """What the source calls its predicates; names are for the second pass to add."""
+        """Return the terms of the source's predicates; the second pass adds names."""
         terms = Terms(star=self._star > 0)
         for predicate, called in self.called.items():
             form = self.wikibase.form(predicate)
             if form is None:
-                # A property of Wikibase is called by the IRI of its statements as well.
+                # A Wikibase property also has the IRI of its statements.
                 terms.predicates.setdefault(called, self._properties.get(predicate) or Property(predicate))
             else:
                 known = self._properties[form[1]]
@@ -351,22 +347,22 @@ class Survey:
         return terms
 
     def _settle_types(self) -> None:
-        """Which datatypes the predicates have; the commonest where there are several."""
-        most: dict[tuple[str, str], int] = {}
+        """Set the datatypes of predicates; the most frequent one counts."""
+        highest: dict[tuple[str, str], int] = {}
         for (predicate, told, datatype), count in self._types.items():
-            if count > most.get((predicate, told), 0):
-                most[predicate, told] = count
+            if count > highest.get((predicate, told), 0):
+                highest[predicate, told] = count
                 if datatype != told:
                     self._properties[predicate].types[told] = datatype
                 else:
                     self._properties[predicate].types.pop(told, None)
         for known in self.before.predicates.values() if self.before is not None else ():
-            # Literals that are there already are of these types.
+            # Existing literals have these types.
             self._properties[known.iri].types = dict(known.types)
         self._types = {}
 
     def _call_property(self, predicate: str, key: str, row: int) -> None:
-        """All forms of a property of Wikibase have one name: the label of its entity, else its id."""
+        """Name all forms of a Wikibase property by the label of its entity, or else its id."""
         if key not in self.called:
             label = self.labels.get(self.wikibase.entity(key))
             self.called[key] = self._names.name(key, collapse(label.text) if label else local_name(key), row=row)
@@ -374,7 +370,7 @@ class Survey:
 
 
 class _Properties(dict[str, Property]):
-    """Properties by their IRI, made when they are looked for."""
+    """Properties by IRI, created on first access."""
 
     def __missing__(self, iri: str) -> Property:
         self[iri] = Property(iri)
@@ -382,8 +378,7 @@ class _Properties(dict[str, Property]):
 
 
 def local_name(iri: str) -> str:
-    """The end of an IRI, after its last `#`, `/` or `:`; the whole of it where nothing stands
-    there.
+    """Return the end of an IRI after its last `#`, `/` or `:`, or the whole IRI if nothing follows.
 
     >>> local_name("http://xmlns.com/foaf/0.1/knows"), local_name("http://example.org/")
     ('knows', 'http://example.org/')
@@ -393,13 +388,13 @@ def local_name(iri: str) -> str:
 
 
 def _expand(name: str) -> str:
-    prefix, found, rest = name.partition(":")
-    return PREFIXES[prefix] + rest if found and prefix in PREFIXES else name
+    prefix, colon, local = name.partition(":")
+    return PREFIXES[prefix] + local if colon and prefix in PREFIXES else name
 
 
 # -- second pass -------------------------------------------------------------------------------------
-# The triples as items, in the file's order, with the results of the first pass (`Survey`). Reified
-# statements, and those of Wikidata's model, come last, when all of their parts are known.
+# It yields triples as items in the file's order, using the `Survey`. Reified statements and those of
+# Wikidata's model come last, when all their parts are known.
 
 
 #: Wikidata's own properties for membership.
@@ -407,7 +402,7 @@ WIKIDATA: Final = {"http://www.wikidata.org/prop/P31": TYPE, "http://www.wikidat
 
 
 class Writer:
-    """The second pass: items, quad by quad."""
+    """The second pass: converts quads to items."""
 
     def __init__(self, survey: Survey, reading: Reading, options: Options) -> None:
         self._survey = survey
@@ -417,10 +412,9 @@ class Writer:
         self._local = option_choice(options, "names", ("iri", "local")) == "local"
         self._declared: set[str] = set()
         self._concepts: set[str] = set()
-        # A predicate's label names the predicate; its IRI is an entity only where something else is
-        # said about it.
+        # A predicate's label names the predicate; its IRI becomes an entity only with other triples.
         self._predicates = survey.predicates
-        # Triples that are reified, with the graphs they are reified in.
+        # Reified triples, with the graphs in which they are reified.
         self._annotated: dict[tuple[str, str, str], set[str | None]] = {}
         for about in survey.reified.values():
             for parts in about.triples:
@@ -429,14 +423,14 @@ class Writer:
         self._asserted = {key_of(parts) for about in survey.reified.values() if about.leading for parts in about.triples}
         self._warned: set[str] = set()
         self._graphs: dict[str, tuple[tuple[str, Ref | Value], ...]] = {}
-        #: Nodes whose label is their name and no fact besides.
+        #: Nodes whose label is only a name, and no fact.
         self._consumed: set[str] = set()
         self._written = LiteralSpellings(reading)
-        #: What the graph has already, where this is added to a source of it.
+        #: The present content of the graph, if this load adds to a source.
         self._there = reading.known() if survey.before is not None and reading.known is not None else None
 
     def items(self, row: int, quad: pyoxigraph.Quad) -> Iterator[Item]:
-        """The items of one triple; of what comes last, none yet."""
+        """Yield the items of one triple; nothing for triples whose statements come last."""
         nodes = self._nodes
         subject, predicate = nodes.id(quad.subject), quad.predicate.value
         other = nodes.object(quad.object)
@@ -470,8 +464,8 @@ class Writer:
                 return
         if subject in self._survey.intermediate.nodes:
             return
-        if other.literal is None and (held := self._survey.intermediate.nodes.get(other.id)):
-            yield from self._collapsed(subject, predicate, held, graph, row)
+        if other.literal is None and (collapsed := self._survey.intermediate.nodes.get(other.id)):
+            yield from self._collapsed(subject, predicate, collapsed, graph, row)
             return
         label = self._survey.labels.get(subject)
         if label is not None and label.is_from(predicate, other):
@@ -493,7 +487,7 @@ class Writer:
         yield from self._statement(subject, predicate, other, qualifiers, row)
 
     def reified(self) -> Iterator[Item]:
-        """The statements about which something is said, with what is said as qualifiers."""
+        """Yield the reified statements, with the triples about them as qualifiers."""
         unasserted = len(self._annotated) - len(self._asserted)
         if unasserted:
             statements = numbered(unasserted, "statement is", "statements are")
@@ -515,20 +509,20 @@ class Writer:
                 yield from self._statement(subject, predicate, other, tuple(about.qualifiers) + graph, about.row)
 
     def wikibase(self) -> Iterator[Item]:
-        """The statements of Wikibase's model; of Wikidata, P31 and P279 are memberships besides."""
-        for said in self._survey.wikibase.statements(self._survey.labels, self._called):
-            yield from self._known(said.subject)
-            if isinstance(said.object, Ref):
-                yield from self._known(said.object.id)
-                yield from self._membership(said.subject, WIKIDATA.get(said.key, ""), Object(said.object.id), said.row)
-            qualifiers = said.qualifiers + self._of_graph(said.graph)
+        """Yield the statements of Wikibase's model; Wikidata's P31 and P279 also give memberships."""
+        for loaded in self._survey.wikibase.statements(self._survey.labels, self._called):
+            yield from self._known(loaded.subject)
+            if isinstance(loaded.object, Ref):
+                yield from self._known(loaded.object.id)
+                yield from self._membership(loaded.subject, WIKIDATA.get(loaded.key, ""), Object(loaded.object.id), loaded.row)
+            qualifiers = loaded.qualifiers + self._of_graph(loaded.graph)
             for _, other in qualifiers:
                 if isinstance(other, Ref):
                     yield from self._known(other.id)
-            yield Statement(said.subject, self._called[said.key], said.object, qualifiers, said.row, said.raw)
+            yield Statement(loaded.subject, self._called[loaded.key], loaded.object, qualifiers, loaded.row, loaded.raw)
 
     def _said_about(self, about: Reified, predicate: str, other: Object | None, graph: str | None, row: int) -> bool:
-        """Take a triple about a reified statement; False when it has to stand for itself."""
+        """Use a triple about a reified statement; returns False if it must stay a triple."""
         if predicate == REIFIES:
             return other is None
         if predicate in _ALL_PARTS:
@@ -560,16 +554,16 @@ class Writer:
         return name, value
 
     def _of_graph(self, graph: str | None) -> tuple[tuple[str, Ref | Value], ...]:
-        """The qualifiers of the statements of a graph: its name, and what is said about it where that is asked for."""
+        """Return the qualifiers of a graph's statements: its name, and triples about it if requested."""
         if graph is None:
             return ()
         if graph not in self._graphs:
-            said = (self._qualifier(predicate, other, row) for predicate, other, row in self._survey.said.get(graph, ()))
-            self._graphs[graph] = ((GRAPH, Ref(graph)), *dict.fromkeys(said))
+            about_graph = (self._qualifier(predicate, other, row) for predicate, other, row in self._survey.said.get(graph, ()))
+            self._graphs[graph] = ((GRAPH, Ref(graph)), *dict.fromkeys(about_graph))
         return self._graphs[graph]
 
     def _collapsed(self, subject: str, predicate: str, found: structures.Collapsed, graph: str | None, row: int) -> Iterator[Item]:
-        """The statement that an intermediate node is."""
+        """Yield the statement of an intermediate node."""
         qualifiers = tuple(self._qualifier(by, other, row) for by, other in found.qualifiers)
         yield from self._statement(subject, predicate, found.object, qualifiers + self._of_graph(graph), row)
 
@@ -578,8 +572,8 @@ class Writer:
     ) -> Iterator[Item]:
         if other.literal is None:
             form = self._survey.wikibase.form(predicate)
-            meant = predicate if form is None else WIKIDATA.get(form[1], "")
-            yield from self._membership(subject, meant, other, row)
+            membership_predicate = predicate if form is None else WIKIDATA.get(form[1], "")
+            yield from self._membership(subject, membership_predicate, other, row)
         yield from self._known(subject)
         for _, value in qualifiers:
             if isinstance(value, Ref):
@@ -597,12 +591,12 @@ class Writer:
         yield self._written.apart(Statement(subject, name, value, extra + qualifiers, row, raw), other.literal)
 
     def _datatype(self, predicate: str, literal: pyoxigraph.Literal) -> str | None:
-        """The datatype of a literal where its value, its text and its predicate tell another one."""
+        """Return the datatype of a literal, unless its value, text and predicate imply it."""
         datatype: str = literal.datatype.value
         return None if self._survey.datatype(predicate, datatype_told(literal.value, datatype)) == datatype else datatype
 
     def terms(self) -> Terms:
-        """What the source calls its predicates, and which labels gave names; call it last."""
+        """Return the terms of the source's predicates and labels; call it last."""
         terms, before = self._survey.terms(), self._survey.before
         terms.local, terms.inferred = self._local, self._survey.inference.memberships
         labels, consumed, predicates = self._survey.labels, self._consumed, self._predicates
@@ -623,7 +617,7 @@ class Writer:
             if before is not None and self._is_named(node):
                 continue
             if node in predicates:
-                # Its label is the predicate's.
+                # Its label belongs to the predicate.
                 terms.apart[node] = None
                 continue
             name = collapse(label.text)
@@ -636,7 +630,7 @@ class Writer:
         return terms if before is None else before.with_more(terms)
 
     def _is_named(self, node: str) -> bool:
-        """Whether a node has a name already, which stays."""
+        """Whether a node already has a name in the graph, which stays."""
         number = -1 if self._there is None else self._there.identified(node)
         return number >= 0 and self._there is not None and self._there.name(number) != node
 
@@ -653,15 +647,13 @@ class Writer:
             yield Subclass(subject, other.id, row)
 
     def _named(self, subject: str) -> Iterator[Entity]:
-        """Declare a node by its label, unless it is a predicate of which nothing else is said
-        (yet).
-        """
+        """Yield a node with its label, unless it is a predicate without other triples so far."""
         if subject not in self._predicates and subject not in self._declared:
             self._declared.add(subject)
             yield Entity(subject, self._name(subject))
 
     def _known(self, node: str) -> Iterator[Entity]:
-        """Declare a node where its name is not its id and no label of its own declares it."""
+        """Yield a node if its name differs from its id and no label declares it."""
         if node in self._declared:
             return
         if node in self._predicates or (self._local and node not in self._survey.labels):
@@ -669,7 +661,7 @@ class Writer:
             yield Entity(node, self._name(node))
 
     def concept(self, node: str) -> Iterator[Entity]:
-        """Declare a node as a concept."""
+        """Yield a node as a concept, once."""
         if node not in self._concepts:
             self._concepts.add(node)
             yield Entity(node, self._name(node), EntityKind.CONCEPT)
@@ -687,7 +679,7 @@ class Writer:
 
 
 def _is_name(other: Object, consumed: frozenset[str], predicate: str) -> bool:
-    """Whether a label is known by its text and its language."""
+    """Whether a label is determined by its text and language."""
     literal = other.literal
     if literal is None or predicate not in consumed:
         return False
@@ -698,11 +690,11 @@ def _is_name(other: Object, consumed: frozenset[str], predicate: str) -> bool:
 # -- the format --------------------------------------------------------------------------------------
 
 
-#: The predicate at the end of an export of condgraph, and one of its statements.
+#: The predicate that ends an export of condgraph, and a predicate of its statements.
 LAYOUT: Final = "pred:layout"
 FACT: Final = "pred:fact_h"
-#: Bytes at the end of a file that contain the mark; the base in an export as Turtle, and in one as
-#: N-Quads, with the mark.
+#: How many bytes at the end of a file contain the mark; the base in an export as Turtle; the base and
+#: mark in one as N-Quads.
 _END: Final = 1 << 16
 _BASE: Final = re.compile(rb"@base <([^<>\\\s]+)> \.\n")
 _MARK: Final = re.compile(rb"^<([^<>\\\s]+)> <pred:layout> ", re.MULTILINE)
@@ -715,33 +707,32 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
         not survey.inference
         and reading.own_rdf is not None
         and reading.on_error == "raise"
-        and (told := _own_base(path)) is not None
+        and (own_base := _own_base(path)) is not None
     ):
-        # A file that is one whole export needs no first pass: one reading gives its items, and shows before
-        # the first of them whether it is that.
+        # A complete export needs no first pass; whether the file is one shows before its first item.
         try:
             parsed = quads(open_stream, path, reading, options, aloud=True)
-            yield from reading.own_rdf(_one_export(parsed, told), told)
+            yield from reading.own_rdf(_one_export(parsed, own_base), own_base)
             return
         except _OtherwiseError:
             pass
-    own: dict[str, None] = {}
-    half = False
+    export_bases: dict[str, None] = {}
+    has_facts = False
     for _, quad in quads(open_stream, path, reading, options, aloud=False) if survey.about_graphs else ():
         survey.see_graph(quad)
     for row, quad in quads(open_stream, path, reading, options, aloud=False):
         survey.see(row, quad)
         if quad.predicate.value == LAYOUT:
-            own[str(getattr(quad.subject, "value", ""))] = None
-        half |= quad.predicate.value == FACT
-    if own and reading.own_rdf is not None:
-        # An export of condgraph holds more than its triples say, and is read back as the graph.
+            export_bases[str(getattr(quad.subject, "value", ""))] = None
+        has_facts |= quad.predicate.value == FACT
+    if export_bases and reading.own_rdf is not None:
+        # An export of condgraph holds more than its triples, and is read back as the original graph.
         if survey.inference:
             reading.warn("infer= is not used: an export of condgraph is read back as the graph that it was")
-        for base in own:
+        for base in export_bases:
             yield from reading.own_rdf((quad for _, quad in quads(open_stream, path, reading, options, aloud=True)), base)
         return
-    if half and not own:
+    if has_facts and not export_bases:
         reading.warn(f"the source has <{FACT}> and no <{LAYOUT}>: it is no whole export, and read as any other RDF")
     if not survey.predicates and not survey.reified:
         reading.warn("the source has no triples")
@@ -755,7 +746,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
 def _second(
     survey: Survey, reading: Reading, options: Options, again: Iterable[tuple[int, pyoxigraph.Quad]], concepts: Iterable[str] = ()
 ) -> Iterator[Item]:
-    """The items of quads that were looked at; `concepts` are nodes that are concepts, whatever the quads say."""
+    """Yield the items of surveyed quads; `concepts` are concepts, whatever the quads say."""
     survey.settle()
     writer = Writer(survey, reading, options)
 
@@ -780,9 +771,10 @@ def items_of(
     concepts: Iterable[str] = (),
     axioms: Iterable[tuple[str, str, str]] = (),
 ) -> Iterator[Item]:
-    """The items of quads in memory, a part of a larger source, all of row 0. `nodes` are entities
-    even where no quad says more of them than a label, `concepts` those that are concepts, `axioms` those of
-    properties, by their IRIs. The terms of the source say what its predicates are called.
+    """Yield the items of quads in memory, part of a larger source, all with row 0.
+
+    `nodes` become entities even if they only have a label, `concepts` become concepts, and `axioms` are
+    those of properties, by IRI. The terms of the source have the names of its predicates.
     """
     survey = Survey(reading, options)
     for axiom in axioms:
@@ -793,20 +785,18 @@ def items_of(
         survey.see(0, quad)
     local = option_choice(options, "names", ("iri", "local")) == "local"
     yield from _second(survey, reading, options, ((0, quad) for quad in found), concepts)
-    # After the rest, which says what is a concept.
+    # After the quads, which determine the concepts.
     for node in map(Nodes(reading.within).id, nodes):
         label = survey.labels.get(node)
         yield Entity(node, collapse(label.text) if label is not None else local_name(node) if local else node)
 
 
 class _OtherwiseError(Exception):
-    """A file is not one export of condgraph's with the base that its end tells."""
+    """The file is not a single export of condgraph with the expected base."""
 
 
 def _own_base(path: Path | None) -> str | None:
-    """The base of the export that a file of N-Quads seems to be by its end, or a file of Turtle by
-    its beginning and its end; None for others.
-    """
+    """Return the base of the export that a file seems to be by its start and end, or None."""
     if path is None or not path.is_file():
         return None
     with path.open("rb") as stream:
@@ -819,9 +809,7 @@ def _own_base(path: Path | None) -> str | None:
 
 
 def _one_export(found: Iterable[tuple[int, Any]], base: str) -> Iterator[Any]:
-    """The quads of a file. Raises `_OtherwiseError` at their end if the file has another mark than
-    that of this base, or none.
-    """
+    """Yield the quads of a file; raises `_OtherwiseError` at the end unless its only mark is that of this base."""
     marks: set[str] = set()
     for _, quad in found:
         if quad.predicate.value == LAYOUT:

@@ -1,9 +1,7 @@
-"""RDF files as quads: which syntax a file is in, its quads with the row each stands in, and errors
-with file and line.
+"""Parses RDF files to quads with row numbers; detects the syntax, and reports errors with file and line.
 
-Parsing is pyoxigraph's. N-Triples and N-Quads are read a block of lines at a time, so that rows are
-lines and a bad line costs only itself; in the other syntaxes a row is the running number of the
-triple.
+pyoxigraph does the parsing. N-Triples and N-Quads are parsed in blocks of lines, so rows are lines,
+and a bad line affects only itself; in the other syntaxes a row is the number of the triple.
 """
 
 from __future__ import annotations
@@ -23,31 +21,31 @@ if TYPE_CHECKING:
     import pyoxigraph
 
 # -- Bounds ------------------------------------------------------------------------------------------
-# What the RDF parser reads is bounded: it runs in this process, and too much would end the process.
+# The input of the RDF parser is bounded, since it runs in this process and could crash it.
 #
-# - **Entities of RDF/XML** that grow (`<!ENTITY b "&a;&a;">`, or a long one named a million times).
-#   Their expansion is bounded, far above the names of namespaces that OWL files declare.
-# - **Nested elements of RDF/XML**, for which the parser's time grows with the square.
-# - **Nested triple terms** (`<<( s p <<( ...`), which the parser frees recursively, on the stack.
-# - **Terms of JSON-LD contexts** that are built on each other, which the parser writes out.
+# - **Entities of RDF/XML** may grow (`<!ENTITY b "&a;&a;">`, or a long one used a million times). Their
+#   expansion is bounded, far above what the namespaces of OWL files need.
+# - **Nested elements of RDF/XML** take the parser quadratic time.
+# - **Nested triple terms** (`<<( s p <<( ...`) are freed recursively, on the stack.
+# - **Terms of JSON-LD contexts** that build on each other are expanded by the parser.
 #
-# Everything is checked once, as the parser reads it and before the parser has it.
+# Everything is checked once, just before the parser reads it.
 
 
 # -- RDF/XML and Turtle ------------------------------------------------------------------------------
 
 
-#: Bytes that all declared entities may have when they are expanded, and one declaration before its end.
+#: The most bytes of all declared entities after expansion, and of an unfinished declaration.
 MOST_DECLARED: Final = 1 << 20
-#: Bytes to which entities may expand in a file: a fixed number, and one for each byte of the file.
+#: Entities in a file may expand to so many bytes, plus so many for each byte of the file.
 MOST_EXPANDED: Final = 64 << 20
 MOST_GROWTH: Final = 30
-#: Nested elements of RDF/XML, and nested triple terms.
+#: The deepest nesting of elements in RDF/XML, and of triple terms.
 MOST_ELEMENTS: Final = 1_000
 MOST_TERMS: Final = 100
 
 _REFERENCE: Final = re.compile(rb"&(?!#|amp;|lt;|gt;|quot;|apos;)")
-#: Text to skip; then a tag that opens or closes, or one that has begun and not ended.
+#: Text to skip, followed by a tag, or by an unfinished tag.
 _XML: Final = re.compile(
     rb"""(?:[^<]++ | <!--(?:[^-]++|-(?!->))*+--> | <!\[CDATA\[(?:[^\]]++|\](?!\]>))*+\]\]> | <\?(?:[^?]++|\?(?!>))*+\?>
         | <!(?!--|\[|doctype)[^<>]*+>? )*+
@@ -60,8 +58,7 @@ _TURTLE: Final = re.compile(
         (?: (?P<tag> <<\(? | \)?>> ) | (?P<bad>["'\#<>]) )?""",
     re.VERBOSE | re.DOTALL,
 )
-#: Tokens of Turtle that the end of the text cuts; anything else that is no token is skipped, as by the
-#: parser.
+#: Tokens of Turtle that are cut by the end of the text; other invalid text is skipped, as the parser does.
 _CUT: Final = re.compile(
     rb"""\#[^\n\r]*+\Z | <[^<>"{}|^`\x00-\x20]*+\Z | "{1,2}\Z | '{1,2}\Z | (?:\"{3}|'{3}) | "(?:[^"\\\n\r]++|\\.)*+\\?\Z
         | '(?:[^'\\\n\r]++|\\.)*+\\?\Z""",
@@ -70,13 +67,13 @@ _CUT: Final = re.compile(
 
 
 class Guarded:
-    """A stream whose data guards check first."""
+    """A stream whose data is first checked by guards."""
 
     def __init__(self, stream: BinaryIO, *guards: Callable[[bytes], None]) -> None:
         self._stream, self._guards = stream, guards
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; raises `LoadError` for what the parser must not read."""
+        """Return the next bytes; raises `LoadError` if the parser must not read them."""
         data = self._stream.read(size)
         for guard in self._guards:
             guard(data)
@@ -84,7 +81,7 @@ class Guarded:
 
 
 class Entities:
-    """Bounds the entities of an RDF/XML file and their expansion."""
+    """A guard that bounds the entities of an RDF/XML file and their expansion."""
 
     def __init__(self, place: str) -> None:
         self._place, self._held = place, b""
@@ -125,7 +122,7 @@ class Entities:
 
 
 class Nesting:
-    """Bounds how deep the parts of a file are nested."""
+    """A guard that bounds the nesting of a file's parts."""
 
     def __init__(self, place: str, tokens: re.Pattern[bytes], step: Callable[[bytes], int], most: int, what: str) -> None:
         self._place, self._tokens, self._step, self._most, self._what = place, tokens, step, most, what
@@ -135,7 +132,7 @@ class Nesting:
         """Check the next part of the file."""
         text = self._held + data
         if len(text) < self._again and data:
-            # A token that has begun is checked again when there is twice as much of it.
+            # Check an unfinished token again only when there is twice as much of it.
             self._held = text
             return
         at, end = 0, len(text)
@@ -146,7 +143,7 @@ class Nesting:
             if match["bad"] is not None:
                 at = match.start("bad")
                 if self._tokens is _XML or _CUT(text, at):
-                    # Begun and not ended: more of it may come; at the end of the file the parser
+                    # An unfinished token; the rest may follow. At the end of the file the parser
                     # reports it.
                     break
                 at += 1
@@ -155,7 +152,7 @@ class Nesting:
             if match["tag"] is None:
                 break
             if self.depth and match["tag"].startswith(b"<!"):
-                # Its declarations contain what looks like tags.
+                # Its declarations would be mistaken for tags.
                 raise LoadError("a document type (<!DOCTYPE ...>) stands within the document", file=self._place)
             self.depth = max(0, self.depth + self._step(match["tag"]))
             if self.depth > self._most:
@@ -164,7 +161,7 @@ class Nesting:
 
 
 def guarded_xml(stream: BinaryIO, place: str) -> Any:
-    """RDF/XML whose entities and elements are bounded."""
+    """Return a stream of RDF/XML with bounded entities and elements."""
     return Guarded(stream, Entities(place), Nesting(place, _XML, _element, MOST_ELEMENTS, "elements"))
 
 
@@ -177,7 +174,7 @@ def _term(tag: bytes) -> int:
 
 
 class Terms:
-    """Counts what may open triple terms; where there are many, checks the file from its beginning."""
+    """A guard that counts possible triple terms; if there are many, it checks the file from its start."""
 
     def __init__(self, place: str, again: Callable[[], BinaryIO]) -> None:
         self._place, self._again, self._seen, self._last = place, again, 0, b""
@@ -202,12 +199,12 @@ def _parts(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def guarded_turtle(stream: BinaryIO, place: str, again: Callable[[], BinaryIO]) -> Any:
-    """Turtle, TriG or N3 whose triple terms are bounded; `again` opens the same file once more."""
+    """Return a stream of Turtle, TriG or N3 with bounded triple terms; `again` reopens the file."""
     return Guarded(stream, Terms(place, again))
 
 
 def too_deep(line: bytes) -> bool:
-    """Whether a line of N-Triples or N-Quads nests more triple terms than the parser can read."""
+    """Whether a line of N-Triples or N-Quads nests too many triple terms for the parser."""
     if line.count(b"<<") <= MOST_TERMS:
         return False
     nesting = Nesting("", _TURTLE, _term, MOST_TERMS, "triple terms")
@@ -220,13 +217,13 @@ def too_deep(line: bytes) -> bool:
 
 
 # -- JSON-LD -----------------------------------------------------------------------------------------
-# A context may say `"a": "http://..."`, `"b": "a:..."`, `"c": "b:..."` and so on: a few megabytes of
-# such terms are gigabytes when they are expanded, which the parser does at once. So a file is read here
-# first, and too long terms are a `LoadError`.
+# A context may define `"a": "http://..."`, `"b": "a:..."`, `"c": "b:..."` and so on: a few megabytes of
+# such terms expand to gigabytes, which the parser does at once. So the file is checked here first, and
+# terms that are too long raise `LoadError`.
 
 
-#: Bytes of a file, characters that all terms of its contexts may have, and terms of all contexts
-#: with the inherited ones.
+#: The most bytes of a file, characters of all terms of its contexts, and terms of all contexts
+#: including inherited ones.
 MOST_JSONLD: Final = 512 << 20
 MOST_CHARACTERS: Final = 64 << 20
 MOST_CONTEXT_TERMS: Final = 100_000_000
@@ -235,11 +232,11 @@ _Sizes = dict[str, int]
 
 
 class _Object(list[tuple[str, Any]]):
-    """The pairs of an object, in which a key may occur twice."""
+    """The pairs of an object, with repeated keys."""
 
 
 def checked_jsonld(stream: BinaryIO, place: str) -> BinaryIO:
-    """The same bytes, whose contexts are bounded; raises `LoadError`."""
+    """Return the bytes after checking their contexts; raises `LoadError`."""
     data = stream.read(MOST_JSONLD + 1)
     if len(data) > MOST_JSONLD:
         raise LoadError(
@@ -261,7 +258,7 @@ class _Contexts:
         self._place, self._total, self._copied = place, 0, 0
 
     def look(self, value: Any, known: _Sizes) -> None:
-        """Check a value under the terms that are defined there, with the length of each."""
+        """Check a value, given the lengths of the terms that are defined there."""
         if isinstance(value, _Object):
             for key, context in value:
                 if key == "@context":
@@ -308,23 +305,23 @@ def _iri(value: Any) -> str | None:
 
 
 def _size(key: str, written: dict[str, str], known: _Sizes, sizes: _Sizes, vocabulary: int) -> None:
-    """The length of the IRI of a term: its own text after the IRI of its prefix, through all prefixes."""
+    """Compute the length of a term's IRI, through all its prefixes."""
     chain: list[str] = []
-    seen: set[str] = set()
+    visited: set[str] = set()
     at: str | None = key
-    while at is not None and at in written and at not in seen:
+    while at is not None and at in written and at not in visited:
         if at in sizes and at not in known:
             break
         chain.append(at)
-        seen.add(at)
+        visited.add(at)
         at = _on(written[at], at, written, known)
-    below = 0 if at is None else sizes.get(at, known.get(at, 0))
+    length = 0 if at is None else sizes.get(at, known.get(at, 0))
     for item in reversed(chain):
-        below = sizes[item] = len(written[item]) + below + vocabulary
+        length = sizes[item] = len(written[item]) + length + vocabulary
 
 
 def _on(text: str, key: str, written: dict[str, str], known: _Sizes) -> str | None:
-    """The term that an IRI is built on: the whole text, or the part before its colon."""
+    """Return the term that an IRI builds on: the whole text, or the part before its colon."""
     for item in (text, text.partition(":")[0]):
         if item != key and (item in written or item in known):
             return item
@@ -334,8 +331,8 @@ def _on(text: str, key: str, written: dict[str, str], known: _Sizes) -> str | No
 # -- Files as quads ----------------------------------------------------------------------------------
 
 
-#: Syntaxes by the name `syntax=` takes, as attributes of `pyoxigraph.RdfFormat`. N-Triples are
-#: N-Quads without graphs.
+#: The values of `syntax=`, with the attributes of `pyoxigraph.RdfFormat`. N-Triples are N-Quads
+#: without graphs.
 SYNTAXES: Final = {
     "turtle": "TURTLE",
     "trig": "TRIG",
@@ -360,10 +357,10 @@ EXTENSIONS: Final = {
     ".jsonld": "jsonld",
 }
 _LINES: Final = frozenset({"ntriples", "nquads"})
-#: Syntaxes whose parser finds its way again after an error.
+#: Syntaxes whose parser recovers after an error.
 _RECOVERING: Final = frozenset({"turtle", "trig", "n3"})
 _BLOCK_BYTES: Final = 4_000_000
-#: Errors in a row, with nothing read between them, after which a file is given up.
+#: After so many consecutive errors, reading stops.
 _MOST_ERRORS: Final = 1000
 
 _TERM: Final = r'(?:<[^<>"{}|^`\\\s]*>|_:\S+)'
@@ -379,17 +376,16 @@ _DIRECTIVE: Final = re.compile(
 
 
 def _star_line(line: str) -> bool:
-    """Whether a line is a triple about a quoted triple, `<< s p o >> p o .`; each part is looked
-    for once.
-    """
+    """Whether a line is a triple about a quoted triple, `<< s p o >> p o .`; takes linear time."""
     begin = _STAR_BEGIN(line)
     middle = None if begin is None else _STAR_MIDDLE(line, begin.end())
     return middle is not None and _STAR_END(line, middle.end()) is not None
 
 
 def open_source(source: Any) -> tuple[Callable[[], BinaryIO], Path | None]:
-    """How to open a source afresh for each pass, and its path. An rdflib graph is read through its
-    own N-Quads.
+    """Return a function that opens a source for each pass, and its path or None.
+
+    An rdflib graph is read through its own N-Quads.
     """
     if not is_graph_object(source):
         path = path_of(source)
@@ -402,14 +398,12 @@ def open_source(source: Any) -> tuple[Callable[[], BinaryIO], Path | None]:
 
 
 def is_graph_object(source: Any) -> bool:
-    """Whether a Python object is an rdflib graph or data set; tells without importing rdflib."""
+    """Whether a Python object is an rdflib graph or data set, without importing rdflib."""
     return any(kind.__module__.startswith("rdflib.") and kind.__name__ == "Graph" for kind in type(source).__mro__)
 
 
 def syntax_of(path: Path, head: bytes) -> tuple[str | None, int]:
-    """The syntax of a file by its first bytes, else by its extension, and how sure that is (0 to
-    100).
-    """
+    """Return the syntax of a file by its first bytes, or else by its extension, with a certainty of 0 to 100."""
     text = head_text(head)
     extension = EXTENSIONS.get(suffix_of(path))
     if text is None:
@@ -425,7 +419,7 @@ def syntax_of(path: Path, head: bytes) -> tuple[str | None, int]:
     if len(text) >= 60_000 and len(lines) > 1:
         lines.pop()
     if extension in (None, "ntriples") and any(_star_line(line) for line in lines):
-        # N-Triples of RDF-star, which are Turtle of RDF 1.2.
+        # N-Triples of RDF-star, which are valid Turtle in RDF 1.2.
         return "turtle", 95
     if lines and sum(_QUAD_LINE(line.rstrip("\r")) is not None for line in lines) >= 0.75 * len(lines):
         return ("ntriples" if extension == "ntriples" else "nquads"), 95
@@ -437,11 +431,10 @@ def syntax_of(path: Path, head: bytes) -> tuple[str | None, int]:
 def quads(
     open_stream: Callable[[], BinaryIO], path: Path | None, reading: Reading, options: Options, *, aloud: bool
 ) -> Iterator[tuple[int, pyoxigraph.Quad]]:
-    """The quads of a source, each with its row. Only the pass that is read `aloud` reports bad
-    records and progress.
+    """Yield the quads of a source with their rows; only the pass with `aloud` reports problems and progress.
 
-    Raises `LoadError` with file and line for a syntax error, or reports it as `bad` where the
-    parser finds its way again.
+    Raises `LoadError` with file and line for a syntax error, or reports it as `bad` if the parser
+    recovers.
     """
     import pyoxigraph
 
@@ -458,14 +451,14 @@ def quads(
     size = max(1, place.stat().st_size) if place.exists() else 1
     with open_stream() as stream, file_errors(place):
         try:
-            shown: Any = stream
+            guarded: Any = stream
             if syntax == "rdfxml":
-                shown = guarded_xml(stream, str(place))
+                guarded = guarded_xml(stream, str(place))
             elif syntax == "jsonld":
-                shown = checked_jsonld(stream, str(place))
+                guarded = checked_jsonld(stream, str(place))
             elif syntax in _RECOVERING:
-                shown = guarded_turtle(stream, str(place), open_stream)
-            parser = pyoxigraph.parse(shown, getattr(pyoxigraph.RdfFormat, SYNTAXES[syntax]), base_iri=base)
+                guarded = guarded_turtle(stream, str(place), open_stream)
+            parser = pyoxigraph.parse(guarded, getattr(pyoxigraph.RdfFormat, SYNTAXES[syntax]), base_iri=base)
         except ValueError as error:
             raise OptionError(f"base={base!r} is not an absolute IRI: {error}") from None
         while True:
@@ -523,10 +516,10 @@ def _by_lines(
             if not data:
                 return
             if not data.endswith(b"\n"):
-                rest = stream.readline(LONGEST_LINE)
-                if len(rest) >= LONGEST_LINE:
+                end_of_line = stream.readline(LONGEST_LINE)
+                if len(end_of_line) >= LONGEST_LINE:
                     raise LoadError(f"a line has more than {LONGEST_LINE:,} bytes", file=str(place))
-                data += rest
+                data += end_of_line
             lines = data.split(b"\n")
             if data.endswith(b"\n"):
                 lines.pop()
@@ -548,15 +541,15 @@ def _by_lines(
 
 
 def _refuse_deep(lines: list[bytes], first: int, place: Path, reading: Reading, aloud: bool) -> None:
-    """Take lines out whose triple terms lie too deep within each other for the parser."""
+    """Blank out lines whose triple terms are nested too deeply for the parser."""
     for at, line in enumerate(lines):
         if too_deep(line):
             lines[at] = b""
-            said = f"triple terms lie more than {MOST_TERMS} deep within each other"
+            message = f"triple terms lie more than {MOST_TERMS} deep within each other"
             if reading.on_error == "raise":
-                raise LoadError(said, file=str(place), row=first + at)
+                raise LoadError(message, file=str(place), row=first + at)
             if aloud:
-                reading.bad(said, row=first + at)
+                reading.bad(message, row=first + at)
 
 
 def _line_by_line(
@@ -568,11 +561,11 @@ def _line_by_line(
         try:
             quads = list(pyoxigraph.parse(line + b"\n", pyoxigraph.RdfFormat.N_QUADS))
         except (SyntaxError, MemoryError) as error:
-            said = _too_long(error) if isinstance(error, MemoryError) else _said(error)
+            message = _too_long(error) if isinstance(error, MemoryError) else _said(error)
             if reading.on_error == "raise":
-                raise LoadError(said, file=str(place), row=row, hint=_hint(said)) from None
+                raise LoadError(message, file=str(place), row=row, hint=_hint(message)) from None
             if aloud:
-                reading.bad(said, row=row)
+                reading.bad(message, row=row)
             continue
         yield from ((row, quad) for quad in quads)
 
@@ -583,9 +576,7 @@ def _position(stream: Any) -> int:
 
 
 def _too_long(error: MemoryError) -> str:
-    """What is wrong with a text for which the parser's buffer is too small; raises the error again where it is
-    another one.
-    """
+    """Return the message for an error of the parser's buffer; raises other errors again."""
     match = re.search(r"maximal size of (\d+)", str(error))
     if match is None:
         raise error
@@ -593,7 +584,7 @@ def _too_long(error: MemoryError) -> str:
 
 
 def _said(error: SyntaxError) -> str:
-    """What the parser says, without the place, which errors have beside it."""
+    """Return the parser's message without the position, which the error has separately."""
     text = re.sub(r"^Parser error [^:]*: ", "", error.msg or str(error))
     column = f" (column {error.offset})" if error.offset else ""
     return f"syntax error: {text}{column}"

@@ -1,5 +1,6 @@
-"""Nodes that only hold others together, and are read as statements with qualifiers: lists,
-nodes of declared paths, and intermediate nodes where the option `collapse` asks for it.
+"""Structural nodes of RDF that become statements with qualifiers: lists, declared paths, intermediate nodes.
+
+Intermediate nodes are converted only with the option `collapse`.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
 
 
 # -- lists -------------------------------------------------------------------------------------------
-# RDF lists: chains of rdf:first and rdf:rest that are read as the members of a list, in order.
+# RDF lists: chains of rdf:first and rdf:rest become the ordered members of a list.
 #
 #     :recipe :step ("mix" "bake") .
 #
-# is two statements, (recipe, step, "mix") with the qualifier "list position" 1, and "bake" with 2.
-# Where a subject has several lists for one predicate, the qualifier "list" numbers them. A list is
-# read so if that loses nothing: its nodes are blank, stand in one graph, are named by one triple, say
-# nothing else, and have no list among their members. Every other one stays a chain of nodes.
+# is two statements, (recipe, step, "mix") with the qualifier "list position" 1, and "bake" with 2. If a
+# subject has several lists for one predicate, the qualifier "list" numbers them. A list is converted
+# only without loss: its nodes are blank, are in one graph, are the object of one triple, have no other
+# triples, and no list as a member. Any other list stays a chain of nodes.
 
 
 FIRST: Final = RDF + "first"
 REST: Final = RDF + "rest"
 NIL: Final = RDF + "nil"
-#: The triple that names a list: subject, predicate, graph.
+#: The triple whose object is a list: subject, predicate, graph.
 _Named = tuple[str, str, "str | None"]
 
 
@@ -49,22 +50,22 @@ class _Cell:
 
 @dataclass(slots=True)
 class Lists:
-    """The lists of a source: `see` every triple once, then `settle`.
+    """The lists of a source: `see` every triple once, then call `settle`.
 
-    `members` has the members of a list by its first node, `cells` the nodes of all of them.
+    `members` has the members of a list by its first node, `cells` the nodes of all lists.
     """
 
     members: dict[str, list[Object]] = field(default_factory=dict)
     cells: set[str] = field(default_factory=set)
-    #: The row of the first triple of a list that stays a chain.
+    #: The first row of a list that stays a chain.
     left: int | None = None
     _chain: dict[str, _Cell] = field(default_factory=dict)
-    #: What names a blank node; None where it is a member of a list, or named by several triples.
+    #: The triple whose object is a blank node; None for a member of a list, or several triples.
     _named: dict[str, _Named | None] = field(default_factory=dict)
     _several: dict[_Named, dict[str, int]] = field(default_factory=dict)
 
     def see(self, row: int, subject: str, predicate: str, other: Object | None, graph: str | None) -> bool:
-        """Look at a triple; whether it is part of a chain."""
+        """Record a triple; returns whether it is part of a chain."""
         node = other.id if other is not None and other.literal is None else ""
         part = predicate in (FIRST, REST)
         if part:
@@ -83,8 +84,10 @@ class Lists:
         return part
 
     def settle(self, said: Set[str], statements: Set[str], kept: Set[str]) -> None:
-        """Decide which chains are lists. `said` are subjects of other triples, `statements` nodes
-        that are statements, `kept` predicates whose objects have to stay nodes.
+        """Decide which chains are lists.
+
+        `said` are subjects of other triples, `statements` nodes that are statements, and `kept` predicates
+        whose objects must stay nodes.
         """
         said = said | statements
         followers = Counter(cell.rest for cell in self._chain.values())
@@ -121,15 +124,15 @@ class Lists:
         return nodes, members
 
     def qualifiers(self, named: _Named, head: str, position: int) -> tuple[tuple[str, Ref | Value], ...]:
-        """The qualifiers of a member."""
+        """Return the qualifiers of a member."""
         nodes = self._several[named]
         pairs: tuple[tuple[str, Ref | Value], ...] = ((POSITION, Quantity(position)),)
         return (*pairs, (LIST, Quantity(nodes[head]))) if len(nodes) > 1 else pairs
 
 
 # -- declared nodes ----------------------------------------------------------------------------------
-# What stands for statements because it is declared: named graphs (`GRAPH`), and nodes on a path of two
-# predicates from a subject to an object.
+# Declared representations of statements: named graphs (`GRAPHS`), and nodes on a path of two predicates
+# from a subject to an object.
 #
 #     :ada :spouse :m . :m :partner :william ; :from "1835"^^xsd:gYear .
 #
@@ -137,16 +140,17 @@ class Lists:
 # `:m :employee :ada ; :employer :acme` the path `^:employee / :employer` makes (ada, "employer", acme).
 
 
-#: Declares that what is said about a named graph is said about each of its statements.
+#: Declares that triples about a named graph apply to each of its statements.
 GRAPHS: Final = "graph"
-#: Leads from a property that one triple has alone to the property that it stands for (Nguyen, Bodenreider, Sheth:
+#: Leads from a property that only one triple has to the property that it represents (Nguyen, Bodenreider, Sheth:
 #: Don't like RDF reification? Making statements about statements using singleton property. WWW 2014).
 SINGLETON: Final = RDF + "singletonPropertyOf"
 
 
 class Path(NamedTuple):
-    """A path over a node: `first` leads from the subject to the node (`inverse`: from the node to the
-    subject), `last` from the node to the object.
+    """A path over a node: `first` leads from the subject to the node, `last` from the node to the object.
+
+    `inverse`: `first` leads from the node to the subject.
     """
 
     first: str
@@ -160,9 +164,7 @@ class Path(NamedTuple):
 
 
 def path_of(text: str) -> Path:
-    """A path as `IRI / IRI`, the first with `^` where it leads to the subject. Raises `OptionError` for
-    another text.
-    """
+    """Parse a path `IRI / IRI`, with `^` before an IRI that leads to the subject; raises `OptionError`."""
     first, slash, last = text.partition(" / ")
     inverse = first.startswith("^")
     first, last = first.removeprefix("^").strip(), last.strip()
@@ -176,22 +178,22 @@ def path_of(text: str) -> Path:
 
 
 # -- intermediate nodes ------------------------------------------------------------------------------
-# Intermediate nodes: nodes that only hold a fact of several parts together, as Freebase's compound
-# values do, read as one statement with qualifiers where the option `collapse` asks for it.
+# Intermediate nodes only hold the parts of a fact together, like Freebase's compound values. With the
+# option `collapse` they become one statement with qualifiers.
 #
 #     :ada :spouse _:m .   _:m :partner :william ; :from "1835"^^xsd:gYear .
 #
-# becomes (ada, "spouse", william) with the qualifier "from" 1835. A node is collapsed if that can be
-# said without a guess: it has no name and no type, is the object of one triple, stands in one graph,
-# leads to literals and to nodes that have a name, and one of what it leads to is the object: what a
-# predicate of `collapse_to` leads to (`rdf:value` unless it is given), else the only node, else the
-# only literal. Every other node stays a node, and the report counts them by what is in the way.
+# becomes (ada, "spouse", william) with the qualifier "from" 1835. A node is collapsed only if that is
+# certain: it has no name and no type, is the object of one triple, is in one graph, and leads to
+# literals and named nodes, one of which is clearly the object: the one of a predicate of `collapse_to`
+# (default `rdf:value`), else the only node, else the only literal. Other nodes stay nodes, and the
+# report counts them by reason.
 
 
-#: What `collapse=` takes: nothing, blank nodes, or IRIs without a label as well.
+#: The values of `collapse=`: nothing, blank nodes, or also IRIs without a label.
 CHOICES: Final = ("no", "blank", "unnamed")
 VALUE: Final = RDF + "value"
-#: Kinds of statements that the report tells one by one.
+#: How many kinds of statements the report lists.
 _MOST_TOLD: Final = 20
 _SEVERAL: Final = "is the object of several triples", "are the object of several triples"
 _ROLE: Final = (
@@ -208,9 +210,7 @@ _OBJECTS: Final = (
 
 @dataclass(slots=True)
 class Collapsed:
-    """A node that becomes a statement: its object, the predicate of that, and its qualifiers as
-    (predicate, object).
-    """
+    """A node that becomes a statement: the object, its predicate, and qualifiers as (predicate, object)."""
 
     by: str
     object: Object
@@ -219,7 +219,7 @@ class Collapsed:
 
 @dataclass(slots=True)
 class _Node:
-    #: The row of the first triple that it is the subject of; None where it is of none.
+    #: The row of the first triple with it as the subject; None if there is none.
     row: int | None = None
     named_by: tuple[str, str, str | None] | None = None
     several: bool = False
@@ -230,15 +230,16 @@ class _Node:
 
     @property
     def over(self) -> bool:
-        """Whether it is clear already that the node stays one."""
+        """Whether it is already clear that the node stays."""
         return self.several or self.blocked or self.typed
 
 
 class Intermediate:
-    """The intermediate nodes of a source: `see` every triple once that says no more than itself,
-    `block` and `typed` for the others, then `settle`. `nodes` has what is collapsed, by its id.
+    """The intermediate nodes of a source.
 
-    What nodes without a type say is held until then: with `unnamed` that may be most of a source.
+    Call `see` once for every ordinary triple, `block` and `typed` for the others, then `settle`. `nodes`
+    has what is collapsed, by id. The triples of nodes without a type are kept until then; with `unnamed`
+    that may be most of a source.
     """
 
     def __init__(self, reading: Reading, wanted: str, leading: tuple[str, ...]) -> None:
@@ -248,20 +249,20 @@ class Intermediate:
         self._seen: dict[str, _Node] = {}
 
     def block(self, *nodes: str | None) -> None:
-        """These have another part in the source, and stay nodes."""
+        """Keep these nodes, which have another role in the source."""
         for ident in nodes:
             if ident and self._may_be(ident):
                 node = self._node(ident)
                 node.blocked, node.said = True, {}
 
     def typed(self, ident: str) -> None:
-        """This node has a type, and stays a node."""
+        """Keep a node, which has a type."""
         if self._may_be(ident):
             node = self._node(ident)
             node.typed, node.said = True, {}
 
     def see(self, row: int, subject: str, predicate: str, other: Object | None, graph: str | None) -> None:
-        """Look at a triple; its object is None where that is a triple term."""
+        """Record a triple; its object is None for a triple term."""
         if self._may_be(subject):
             node = self._node(subject)
             node.row = row if node.row is None else node.row
@@ -278,25 +279,26 @@ class Intermediate:
             node.named_by = node.named_by or (subject, predicate, graph)
 
     def settle(self, named: Callable[[str], bool], called: Callable[[str], str]) -> None:
-        """Decide which nodes are collapsed, and report what is and what is not. `named` says
-        whether a node has a label or is a predicate, `called` the name of a predicate.
+        """Decide which nodes are collapsed, and report it.
+
+        `named` tells whether a node has a label or is a predicate, `called` returns a predicate's name.
         """
-        without = {ident: node for ident, node in self._seen.items() if not named(ident)}
-        asked = {ident: node for ident, node in without.items() if node.row is not None and node.named_by and not node.typed}
-        unnamed = {ident for ident in without if ident.startswith("_:")}
-        unnamed |= {ident for ident, node in asked.items() if not node.over}
-        told: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
-        left: dict[tuple[str, str], list[int]] = {}
-        for ident, node in asked.items():
+        nameless = {ident: node for ident, node in self._seen.items() if not named(ident)}
+        candidates = {ident: node for ident, node in nameless.items() if node.row is not None and node.named_by and not node.typed}
+        unnamed = {ident for ident in nameless if ident.startswith("_:")}
+        unnamed |= {ident for ident, node in candidates.items() if not node.over}
+        kinds: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
+        reasons: dict[tuple[str, str], list[int]] = {}
+        for ident, node in candidates.items():
             why = self._collapse(ident, node, unnamed)
             if why is not None:
-                left.setdefault(why, []).append(node.row or 0)
+                reasons.setdefault(why, []).append(node.row or 0)
                 continue
             known = self.nodes[ident]
             qualifiers = tuple(dict.fromkeys(called(key) for key, _ in known.qualifiers))
             kind = called(node.named_by[1]) if node.named_by else "", called(known.by), qualifiers
-            told.setdefault(kind, []).append(node.row or 0)
-        self._report(told, left)
+            kinds.setdefault(kind, []).append(node.row or 0)
+        self._report(kinds, reasons)
         self._report_equal()
         self._seen = {}
 
@@ -307,7 +309,7 @@ class Intermediate:
         return node
 
     def _collapse(self, ident: str, node: _Node, unnamed: Container[str]) -> tuple[str, str] | None:
-        """Collapse a node; what is in the way where it cannot be."""
+        """Collapse a node, or return the reason why it cannot be."""
         if node.blocked:
             return _ROLE
         if node.several:
@@ -316,12 +318,12 @@ class Intermediate:
             return _GRAPHS
         if any(other.literal is None and other.id in unnamed for other in node.said.values()):
             return _UNNAMED
-        said = [(predicate, other) for (predicate, _), other in node.said.items()]
-        nodes = [pair for pair in said if pair[1].literal is None]
-        for group in (*([pair for pair in said if pair[0] == item] for item in self._leading), nodes, said):
+        pairs = [(predicate, other) for (predicate, _), other in node.said.items()]
+        nodes = [pair for pair in pairs if pair[1].literal is None]
+        for group in (*([pair for pair in pairs if pair[0] == item] for item in self._leading), nodes, pairs):
             if len(group) == 1:
                 by, main = group[0]
-                self.nodes[ident] = Collapsed(by, main, [pair for pair in said if pair != group[0]])
+                self.nodes[ident] = Collapsed(by, main, [pair for pair in pairs if pair != group[0]])
                 return None
             if group:
                 break
@@ -329,30 +331,30 @@ class Intermediate:
 
     def _report(self, told: dict[tuple[str, str, tuple[str, ...]], list[int]], left: dict[tuple[str, str], list[int]]) -> None:
         for (predicate, by, qualifiers), rows in list(told.items())[:_MOST_TOLD]:
-            beside = f", qualifiers {', '.join(map(repr, qualifiers))}" if qualifiers else ", no qualifiers"
+            qualifier_text = f", qualifiers {', '.join(map(repr, qualifiers))}" if qualifiers else ", no qualifiers"
             nodes = numbered(len(rows), "node is collapsed into a statement", "nodes are collapsed into statements")
-            self._reading.warn(f"{nodes}: {predicate!r} with the object of {by!r}{beside}", row=rows[0])
+            self._reading.warn(f"{nodes}: {predicate!r} with the object of {by!r}{qualifier_text}", row=rows[0])
         if len(told) > _MOST_TOLD:
-            rest = sum(len(rows) for rows in list(told.values())[_MOST_TOLD:])
-            self._reading.warn(f"{numbered(rest, 'node is', 'nodes are')} collapsed into statements of other kinds")
+            other_count = sum(len(rows) for rows in list(told.values())[_MOST_TOLD:])
+            self._reading.warn(f"{numbered(other_count, 'node is', 'nodes are')} collapsed into statements of other kinds")
         if told:
             self._reading.warn(
                 "collapsed nodes are not kept: RDF that is exported has their statements, with qualifiers, "
                 "in the place of their triples"
             )
-        for (singular, many), rows in left.items():
-            why = numbered(len(rows), f"node without a name or a type {singular}", f"nodes without a name or a type {many}")
+        for (singular, plural), rows in left.items():
+            why = numbered(len(rows), f"node without a name or a type {singular}", f"nodes without a name or a type {plural}")
             self._reading.warn(f"{why}: not collapsed", row=min(rows))
 
     def _report_equal(self) -> None:
-        """Two nodes that say the same become one statement."""
-        seen: set[object] = set()
+        """Report nodes with the same content, which become one statement."""
+        keys: set[object] = set()
         equal = 0
         for ident, item in self.nodes.items():
             parts = frozenset((by, other.id or str(other.literal)) for by, other in item.qualifiers)
             key = self._seen[ident].named_by, item.object.id or str(item.object.literal), parts
-            equal += key in seen
-            seen.add(key)
+            equal += key in keys
+            keys.add(key)
         if equal:
             says = numbered(equal, "collapsed node says", "collapsed nodes say")
             self._reading.warn(f"{says} the same as another of the same subject: one statement")

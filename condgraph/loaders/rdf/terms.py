@@ -1,6 +1,4 @@
-"""Terms of RDF as the loader has them: ids of nodes, literals as values, labels, and nodes that stand
-for statements.
-"""
+"""Terms of RDF for the loader: ids of nodes, values of literals, labels, and nodes that represent statements."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ if TYPE_CHECKING:
 
 
 # -- values ------------------------------------------------------------------------------------------
-# Literals as values: numbers, times and durations are typed, everything else is text with its language or
-# datatype as a qualifier. `LiteralSpellings` handles literals of one value that are written in several ways.
+# Numbers, times and durations are typed; other literals are text, with the language or datatype as a
+# qualifier. `LiteralSpellings` handles equal values with different spellings.
 
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
@@ -55,13 +53,13 @@ _FORM_READ: Final = "literals of {} are read as values of the type {}; their tex
 _ZONE: Final = re.compile(r"(?:Z|[+-]\d\d:\d\d)$", re.ASCII)
 _FRACTION: Final = re.compile(r"(:\d\d)\.\d+", re.ASCII)
 
-#: Value, qualifiers with what the value does not hold, the raw text where the value prints another, and a
-#: warning.
+#: A value, qualifiers for what the value does not contain, the raw text if it differs from the printed
+#: value, and a warning.
 Read = tuple[Value, tuple[tuple[str, Ref | Value], ...], str | None, str | None]
 
 
 def read_literal(literal: pyoxigraph.Literal) -> Read:
-    """The value of an RDF literal. An ill-typed one stays text with its datatype, with a warning."""
+    """Return the value of an RDF literal; an ill-typed one stays text with its datatype, with a warning."""
     text = literal.value
     if literal.language:
         plain, raw = _plain(text)
@@ -82,8 +80,8 @@ def read_literal(literal: pyoxigraph.Literal) -> Read:
                 raise ValueError
             return Quantity(number), (), _raw(text, text_of(number)), None
         except ValueError:
-            known = "" if text.strip() not in ("INF", "+INF", "-INF", "NaN") else ", which no quantity can be"
-            warning = f"{_show(text)} cannot be read as {_short(datatype)}{known}; kept as text"
+            reason = "" if text.strip() not in ("INF", "+INF", "-INF", "NaN") else ", which no quantity can be"
+            warning = f"{_show(text)} cannot be read as {_short(datatype)}{reason}; kept as text"
     elif datatype in _TIMES:
         try:
             time, warning = _time(text, _TIMES[datatype])
@@ -104,9 +102,7 @@ def read_literal(literal: pyoxigraph.Literal) -> Read:
 
 
 def datatype_told(text: str, datatype: str) -> str:
-    """The datatype that the value of a literal tells with its text (`terms.natural`), if it can be
-    read.
-    """
+    """Return the datatype that a literal's value and text imply (`terms.natural`), if it can be parsed."""
     if datatype in _NUMERIC:
         return number_type(text)
     if datatype in _TIMES:
@@ -115,9 +111,7 @@ def datatype_told(text: str, datatype: str) -> str:
 
 
 def _time(text: str, precision: Precision) -> tuple[Time, str | None]:
-    """A time of this precision, with a warning where part of the literal does not fit in it. Raises
-    ValueError.
-    """
+    """Return a time of this precision, and a warning if part of the literal is lost; raises ValueError."""
     warning = None
     plain = text.strip()
     if precision is Precision.SECOND:
@@ -156,9 +150,10 @@ def _show(text: str) -> str:
 
 
 class LiteralSpellings:
-    """Literals of one value that are written in several ways (1 and 1.0, "true" and true): equal values
-    are one fact, which keeps the first text. Another datatype keeps them apart; otherwise there is a
-    warning. They are compared among consecutive triples of a subject.
+    """Handles equal values that are written in several ways (1 and 1.0, "true" and true).
+
+    Equal values are one fact, which keeps the first text, with a warning. A different datatype keeps them
+    apart. Only consecutive triples of a subject are compared.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -166,13 +161,13 @@ class LiteralSpellings:
         self._texts: dict[Any, tuple[str, str]] = {}
 
     def apart(self, statement: Statement, literal: pyoxigraph.Literal) -> Statement:
-        """The statement, distinguished from those before it with the same value."""
+        """Return the statement, distinguished from earlier ones with the same value."""
         if statement.subject != self._subject:
             self._subject, self._texts = statement.subject, {}
         datatype: str = literal.datatype.value
-        written = literal.value, datatype
-        first = self._texts.setdefault((statement.predicate, statement.object, statement.qualifiers), written)
-        if first == written:
+        spelling = literal.value, datatype
+        first = self._texts.setdefault((statement.predicate, statement.object, statement.qualifiers), spelling)
+        if first == spelling:
             return statement
         if first[1] != datatype and not any(key == DATATYPE for key, _ in statement.qualifiers):
             return self.apart(replace(statement, qualifiers=((DATATYPE, datatype), *statement.qualifiers)), literal)
@@ -189,7 +184,7 @@ class LiteralSpellings:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object: the id of a node, or a literal."""
+    """The object of a triple: the id of a node, or a literal."""
 
     id: str
     literal: pyoxigraph.Literal | None = None
@@ -210,7 +205,7 @@ class Label:
         return self.predicate, self.language
 
     def is_from(self, predicate: str, other: Object) -> bool:
-        """Whether a triple with this predicate and object is the one that gave the label."""
+        """Whether the label comes from a triple with this predicate and object."""
         literal = other.literal
         return (
             literal is not None and predicate == self.predicate and literal.value == self.text and literal.language == self.language
@@ -220,35 +215,33 @@ class Label:
 # -- ids, and nodes of statements --------------------------------------------------------------------
 
 
-#: Characters of an IRI: a prefix of a megabyte is a megabyte wherever it stands.
+#: The most characters of an IRI; a long prefix would be repeated in every use.
 LONGEST_IRI: Final = 65_536
-#: Blank nodes without a label in the file get a random one from the parser, another each time.
+#: The random label that the parser gives to a blank node without one.
 _RANDOM: Final = re.compile(r"[0-9a-f]{24,32}").fullmatch
 
-#: Subject, predicate and object of a reified statement, terms as they were parsed.
+#: The subject, predicate and object of a reified statement, as parsed.
 Parts: TypeAlias = "tuple[str, str, Object]"
 
 
 @dataclass(slots=True)
 class Reified:
-    """A node that stands for statements: which ones, where, in which graph, and what is said about
-    them.
-    """
+    """A node that represents statements: these, its row and graph, and what is stated about them."""
 
     row: int
     graph: str | None
     triples: list[Parts] = field(default_factory=list)
     parts: dict[int, Object] = field(default_factory=dict)
     broken: bool = False
-    #: Predicates of its triples that lead to the ends of its statements.
+    #: Its predicates that lead to the ends of its statements.
     leading: frozenset[str] = frozenset()
-    #: The predicate that leads from a subject to it; "" where it leads to both ends.
+    #: The predicate that leads from a subject to it; "" if it leads to both ends itself.
     reached_by: str = ""
     qualifiers: list[tuple[str, Ref | Value]] = field(default_factory=list)
 
 
 class Nodes:
-    """Ids of nodes: an IRI is its own, a blank node's is scoped by the source."""
+    """Ids of nodes: an IRI is unchanged, a blank node gets the source's scope."""
 
     def __init__(self, scope: str) -> None:
         import pyoxigraph
@@ -261,37 +254,37 @@ class Nodes:
         self._numbers: dict[str, int] = {}
 
     def id(self, node: Any) -> str:
-        """The id of an IRI or a blank node."""
+        """Return the id of an IRI or a blank node."""
         value: str = node.value
         if len(value) > LONGEST_IRI:
             raise LoadError(f"an IRI has {len(value):,} characters, and may have {LONGEST_IRI:,}: {value[:60]!r}...")
         if type(node) is self._iri:
             return value
         if _RANDOM(value):
-            # By order of appearance, so that two passes, and two loads of one file, agree. No label
-            # in a file begins with a dot.
+            # Numbered by appearance, so that passes and loads of one file agree. Labels in files never
+            # begin with a dot.
             value = f".{self._numbers.setdefault(value, len(self._numbers) + 1)}"
         return f"_:{self._scope}/{value}"
 
     def object(self, term: Any) -> Object | None:
-        """The object of a triple; None for a triple term."""
+        """Return the object of a triple; None for a triple term."""
         kind = type(term)
         if kind is self._literal:
             return Object("", term)
         return None if kind is self._triple else Object(self.id(term))
 
     def graph(self, quad: pyoxigraph.Quad) -> str | None:
-        """The id of a quad's graph; None for the default graph."""
+        """Return the id of a quad's graph; None for the default graph."""
         name = quad.graph_name
         return None if type(name) is self._default else self.id(name)
 
     def triple(self, term: Any) -> Parts | None:
-        """The parts of a triple term; None when there is another one inside."""
+        """Return the parts of a triple term; None if it contains another one."""
         other = self.object(term.object)
         return None if other is None else (self.id(term.subject), term.predicate.value, other)
 
 
 def key_of(parts: Parts) -> tuple[str, str, str]:
-    """A triple as something to look up: equal for equal triples."""
+    """Return a hashable key of a triple."""
     subject, predicate, other = parts
     return subject, predicate, other.id if other.literal is None else str(other.literal)

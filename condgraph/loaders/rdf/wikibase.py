@@ -1,15 +1,13 @@
-"""Wikibase's statement model in RDF, as Wikidata publishes it: statement nodes with qualifiers,
-ranks, and full values.
+"""Reads Wikibase's statement model in RDF, as Wikidata publishes it: statement nodes, qualifiers, ranks, full values.
 
     wd:Q42 p:P69 s .   s ps:P69 wd:Q691283 ; pq:P580 "1971-01-01T00:00:00Z" ; pqv:P580 v ; wikibase:rank wikibase:NormalRank .
     v wikibase:timeValue "1971-01-01T00:00:00Z" ; wikibase:timePrecision 9 .
 
-is the statement (Q42, "educated at", Q691283) with the qualifier "start time" 1971. Every Wikibase
-is read so, and recognised by the ends of its IRIs (`/prop/P69`, `/prop/statement/P69`, ...). Values
-are kept at the precision of their value nodes, quantities with their units, "some value" is
-`UNKNOWN`. Deprecated statements and "no value", of a statement or of a qualifier (a class of the
-node, `wdno:P582`), are left out and counted, as are references; a
-direct claim (`wdt:`) is left out where the same property of the same subject has a statement.
+is the statement (Q42, "educated at", Q691283) with the qualifier "start time" 1971. Any Wikibase is
+recognised by the ends of its IRIs (`/prop/P69`, `/prop/statement/P69`, ...). Values have the precision
+of their value nodes, quantities have their units, and "some value" is `UNKNOWN`. Deprecated statements,
+"no value" of a statement or of a qualifier (a class of the node, `wdno:P582`), and references are
+skipped and counted. A direct claim (`wdt:`) is skipped if the subject has a statement of the property.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ _PROPERTY: Final = re.compile(
     r"|qualifier(?:/value(?:-normalized)?)?|reference(?:/value(?:-normalized)?)?)/)?(P\d+)",
     re.ASCII,
 ).fullmatch
-#: Types that only say which part of the model a node is.
+#: Types that only mark a node as a part of the model.
 _PARTS: Final = frozenset(
     ONTOLOGY + name
     for name in ("Statement", "BestRank", "TimeValue", "QuantityValue", "GlobecoordinateValue", "GeoAutoPrecision", "Reference")
 )
-#: Predicates of a property that say how its other IRIs are written.
+#: Predicates that link a property to its other IRIs.
 _FORMS: Final = frozenset(
     ONTOLOGY + name
     for name in (
@@ -58,13 +56,13 @@ _VALUE_PARTS: Final = (
 )
 _OF_VALUES: Final = frozenset(ONTOLOGY + name for name in _VALUE_PARTS)
 _UNKNOWN_NODE: Final = re.compile(r"/(?:\.well-known/)?genid/").search
-#: Years that a time of Wikibase's precision 0 to 8 stands for, in powers of ten.
+#: The years that Wikibase's precisions 0 to 8 cover, as powers of ten.
 _YEARS: Final = {0: 9, 1: 8, 2: 7, 3: 6, 4: 5, 5: 4, 6: 3, 7: 2, 8: 1}
 
 
 @dataclass(slots=True)
 class Node:
-    """A statement node: what is said about what, with which qualifiers."""
+    """A statement node: its subject, property, value and qualifiers."""
 
     row: int
     graph: str | None
@@ -73,30 +71,30 @@ class Node:
     value: Object | None = None
     full: str = ""
     rank: str = ""
-    #: The properties that have "no value" here: its own, or those of qualifiers.
+    #: The properties with "no value": its own, or those of qualifiers.
     nones: set[str] = field(default_factory=set)
     qualifiers: list[tuple[str, Object]] = field(default_factory=list)
     fulls: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def none(self) -> bool:
-        """Whether it says that the property itself has no value."""
+        """Whether the property itself has no value."""
         return self.value is None and self.key in self.nones
 
     @property
     def whole(self) -> bool:
-        """Whether subject and value are there."""
+        """Whether subject and value are present."""
         return bool(self.subject) and (self.value is not None or self.none)
 
     @property
     def bare(self) -> bool:
-        """Whether nothing is known of it but properties without a value: an entity or a reference."""
+        """Whether only properties without a value are known: it is an entity or a reference."""
         return not (self.subject or self.value or self.full or self.rank or self.qualifiers or self.fulls)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedStatement:
-    """A statement as it is loaded: the object is a node's id or a value."""
+    """A statement to load: the object is a node's id or a value."""
 
     subject: str
     key: str
@@ -108,7 +106,7 @@ class LoadedStatement:
 
 
 class Wikibase:
-    """What a source says in Wikibase's model; nothing where it says nothing so."""
+    """The parts of a source that use Wikibase's model."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -116,18 +114,16 @@ class Wikibase:
         self._values: dict[str, dict[str, str]] = {}
         self._direct: set[tuple[str, str]] = set()
         self._references: set[str] = set()
-        #: Entities and references of which only properties without a value are known.
+        #: Entities and references with only properties without a value.
         self._bare: set[str] = set()
         self._forms: dict[str, tuple[str, str] | None] = {}
-        #: The entity of a property, by the IRI that its statements have (`/prop/P69`).
+        #: The entity of a property, by the property's IRI in statements (`/prop/P69`).
         self._entities: dict[str, str] = {}
 
     # -- the first pass ----------------------------------------------------------------------------
 
     def form(self, predicate: str) -> tuple[str, str] | None:
-        """Which form of which property a predicate is: `("statement", ".../prop/P69")`; None for
-        any other predicate.
-        """
+        """Return the form and property of a predicate: `("statement", ".../prop/P69")`; None for others."""
         try:
             return self._forms[predicate]
         except KeyError:
@@ -139,11 +135,11 @@ class Wikibase:
             return form
 
     def entity(self, key: str) -> str:
-        """The IRI of the entity that a property is, whose label names it."""
+        """Return the IRI of a property's entity, whose label names it."""
         return self._entities[key]
 
     def see(self, row: int, subject: str, predicate: str, other: Object | None, graph: str | None) -> bool:
-        """Look at a triple; whether it may be one of the model."""
+        """Record a triple; returns whether it may be part of the model."""
         if other is None:
             return False
         form = self.form(predicate)
@@ -187,7 +183,7 @@ class Wikibase:
         return self.nodes.setdefault(name, Node(row, graph))
 
     def settle(self) -> None:
-        """Decide which nodes are statements; report what is left out."""
+        """Decide which nodes are statements, and report what is skipped."""
         self._bare = {name for name, node in self.nodes.items() if node.bare}
         bare = [(name, self.nodes.pop(name)) for name in self._bare]
         direct = sum(len(node.nones) for name, node in bare if name not in self._references)
@@ -200,17 +196,17 @@ class Wikibase:
             ('says "no value"', 'say "no value"'): sum(node.none and node.rank != "DeprecatedRank" for node in self.nodes.values()),
         }
         qualifiers = sum(len(node.nones) - node.none for node in self.nodes.values() if node.rank != "DeprecatedRank")
-        for (singular, many), count in (
+        for (singular, plural), count in (
             (("qualifier says", "qualifiers say"), qualifiers),
             (("direct claim says", "direct claims say"), direct),
         ):
             if count:
                 self._reading.warn(
-                    f'{numbered(count, f"""{singular} "no value" and is""", f"""{many} "no value" and are""")} left out'
+                    f'{numbered(count, f"""{singular} "no value" and is""", f"""{plural} "no value" and are""")} left out'
                 )
-        for (singular, many), count in counts.items():
+        for (singular, plural), count in counts.items():
             if count:
-                why = numbered(count, f"statement {singular} and is", f"statements {many} and are")
+                why = numbered(count, f"statement {singular} and is", f"statements {plural} and are")
                 self._reading.warn(f"{why} left out")
         preferred = sum(node.rank == "PreferredRank" for node in self.nodes.values())
         if preferred:
@@ -223,9 +219,7 @@ class Wikibase:
     # -- the second pass ---------------------------------------------------------------------------
 
     def owns(self, subject: str, predicate: str, other: Object | None) -> bool:
-        """Whether a statement of the model says the same as a triple, or the triple only says how
-        the model is written.
-        """
+        """Whether a triple is redundant: a statement has its content, or it only describes the model."""
         if other is None:
             return False
         form = self.form(predicate)
@@ -249,7 +243,7 @@ class Wikibase:
         return predicate in _FORMS or (predicate == ONTOLOGY + "rank" and subject in self.nodes) or subject in self._values
 
     def statements(self, labels: dict[str, Label], called: dict[str, str]) -> Iterator[LoadedStatement]:
-        """The statements, in the order of the file."""
+        """Yield the statements, in the order of the file."""
         warned = False
         for node in self.nodes.values():
             if node.none or node.rank == "DeprecatedRank" or node.value is None:
@@ -257,10 +251,9 @@ class Wikibase:
             value, extra, raw = self._value(node.value, [node.full] if node.full else [], labels, node.row)
             pairs = list(extra)
             for key, other in node.qualifiers:
-                # What a value says beside itself (its language, say) is the statement's only where
-                # it is the statement's object.
-                item, beside, _ = self._value(other, node.fulls.get(key, []), labels, node.row)
-                if beside and not warned:
+                # Qualifiers of a value, such as its language, are kept only for the statement's object.
+                item, lost, _ = self._value(other, node.fulls.get(key, []), labels, node.row)
+                if lost and not warned:
                     warned = True
                     self._reading.warn(
                         "the language or datatype of a value said about a statement is not kept; reported once", row=node.row
@@ -271,9 +264,7 @@ class Wikibase:
     def _value(
         self, other: Object, fulls: list[str], labels: dict[str, Label], row: int
     ) -> tuple[Ref | Value, tuple[tuple[str, Ref | Value], ...], str | None]:
-        """A value: from the value node that says the same in full, where there is one (and then
-        without raw text).
-        """
+        """Return a value; a matching value node gives the full value, without raw text."""
         literal = other.literal
         if literal is None:
             unknown = other.id.startswith("_:") or _UNKNOWN_NODE(other.id)
@@ -292,8 +283,7 @@ class Wikibase:
             except (ValueError, ArithmeticError) as error:
                 self._reading.warn(f"a value node cannot be read: {error}", row=row)
         if literal.datatype.value == XSD + "dateTime" and literal.value.endswith("T00:00:00Z"):
-            # The model writes every time as a moment; without its value node only the day can be
-            # meant.
+            # The model writes every time as an instant; without a value node it is taken as the day.
             try:
                 day = full_time(literal.value, 11)
                 self._reading.warn("a time without its precision is taken as the day", row=row)
@@ -307,10 +297,9 @@ class Wikibase:
 
 
 def full_time(text: str, precision: int) -> Time:
-    """A time of Wikibase at its precision: 14 a second, 11 a day, 10 a month, 9 a year, 8 a decade,
-    7 a century, 6 a millennium.
+    """Return a time of Wikibase at its precision; raises ValueError.
 
-    Raises ValueError.
+    Precision 14 is a second, 11 a day, 10 a month, 9 a year, 8 a decade, 7 a century, 6 a millennium.
 
     >>> str(full_time("1971-01-01T00:00:00Z", 9)), str(full_time("1850-01-01T00:00:00Z", 7))
     ('1971', '1801/1900')
@@ -334,14 +323,15 @@ def full_time(text: str, precision: int) -> Time:
     size = 10 ** _YEARS[precision] if precision in _YEARS else 0
     if not size:
         raise ValueError(f"there is no precision {precision}")
-    # Centuries and millennia end with their round year, decades begin with it.
+    # Centuries and millennia end with the round year, decades begin with it.
     first_year = year // 10 * 10 if size == 10 else (year - 1) // size * size + 1
     return Time.span(Time.year(first_year), Time.year(first_year + size - 1))
 
 
 def unit_name(iri: str, labels: dict[str, Label]) -> str:
-    """The name of a unit: its label, else the end of its IRI; `NO_UNIT` for Wikidata's Q199, the
-    pure number.
+    """Return the name of a unit: its label, else the end of its IRI.
+
+    `NO_UNIT` for Wikidata's Q199, the pure number.
     """
     if not iri or iri.endswith("/Q199"):
         return NO_UNIT
