@@ -1,1 +1,1 @@
-"""Graphs written to Neo4j, read back and deleted."""
+"""Writes graphs to Neo4j, reads them back and deletes them."""

@@ -1,4 +1,4 @@
-"""Batches of a load: records of one kind as rows of properties, and the text that writes each kind."""
+"""Batches of a load: records of one kind as rows of properties, and the Cypher that writes each kind."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 # -- Values as rows have them ------------------------------------------------------------------------
 
 
-#: The properties of a value, in the order in which rows have them.
+#: The properties of a value, in the order of the rows.
 CELL: Final = ("kind", "text", "key", "number", "exact", "unit", "start", "end", "precision", "order", "ranks")
 _NOTHING: Final = (None,) * len(CELL)
 _WORDS: Final = tuple(kind.name.lower() for kind in Kind)
 
 
 def cells(snapshot: Snapshot, family: str, numbers: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
-    """The properties of each cell, as `CELL` names them."""
+    """Yield the properties of each cell, in the order of `CELL`."""
     get, texts = snapshot.arrays.get, snapshot.texts
     columns = {part: get(f"{family}.{part}")[numbers] for part, _ in PARTS}
     floats = columns["a"].view(np.float64).tolist()
@@ -55,13 +55,13 @@ def cells(snapshot: Snapshot, family: str, numbers: NDArray[Any]) -> Iterator[tu
             text, form = texts[ref], texts[unit] if unit >= 0 else None
             yield word, text, index_key(text), None, None, form, None, None, None, order_of(text), inner_ranks(text)
         elif kind == Kind.QUANTITY:
-            named = units.get(unit)
-            if named is None:
-                named = units[unit] = texts[unit]
+            unit_name = units.get(unit)
+            if unit_name is None:
+                unit_name = units[unit] = texts[unit]
             number = x if ref < 0 else parse_number(texts[ref])
             order = None if ref < 0 else tie_break(number)
             exact = str(number) if order not in (None, "1") else None
-            yield word, str(Quantity(number, named)), None, x, exact, named, None, None, None, exact and order, None
+            yield word, str(Quantity(number, unit_name)), None, x, exact, unit_name, None, None, None, exact and order, None
         elif kind == Kind.TIME:
             yield word, time_text(a, b, precision), None, None, None, None, a, b, precision, None, None
         elif kind == Kind.ENTITY:
@@ -72,18 +72,18 @@ def cells(snapshot: Snapshot, family: str, numbers: NDArray[Any]) -> Iterator[tu
 
 
 def order_of(text: str) -> str | None:
-    """What a text is ordered by, where that is not the text itself."""
+    """Return the sort key of a text, or None if the text itself is one."""
     order = text_order(text)
     return None if order == text else order
 
 
 def cell_properties(variable: str, first: int) -> str:
-    """The properties of a value in Cypher, where a list has them from a place on."""
-    return ", ".join(f"{name}: {variable}[{place}]" for place, name in enumerate(CELL, first))
+    """Return the properties of a value in Cypher, read from a list from position `first` on."""
+    return ", ".join(f"{name}: {variable}[{position}]" for position, name in enumerate(CELL, first))
 
 
 def caption_of(text: str) -> str:
-    """A text as Browser shows it in a node."""
+    """Shorten a text to a node's caption in Browser."""
     return text if len(text) <= CAPTION else text[: CAPTION - 1] + "…"
 
 
@@ -91,9 +91,9 @@ def caption_of(text: str) -> str:
 # Records of one kind as they travel to the server, one transaction each.
 
 
-#: Records a transaction writes. The first ones are small: until the server has warmed up, a large
-#: one only makes others wait. More are no quicker: what is not committed lives through collections
-#: of garbage, which with 20,000 are a fifth of the server's work.
+#: Records that a transaction writes. The first ones are small: until the server has warmed up, a large one
+#: only delays others. Larger ones are no faster: uncommitted data survives garbage collections, which with
+#: 20,000 records take a fifth of the server's time.
 BATCH: Final = 5_000
 FIRST: Final = 2_000
 
@@ -103,11 +103,10 @@ Rows = list[list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records of one kind: a `name` that is the same for the same batch, the `ids` (as they are
-    indexed; for labels, the labels) that rows name by place, the `rows`.
+    """Records of one kind.
 
-    `nodes` and `edges` are how many the server has to make of it; None where it may find them
-    there.
+    `name` is the same for the same batch. `ids` (as indexed; for labels, the labels) are what `rows` refer to by position.
+    `nodes` and `edges` count what the server has to create; None if some may exist already.
     """
 
     kind: str
@@ -119,39 +118,40 @@ class Batch:
 
 
 class Ids:
-    """The entities of a batch, each once."""
+    """The distinct entities of a batch."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._places: dict[int, int] = {}
 
     def places(self, numbers: NDArray[Any]) -> list[int]:
-        """The place of each entity in the batch's list."""
+        """Return the position of each entity in the batch's list."""
         places = self._places
         return [places.setdefault(number, len(places)) for number in numbers.tolist()]
 
     def texts(self) -> list[str]:
-        """What they are looked up by, in the order of places."""
+        """Return the lookup keys of the entities, by position."""
         numbers = np.fromiter(self._places, np.int32, len(self._places))
         return list(map(index_key, self._snapshot.texts.take(self._snapshot.entity_id[numbers])))
 
 
 def cut(kind: str, numbers: Numbers, make: Callable[[str, str, Numbers], Batch], called: str | None = None) -> Iterator[Batch]:
-    """Batches of records by number, each made by `make(kind, name, numbers)`; the first ones are
-    smaller. `called` begins their names, where the kind does not tell them from others.
+    """Yield batches of records, each built by `make(kind, name, numbers)`; the first ones are smaller.
+
+    Their names begin with `called`, where the kind does not distinguish them from others.
     """
-    at, size = 0, FIRST
-    while at < len(numbers):
-        yield make(kind, f"{called or kind} {at}", numbers[at : at + size])
-        at, size = at + size, min(size * 2, BATCH)
+    start, size = 0, FIRST
+    while start < len(numbers):
+        yield make(kind, f"{called or kind} {start}", numbers[start : start + size])
+        start, size = start + size, min(size * 2, BATCH)
 
 
 # -- Texts that write a batch ------------------------------------------------------------------------
-# One for each kind of batch, each idempotent.
+# One query for each kind of batch, each idempotent.
 
 
 def _noted(thing: str, at: str, of: str, *names: str, **more: str) -> str:
-    """Note what a thing was before this load, once, unless the load itself made it."""
+    """Record the state of something before this load, once, unless the load itself created it."""
     values = {name: f"{thing}.{name}" for name in names} | more
     return (
         f"FOREACH (_ IN CASE WHEN coalesce({thing}.load, 0) <> $stamp THEN [1] ELSE [] END | "
@@ -161,8 +161,8 @@ def _noted(thing: str, at: str, of: str, *names: str, **more: str) -> str:
 
 
 _ENTITIES: Final = (
-    # The hint keeps the plan that is right for a large graph, whatever the statistics say while the
-    # graph is empty.
+    # The hint keeps the plan that suits a large graph, whatever the statistics are while the graph is
+    # empty.
     f"UNWIND range(0, size($ids) - 1) AS i MATCH (e:{ENTITY} {{graph: $graph, handle: $ids[i]}}) "
     f"USING INDEX e:{ENTITY}(graph, handle) WITH i, e ORDER BY i WITH collect(e) AS es UNWIND $rows AS r "
 )
@@ -181,18 +181,18 @@ _ATTRIBUTE: Final = (
     f"(o:{VALUE} {{graph: $graph, sid: r[2], sources: r[3], rows: r[4], predicate: r[9], name: r[10], raw: r[11], "
     f"raws: r[12], load: $stamp, {cell_properties('r', 13)}}}) "
 )
-#: The properties of an entity, as rows have them; its labels follow.
+#: The properties of an entity, in the order of the rows; its labels follow.
 ENTITY_PROPERTIES: Final = ("id", "name", "key", "kind", "order", "ranks", "source", "row", "declared", "handle")
 _LABELS: Final = f"r[{len(ENTITY_PROPERTIES)}]"
 _CHANGING: Final = ENTITY_PROPERTIES[1:-1]
-#: Kinds of batches that give labels to nodes that are there, which every engine computes.
+#: Kinds of batches that set labels of existing nodes, which every server computes.
 _SET: Final = frozenset({"entities that changed", "labels"})
-#: What a statement or a membership is found again by.
+#: How a changed statement or membership is found again.
 _ENDS: Final = {"subject": "a.handle", "type": "type(f)"}
-#: Qualifiers that are an entity have its name.
+#: Updates the name in qualifiers that are the entity.
 RENAMED: Final = f"WITH {{entity}} MATCH ({{entity}})<-[:IS]-(q:{QUALIFIER}) SET q.text = {{entity}}.name, q.key = {{entity}}.key"
-#: The text that writes each kind of batch. They are few, since the first run of a text costs the
-#: server its planning. `texts_of` writes them for other servers.
+#: The query for each kind of batch. They are few, as the first run of a query costs the server its
+#: planning. `texts_of` adapts them to other servers.
 TEXTS: Final[dict[str, str]] = {
     "sources": f"UNWIND $rows AS r MERGE (s:{SOURCE} {{graph: $graph, name: r[0]}}) ON CREATE SET s.load = $stamp "
     + _noted("s", "'source ' + r[0]", "source", "name", "number", "location", "format", "content", "terms")
@@ -206,7 +206,7 @@ TEXTS: Final[dict[str, str]] = {
     + _noted("e", "'entity ' + e.handle", "entity", "handle", *_CHANGING)
     + f"REMOVE e:{CONCEPT}:{ROW} SET e:$({_LABELS}), {', '.join(f'e.{name} = r[{i}]' for i, name in enumerate(_CHANGING, 1))} "
     + RENAMED.format(entity="e"),
-    # Labels that others gave an entity stay.
+    # Labels that users added to an entity stay.
     "labels": f"UNWIND $rows AS r MATCH (e:{ENTITY} {{graph: $graph, handle: r[0]}}) "
     + _noted("e", "'labels ' + e.handle", "labels", "handle", labels="[l IN labels(e) WHERE l IN $ids]")
     + "REMOVE e:$([l IN labels(e) WHERE l IN $ids]) SET e:$([at IN r[1] | $ids[at]])",
@@ -230,7 +230,7 @@ TEXTS: Final[dict[str, str]] = {
     + _noted("f", "'member ' + r[10]", "member", "sources", "rows", **_ENDS, object="b.handle")
     + "SET f.sources = r[4], f.rows = r[5]",
 }
-#: What goes, by the kind of batch: how it is found, by which name, and what goes with it.
+#: What a load removes, by kind of batch: the match, and the variable removed.
 _GOES: Final = {
     "gone relations": (_PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3]", "f"),
     "gone attributes": (_ENTITIES + f"WITH es[r[0]] AS a, r MATCH (a)-[f:$(r[1])]->(v:{VALUE}) WHERE f.sid = r[2]", "v"),
@@ -240,9 +240,9 @@ _GOES: Final = {
     "gone predicates": (f"UNWIND $rows AS r MATCH (p:{PREDICATE} {{graph: $graph, key: r[0]}})", "p"),
     "gone sources": (f"UNWIND $rows AS r MATCH (s:{SOURCE} {{graph: $graph, name: r[0]}})", "s"),
 }
-# A load marks what goes first, and removes it when all else is done: until then it can be taken back.
+# A load marks what is to go, and removes it after everything else: until then it can be taken back.
 TEXTS.update((kind, f"{found} SET {name}.gone = $stamp") for kind, (found, name) in _GOES.items())
-#: What goes in the transaction of a single change.
+#: Queries that remove records within the transaction of a single change.
 REMOVALS: Final[dict[str, str]] = {
     kind: f"{found} DELETE f"
     if name == "f"
@@ -253,21 +253,22 @@ REMOVALS: Final[dict[str, str]] = {
 }
 
 
-#: A relationship type, or labels, as a column of the rows: in what is written above.
+#: A relationship type, or labels, computed from a column of the rows.
 _COMPUTED: Final = re.compile(r":\$\(r\[(\d+)\]\)")
 #: Kinds whose rows end with their qualifiers.
 _QUALIFIED: Final = frozenset({"relations with qualifiers", "attributes"})
 
 
 def texts_of(batch: Batch, text: str, engine: Engine) -> Iterator[tuple[str, list[str], Rows]]:
-    """The texts that write a batch by `text`, each with its ids and rows: one for each type (or labels) of a
-    batch on a server that does not compute them from a row.
+    """Yield the queries that write a batch by `text`, each with its ids and rows.
+
+    A server that does not compute types (or labels) from a row gets one query for each type of the batch.
     """
     computed = _COMPUTED.search(text)
     if computed is None or (engine.computed_labels if batch.kind == "entities" else engine.computed_types or batch.kind in _SET):
         yield text, batch.ids, batch.rows
         return
-    # Labels are those of the layout, and take no other form.
+    # Labels are those of the layout, and are stored as they are.
     stored = str if batch.kind == "entities" else engine.stored_type
     column, groups = int(computed[1]), dict[tuple[str, ...], Rows]()
     for row in batch.rows:
@@ -282,16 +283,17 @@ def texts_of(batch: Batch, text: str, engine: Engine) -> Iterator[tuple[str, lis
 
 
 def _own_ids(batch: Batch, rows: Rows, ends: int) -> tuple[list[str], Rows]:
-    """Some rows of a batch with the ids that they name, each of which a text looks up: rows begin with
-    the places of so many `ends`.
+    """Reduce the ids of a batch to those that some rows use, since a query looks up each of them.
+
+    A row begins with the positions of its `ends` entities.
     """
     places: dict[int, int] = {}
 
-    def place(at: int) -> int:
+    def renumber(at: int) -> int:
         return places.setdefault(at, len(places))
 
-    result = [[*map(place, row[:ends]), *row[ends:]] for row in rows]
+    result = [[*map(renumber, row[:ends]), *row[ends:]] for row in rows]
     if batch.kind in _QUALIFIED:
         for row in result:
-            row[-1] = [[*item[:-1], None if item[-1] is None else place(item[-1])] for item in row[-1]]
-    return [batch.ids[at] for at in places], result
+            row[-1] = [[*item[:-1], None if item[-1] is None else renumber(item[-1])] for item in row[-1]]
+    return [batch.ids[old] for old in places], result

@@ -1,4 +1,4 @@
-"""A graph as CSV files for the import tool of Neo4j (`neo4j-admin database import`)."""
+"""Writes a graph as CSV files for Neo4j's import tool (`neo4j-admin database import`)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
 
 
 # -- Columns -----------------------------------------------------------------------------------------
-# Columns of the files for Neo4j's import tool, of what `write` sends as rows.
+# The data of `write` as columns.
 
 
-#: The separator of the parts of a list; a control character, so that names may hold anything
-#: else.
+#: Separator of list elements; a control character, so that names may contain any other.
 SEPARATOR: Final = "\x1f"
-#: Records whose columns are made together.
+#: Records whose columns are built together.
 _CHUNK: Final = 50_000
 
 Ints = NDArray[Any]
@@ -45,39 +44,39 @@ Columns = dict[str, Any]
 
 
 def text_column(snapshot: Snapshot, numbers: Ints) -> pa.Array:
-    """The texts of numbers; null where a number is negative."""
+    """Return texts by number; null where a number is negative."""
     import pyarrow as pa
 
-    there = numbers >= 0
+    present = numbers >= 0
     result = np.full(len(numbers), None, object)
-    result[there] = snapshot.texts.take(numbers[there])
+    result[present] = snapshot.texts.take(numbers[present])
     return pa.array(result, pa.large_string())
 
 
 def value_columns(snapshot: Snapshot, family: str, part: slice) -> Columns:
-    """The properties of values, as `batches.CELL` names them."""
+    """Return the properties of values, named as in `batches.CELL`."""
     import pyarrow as pa
 
     types = {"number": pa.float64(), **dict.fromkeys(("start", "end", "precision"), pa.int64())}
     rows = cells(snapshot, family, np.arange(part.start, part.stop))
     columns: Columns = dict(zip(CELL, zip(*rows, strict=True), strict=True))
     columns["ranks"] = _joined(columns["ranks"])
-    made = {name: pa.array(column, types.get(name, pa.large_string())) for name, column in columns.items()}
-    return made | {"number": _numbers(made["number"])}
+    arrays = {name: pa.array(column, types.get(name, pa.large_string())) for name, column in columns.items()}
+    return arrays | {"number": _numbers(arrays["number"])}
 
 
 def _joined(lists: Sequence[list[str] | None]) -> list[str | None]:
-    return [None if one is None else SEPARATOR.join(one) for one in lists]
+    return [None if texts is None else SEPARATOR.join(texts) for texts in lists]
 
 
 class StatementColumns:
-    """The places of statements, and when they are valid, as columns; `sources` are the names of the sources."""
+    """Columns for the places and the validity of statements; `sources` are the names of the sources."""
 
     def __init__(self, snapshot: Snapshot, sources: Sequence[str]) -> None:
         self._snapshot, self._get, self._source_names = snapshot, snapshot.arrays.get, sources
 
     def places(self, numbers: Ints) -> Columns:
-        """`sources` and `rows` of statements, side by side."""
+        """Return the lists `sources` and `rows` of statements."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -87,18 +86,18 @@ class StatementColumns:
         owners = self._get("prov.stmt")
         begin, end = np.searchsorted(owners, [numbers[0], numbers[-1] + 1]) if len(numbers) else (0, 0)
         if begin < end:
-            # Few statements have further sources: those lists are put together one by one.
+            # Few statements have further sources: their lists are extended one by one.
             all_sources, all_rows = sources.to_pylist(), rows.to_pylist()
-            more = zip(*(self._get(f"prov.{name}")[begin:end].tolist() for name in ("stmt", "src", "row")), strict=True)
-            for statement, source, row in more:
-                at = statement - int(numbers[0])
-                all_sources[at] += SEPARATOR + self._source_names[source]
-                all_rows[at] += f"{SEPARATOR}{row}"
+            further = zip(*(self._get(f"prov.{name}")[begin:end].tolist() for name in ("stmt", "src", "row")), strict=True)
+            for statement, source, row in further:
+                index = statement - int(numbers[0])
+                all_sources[index] += SEPARATOR + self._source_names[source]
+                all_rows[index] += f"{SEPARATOR}{row}"
             sources, rows = pa.array(all_sources, pa.large_string()), pa.array(all_rows, pa.large_string())
         return {"sources": sources, "rows": rows}
 
     def validity(self, numbers: Ints) -> Columns:
-        """`since`, `until`, `span` and `valid` of statements."""
+        """Return `since`, `until`, `span` and `valid` of statements."""
         import pyarrow as pa
 
         if not len(self._get("val.stmt")) or not len(numbers):
@@ -109,7 +108,7 @@ class StatementColumns:
 
 
 def _numbers(column: pa.Array) -> pa.Array:
-    """Floats; as texts where one is infinite, which the tool spells in its own way."""
+    """Return floats, as texts if any is infinite: the tool has a spelling of its own."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -119,14 +118,13 @@ def _numbers(column: pa.Array) -> pa.Array:
 
 
 def chunks(size: int) -> Iterator[tuple[int, int]]:
-    """Runs of numbers whose columns are made together."""
+    """Yield ranges of records whose columns are built together."""
     for low in range(0, size, _CHUNK):
         yield low, min(low + _CHUNK, size)
 
 
 # -- Files -----------------------------------------------------------------------------------------
-# The files that Neo4j's import tool takes: columns as CSV with their headers, and the command that
-# reads them.
+# CSV files with headers, and the command that imports them.
 
 
 _TYPES: Final = {
@@ -159,14 +157,14 @@ set -e
 
 
 class ImportFiles:
-    """The files of one import in a folder. `parts` are the arguments that name them."""
+    """The files of one import in a folder; `parts` are the arguments that name them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.parts: list[str] = []
 
     def add(self, what: str, name: str, columns: Columns, types: dict[str, str] | None = None, *, append: bool = False) -> None:
-        """Write columns to a file, its header to another, and note both for the command."""
+        """Write columns to a file, with the header in another, and add both to the command."""
         import pyarrow as pa
         import pyarrow.csv
 
@@ -177,20 +175,18 @@ class ImportFiles:
             (self.folder / f"{name}-header.csv").write_text(header + "\n", encoding="utf-8")
             # Neo4j 2026 wants a folder in each path.
             self.parts.append(f"--{what}=./{name}-header.csv,./{name}.csv")
-        # Texts are quoted, which distinguishes an empty one from none; numbers need none.
+        # Texts are quoted, so that an empty one differs from null; numbers need no quotes.
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")
         with (self.folder / f"{name}.csv").open("ab" if append else "wb") as file:
             pyarrow.csv.write_csv(pa.table(columns), file, options)
 
     def finish(self, longest: int) -> None:
-        """Write the command, and its arguments by themselves; `longest` are the bytes of the longest
-        text in the files.
-        """
+        """Write the command, and its arguments to a file of their own; `longest` is the size of the longest text in bytes."""
         (self.folder / "import.args").write_text("\n".join(self.arguments(longest)) + "\n", encoding="utf-8")
         (self.folder / "import.sh").write_text(f"#!/bin/sh\n{_ABOUT}{self.command(longest)}\n", encoding="utf-8")
 
     def arguments(self, longest: int) -> list[str]:
-        """The arguments of `neo4j-admin` that import the files; paths are relative to the folder."""
+        """Return the arguments of `neo4j-admin` for the import; paths are relative to the folder."""
         return [
             "database",
             "import",
@@ -203,13 +199,12 @@ class ImportFiles:
         ]
 
     def command(self, longest: int) -> str:
-        """The command for a shell."""
         return 'cd "$(dirname "$0")" && neo4j-admin ' + " ".join(map(shlex.quote, self.arguments(longest)))
 
 
 # -- The writer ------------------------------------------------------------------------------------
-# The files hold what `write` writes, for the same layout. The tool fills an empty database; the first to
-# open the graph makes the indexes.
+# The files hold what `write` writes, in the same layout. The tool fills an empty database; whoever opens
+# the graph first creates the indexes.
 
 
 class BulkWriter:
@@ -228,12 +223,12 @@ class BulkWriter:
         self._raws = {number: json.dumps(raws, ensure_ascii=False) for number, raws in place_raws(snapshot).items()}
         self._content = content_digest(snapshot)
         self._survey = packed(survey(snapshot), self._content)
-        # The tool fills an empty database, where nobody else uses a name.
+        # The tool fills an empty database, where no label is in use.
         names, self.remarks = chosen(Labels(snapshot).counts())
         self._labelling = Labelling(tuple(names))
 
     def write(self) -> int:
-        """Write everything; how many statements there are."""
+        """Write everything; return the number of statements."""
         self._meta()
         self._entities()
         self._relations()
@@ -266,7 +261,7 @@ class BulkWriter:
         if self._sources:
             parts = ("name", "location", "format")
             result: Columns = {part: [getattr(source, part) for source in self._sources] for part in parts}
-            # What a load over Bolt leaves out as well.
+            # A load over Bolt omits them as well.
             for part in ("content", "terms"):
                 result[part] = pa.array([getattr(source, part) or None for source in self._sources], pa.string())
             sources = {"graph": [self.graph] * len(self._sources), "number": list(range(len(self._sources))), **result}
@@ -401,16 +396,18 @@ class BulkWriter:
         snapshot, owners = self.snapshot, self._get("q.owner")
         names = self._predicates(str)
         refs, entity = self._get("q.ref"), self._get("q.kind") == Kind.ENTITY
-        done = {"s": False, "v": False, "is": False}
+        started = {"s": False, "v": False, "is": False}
         for low, high in chunks(len(owners)):
             part = slice(low, high)
-            here = entity[part]
+            entity_mask = entity[part]
             columns: Columns = {
                 ":ID(q){id-type:long}": np.arange(low, high),
                 "graph": pa.array([self.graph]).take(pa.array(np.zeros(high - low, np.int64))),
                 "name": names.take(pa.array(self._get("q.key")[part].astype(np.int64))),
                 **value_columns(snapshot, "q", part),
-                "id": text_column(snapshot, np.where(here, snapshot.entity_id.take(np.where(here, refs[part], 0)), -1))
+                "id": text_column(
+                    snapshot, np.where(entity_mask, snapshot.entity_id.take(np.where(entity_mask, refs[part], 0)), -1)
+                )
                 if snapshot.entities
                 else pa.nulls(high - low, pa.large_string()),
             }
@@ -419,12 +416,12 @@ class BulkWriter:
             for group, mask, shift in (("s", relation, 0), ("v", ~relation, snapshot.relations)):
                 if mask.any():
                     edges = {f":START_ID({group})": owners[part][mask] - shift, ":END_ID(q)": np.arange(low, high)[mask]}
-                    self._files.add("relationships=QUALIFIER", f"qualifiers_of_{group}", edges, append=done[group])
-                    done[group] = True
-            if here.any():
-                edges = {":START_ID(q)": np.arange(low, high)[here], ":END_ID(e)": refs[part][here]}
-                self._files.add("relationships=IS", "is", edges, append=done["is"])
-                done["is"] = True
+                    self._files.add("relationships=QUALIFIER", f"qualifiers_of_{group}", edges, append=started[group])
+                    started[group] = True
+            if entity_mask.any():
+                edges = {":START_ID(q)": np.arange(low, high)[entity_mask], ":END_ID(e)": refs[part][entity_mask]}
+                self._files.add("relationships=IS", "is", edges, append=started["is"])
+                started["is"] = True
 
     def _concepts(self) -> None:
         for prefix, word in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
@@ -450,8 +447,9 @@ class BulkWriter:
 
 
 def write_import(snapshot: Snapshot, graph: str, folder: Path) -> int:
-    """Write the files and the command (`import.sh`, its arguments one a line in `import.args`); how
-    many statements there are. Raises `MissingExtraError`.
+    """Write the files and the command (`import.sh`; its arguments in `import.args`, one a line).
+
+    Returns the number of statements. Raises `MissingExtraError` without pyarrow.
     """
     pyarrow_or_error()
     try:

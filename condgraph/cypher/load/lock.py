@@ -1,4 +1,4 @@
-"""The right to write one graph on a server, and taking graphs out of a database."""
+"""The exclusive right to write a graph on a server, and the deletion of graphs."""
 
 from __future__ import annotations
 
@@ -34,27 +34,23 @@ if TYPE_CHECKING:
 
 
 # -- Deletion ----------------------------------------------------------------------------------------
-# Taking a graph out of a database, in batches: relationships before entities, so that no batch is
-# as large as a hub.
+# Deletes a graph in batches: relationships before entities, so that no batch is as large as a hub.
 #
-# Every query begins at nodes of the graph, by labels that only condgraph has: whatever else the
-# database holds is not looked at.
+# Every query starts at nodes of the graph, by labels that only condgraph has: other data is not read.
 
 
-#: Nodes that are looked at together.
+#: Nodes that are processed together.
 _PAGE: Final = 2_000
-#: Values that a transaction takes away, with their qualifiers.
+#: Values deleted in one transaction, with their qualifiers.
 _VALUES: Final = 5_000
-#: Relationships that a transaction deletes.
+#: Relationships deleted in one transaction.
 EDGES: Final = 20_000
-#: The qualifiers of a node that is taken away as well.
+#: Deletes a node with its qualifiers.
 _WITH_QUALIFIERS: Final = f"OPTIONAL MATCH (n)-[:QUALIFIER]->(q:{QUALIFIER}) DETACH DELETE q, n"
 
 
 def delete(connection: Connection, graph: str) -> None:
-    """Remove a graph. One that was ended half way is removed by the next; until then the graph is
-    not complete.
-    """
+    """Delete a graph. An interrupted deletion is finished by the next one; until then the graph is incomplete."""
     connection.write(
         f"MATCH (g:{GRAPH} {{name: $graph}}) SET g.complete = false, g.loading = $deleted REMOVE g.owner, g.what",
         {"graph": graph, "deleted": DELETED},
@@ -76,13 +72,13 @@ def remove_gone(connection: Connection, graph: str, stamp: int | None) -> None:
 
 
 def remove(connection: Connection, graph: str, stamp: int | None = None, *, mark: str = "load") -> None:
-    """Remove the entities and statements of a graph: all, or those that a load made, or marked."""
+    """Remove the entities and statements of a graph: all, or those that a load added, or marked."""
 
     def only(name: str) -> str:
         return "" if stamp is None else f"WHERE {name}.{mark} = $stamp "
 
-    given = {"graph": graph, "stamp": stamp}
-    # No index leads to values: they go while their subjects lead to them.
+    parameters = {"graph": graph, "stamp": stamp}
+    # No index leads to values, so they are deleted before their subjects.
     values = (
         f"UNWIND $keys AS key MATCH (:{ENTITY} {{graph: $graph, handle: key}})-->(n:{VALUE}) {only('n')}"
         f"WITH n LIMIT {_VALUES} {_WITH_QUALIFIERS}"
@@ -90,20 +86,18 @@ def remove(connection: Connection, graph: str, stamp: int | None = None, *, mark
     edges = f"UNWIND $keys AS key MATCH (:{ENTITY} {{graph: $graph, handle: key}})-[r]->() {only('r')}WITH r LIMIT {EDGES} DELETE r"
     for keys in pages(connection, graph, ENTITY, "handle"):
         for text in (values, edges):
-            while connection.write(text, {**given, "keys": keys}).deleted:
+            while connection.write(text, {**parameters, "keys": keys}).deleted:
                 pass
     statements = f"UNWIND $keys AS key MATCH (n:{STATEMENT} {{graph: $graph, sid: key}}) {only('n')}{_WITH_QUALIFIERS}"
     for keys in pages(connection, graph, STATEMENT, "sid"):
-        connection.write(statements, {**given, "keys": keys})
+        connection.write(statements, {**parameters, "keys": keys})
     nodes = f"UNWIND $keys AS key MATCH (n:{ENTITY} {{graph: $graph, handle: key}}) {only('n')}DETACH DELETE n"
     for keys in pages(connection, graph, ENTITY, "handle"):
-        connection.write(nodes, {**given, "keys": keys})
+        connection.write(nodes, {**parameters, "keys": keys})
 
 
 def pages(connection: Connection, graph: str, label: str, key: str) -> Iterator[list[Any]]:
-    """The keys of the nodes of a label, in pages: the index gives them in order, so no page is
-    looked for twice.
-    """
+    """Yield the keys of nodes with a label in pages, in the order of the index, so that no page is searched twice."""
     first = f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL RETURN n.{key} AS key ORDER BY key LIMIT {_PAGE}"
     following = f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} > $after RETURN n.{key} AS key ORDER BY key LIMIT {_PAGE}"
     keys = [row["key"] for row in connection.read(first, {"graph": graph})]
@@ -113,18 +107,17 @@ def pages(connection: Connection, graph: str, label: str, key: str) -> Iterator[
 
 
 # -- One writer at a time ----------------------------------------------------------------------------
-# The graph's node says who writes it (`owner`), what for (`loading`, the hash of what is loaded;
-# `what`, its sources) and when the writer last gave a sign of life (`beat`). Every batch makes sure
-# that this is still so, so that a writer who takes over from one that is gone writes nothing twice.
-# The write lock on the graph's node, which makes the look at its owner safe, is taken last in a
-# batch, so that it is held for the commit alone.
+# The graph's node names its writer (`owner`), what is loaded (`loading`, a hash; `what`, the sources) and
+# the time of the writer's last heartbeat (`beat`). Every batch checks that this still holds, so that
+# after a takeover nothing is written twice. The write lock on the node, which makes this check safe, is
+# taken last in a batch, so that it is held only during the commit.
 
 
-#: Seconds between two signs of life of a writer.
+#: Seconds between two heartbeats of a writer.
 _BEAT: Final = 10.0
-#: Seconds that a failed writer waits for the server to hear that it is gone.
+#: Seconds in which a failed writer tries to tell the server that it is gone.
 _RELEASING: Final = 5.0
-#: What a person may do about a load that was ended.
+#: The advice about an interrupted load.
 ABANDON: Final = "or abandon it with graph.abandon() or `condgraph abandon`"
 
 #: Takes the write lock on the graph's node.
@@ -148,7 +141,7 @@ _DONE: Final = (
     "g.schema = $schema, g.survey = $survey, g.labels = $labels, g.declares = true "
     "REMOVE g.owner, g.loading, g.what, g.beat, g.labelling"
 )
-#: From here on a load that takes something away is ended by whoever comes next, not taken back.
+#: From here on, a load that removes something is finished by the next writer, not taken back.
 _REMOVING: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.removing = $stamp, g.content = $content, g.counts = $counts, "
     "g.schema = $schema, g.survey = $survey, g.labels = $labels, g.declares = true"
@@ -168,20 +161,18 @@ _FORGET: Final = tuple(
 
 
 class ChangedError(StoreBusyError):
-    """The graph is another one than it was when the load was prepared: to be looked at again."""
+    """The graph has changed since the load was prepared, and has to be read again."""
 
 
 class Loading:
-    """The right to write one graph, from `begin` to `finish` or `take_back`; a context manager that
-    gives it back.
-    """
+    """The right to write one graph, from `begin` to `finish` or `take_back`; a context manager that releases it."""
 
     def __init__(self, connection: Connection, graph: str) -> None:
         self._connection, self.graph = connection, graph
         self._owner = Owner()
         self._ended = Event()
         self.load = ""
-        #: What marks the records of this load, where the graph had content before.
+        #: Marks the records of this load, if the graph had content before.
         self.stamp: int | None = None
 
     def __enter__(self) -> Loading:
@@ -191,36 +182,34 @@ class Loading:
         self._ended.set()
         self._owner.release()
         if exception[0] is not None and self.load:
-            # Where the server is gone or silent as well, the next writer sees that this one is
-            # gone.
+            # If the server is gone as well, the next writer notices that this one is gone.
             with suppress(StoreError, InterruptedQueryError):
                 self._connection.write(_RELEASE, {"graph": self.graph, "owner": self._owner.name}, patience=_RELEASING)
 
     def begin(
         self, load: str, what: Sequence[str] = (), *, seen: dict[str, Any] | None = None, labelling: Sequence[str] | None = None
     ) -> None:
-        """Become the writer of the graph for `load`, of the sources `what`; raises `StoreBusyError`
-        where it is another's.
+        """Become the writer of the graph for `load` with the sources `what`.
 
-        `seen` is the state of the graph's node when the load was prepared: where its content is
-        another now, somebody wrote in between: a `ChangedError`. `labelling` are the labels that
-        entities of a new graph get.
+        Raises `StoreBusyError` if another writer has it. `seen` is the state of the graph's node when the load was
+        prepared: if its
+        content has changed since, raises `ChangedError`. `labelling` are the labels that entities of a new graph get.
         """
         labels = None if labelling is None else list(labelling)
-        result = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen, labels))
-        if result is not None:
-            raise result
+        busy = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen, labels))
+        if busy is not None:
+            raise busy
         self.load = load
         Thread(target=self._live, name="condgraph-neo4j-beat", daemon=True).start()
 
     def _begin(
         self, transaction: Transaction, load: str, what: list[str], seen: dict[str, Any] | None, labelling: list[str] | None
     ) -> StoreBusyError | None:
-        # The write lock on the graph's node makes the look and the change one step.
+        # The write lock on the graph's node makes the check and the change atomic.
         row = transaction.run(LOCKED, {"graph": self.graph}).rows[0]
         about, now = row["about"], row["now"]
         if about.get("owner") == self._owner.name and about.get("loading") == load:
-            # The answer to a commit was lost, and this is its second run.
+            # The response to a commit was lost, and this is its second run.
             return None
         busy = busy_error(self.graph, about, now, load, what)
         if busy is None and seen is not None and _state(about) != _state(seen):
@@ -235,16 +224,16 @@ class Loading:
         return None
 
     def _live(self) -> None:
-        """Tell others now and then that this writer is there."""
+        """Send heartbeats."""
         while not self._ended.wait(_BEAT):
             try:
                 self._connection.transaction(self._still)
             except StoreError:
-                # Whatever it is, the next batch meets it as well.
+                # The next batch will run into the same error.
                 continue
 
     def label(self, labels: Sequence[str]) -> None:
-        """Say which labels entities may carry while this load is under way, before any is written."""
+        """Record the labels that entities may get during this load, before any is written."""
 
         def state(transaction: Transaction) -> None:
             self._still(transaction)
@@ -271,51 +260,48 @@ class Loading:
             raise self._taken()
         if once.nodes:
             make(transaction, self.graph, batch, TEXTS[batch.kind], self.stamp, self._connection.engine)
-        # Last, since it locks the graph's node until this is committed.
+        # Last, since it locks the graph's node until the commit.
         self._still(transaction)
 
     def finish(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
-        """Say that the graph is complete, and which labels entities carry (`Labelling.stated`), and
-        forget how it was written.
-        """
+        """Mark the graph as complete, record the labels of entities (`Labelling.stated`), and clear the records of the load."""
         self._end(_DONE, terms(content, snapshot, labels))
 
     def remove(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
-        """Say that the graph is `snapshot` but for what is marked as gone, take that away, and say
-        that the graph is complete.
-        """
-        given = {"stamp": self.stamp, **terms(content, snapshot, labels)}
+        """Record the new content of the graph, remove what is marked as gone, and mark the graph as complete."""
+        parameters = {"stamp": self.stamp, **terms(content, snapshot, labels)}
 
-        def begun(transaction: Transaction) -> None:
+        def start(transaction: Transaction) -> None:
             self._still(transaction)
-            transaction.run(_REMOVING, {"graph": self.graph, "owner": self._owner.name, **given})
+            transaction.run(_REMOVING, {"graph": self.graph, "owner": self._owner.name, **parameters})
 
-        self._connection.transaction(begun)
+        self._connection.transaction(start)
         self.end_removing()
 
     def end_removing(self) -> None:
-        """Take away what is marked as gone, of this load or of one that was ended."""
+        """Remove what is marked as gone, by this load or by an interrupted one."""
         remove_gone(self._connection, self.graph, self.stamp)
         self._end(_REMOVED, {})
 
     def take_back(self) -> None:
-        """Say that the graph is what it was before the load, and forget the load."""
+        """Mark the graph as it was before the load, and clear the records of the load."""
         self._end(_BACK, {})
 
     def _end(self, text: str, about: dict[str, Any]) -> None:
-        def done(transaction: Transaction) -> None:
+        def end(transaction: Transaction) -> None:
             self._still(transaction)
-            # What was noted for this load goes first: a second one would take it for its own.
+            # The records of this load are cleared before others can load: a second load would take them
+            # for its own.
             transaction.run(text, {"graph": self.graph, "owner": self._owner.name, **about})
 
         self._ended.set()
-        self._connection.transaction(done)
+        self._connection.transaction(end)
         self.load = ""
         forget(self._connection, self.graph)
 
 
 def terms(content: str, snapshot: Snapshot, labels: str | None) -> dict[str, str | None]:
-    """What a graph's node says of its content."""
+    """Return what a graph's node states about its content."""
     return {
         "content": content, "counts": json.dumps(snapshot.counts), "schema": json.dumps(described(snapshot)),
         "survey": packed(survey(snapshot), content), "labels": labels,
@@ -323,20 +309,20 @@ def terms(content: str, snapshot: Snapshot, labels: str | None) -> dict[str, str
 
 
 def make(transaction: Transaction, graph: str, batch: Batch, text: str, stamp: int | None, engine: Engine) -> None:
-    """Write a batch; raises `StoreError` where the server made another number of records."""
+    """Write a batch; raises `StoreError` if the server created another number of records."""
     nodes = edges = 0
-    for each, ids, rows in texts_of(batch, text, engine):
-        made = transaction.run(each, {"graph": graph, "ids": ids, "rows": rows, "stamp": stamp})
-        nodes, edges = nodes + made.nodes, edges + made.edges
-    for what, wanted, got in (("nodes", batch.nodes, nodes), ("relationships", batch.edges, edges)):
-        if wanted is not None and wanted != got:
+    for query, ids, rows in texts_of(batch, text, engine):
+        counts = transaction.run(query, {"graph": graph, "ids": ids, "rows": rows, "stamp": stamp})
+        nodes, edges = nodes + counts.nodes, edges + counts.edges
+    for what, wanted, created in (("nodes", batch.nodes, nodes), ("relationships", batch.edges, edges)):
+        if wanted is not None and wanted != created:
             raise StoreError(
-                f"the server made {got} {what} of batch {batch.name!r}, which holds {wanted}", hint=f"load again, {ABANDON}"
+                f"the server made {created} {what} of batch {batch.name!r}, which holds {wanted}", hint=f"load again, {ABANDON}"
             )
 
 
 def forget(connection: Connection, graph: str) -> None:
-    """Take away what was noted of a load."""
+    """Delete the records of a load."""
     for text in _FORGET:
         while connection.write(text, {"graph": graph}).deleted:
             pass
@@ -347,7 +333,7 @@ def _state(about: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def busy_error(graph: str, about: dict[str, Any], now: int, load: str, what: Sequence[str] = ()) -> StoreBusyError | None:
-    """Why a graph cannot be written for `load` now, from what its node says; None where it can."""
+    """Return the reason why a graph cannot be written for `load` now, from its node; None if it can."""
     since = max(now - about.get("beat", 0), 0) / 1000
     if about.get("owner") and not Owner.gone(about["owner"], since):
         return StoreBusyError(
@@ -357,15 +343,17 @@ def busy_error(graph: str, about: dict[str, Any], now: int, load: str, what: Seq
 
 
 def unfinished(graph: str, about: dict[str, Any], what: Sequence[str] | None = None) -> StoreBusyError:
-    """What to say of a graph whose load, or deletion, was ended; `what` are the sources that were
-    to be loaded now.
-    """
+    """Return the error for a graph whose load or deletion was interrupted; `what` are the sources to load now."""
     if about.get("loading") == DELETED:
         return StoreBusyError(f"graph {graph!r} was not deleted to the end", hint="delete it again: `condgraph delete`")
-    begun = list(about.get("what") or ())
-    named = "another load" if not begun else f"a load of {', '.join(map(repr, begun[:5]))}{' and more' if len(begun) > 5 else ''}"
+    begun_sources = list(about.get("what") or ())
+    named = (
+        "another load"
+        if not begun_sources
+        else f"a load of {', '.join(map(repr, begun_sources[:5]))}{' and more' if len(begun_sources) > 5 else ''}"
+    )
     again = "load the same again, which goes on where that stopped"
-    if what and begun == list(what):
+    if what and begun_sources == list(what):
         return StoreBusyError(
             f"{named} into graph {graph!r} is not finished, and what it was read from has changed since",
             hint=f"load it as it was, {ABANDON}",

@@ -1,5 +1,5 @@
-"""A graph on a server read back into a snapshot, streamed a kind of record at a time, the inverse of `write`; and the parts
-of it that a single change is about.
+"""Reads a graph from a server into a snapshot, streaming one kind of record at a time (the inverse of `write`); and the parts
+of a graph that a single change concerns.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SOURCES: Final = (
 _ENTITY: Final = "e.id, e.name, e.kind, e.source, e.row, e.declared"
 _ENTITIES: Final = f"MATCH (e:{ENTITY} {{graph: $graph}}) RETURN {_ENTITY}"
 _DECLARES: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) WHERE g.declares RETURN true AS known"
-#: Membership that follows from the direct one has no sources.
+#: A membership that only follows from another one has no sources.
 _LINK: Final = "a.id, c.id, m.sources, m.rows"
 _BELOW: Final = f"MATCH (a:{ENTITY} {{graph: $graph}})-[m:%s]->(c:{ENTITY}) WHERE size(m.sources) > 0 RETURN {_LINK}"
 _FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw")
@@ -54,7 +54,7 @@ _ATTRIBUTES: Final = f"MATCH (a:{ENTITY} {{graph: $graph}})-[f]->(v:{VALUE}) WHE
 
 
 def pull(connection: Connection, graph: str) -> Snapshot:
-    """The graph as a snapshot in memory, equal to the one that was pushed."""
+    """Return the graph as a snapshot in memory, equal to the one that was pushed."""
     builder = Builder()
     builder.begin(Source(""))
     builder.add(_items(connection, graph))
@@ -62,7 +62,7 @@ def pull(connection: Connection, graph: str) -> Snapshot:
 
 
 def graph_sources(connection: Connection, graph: str) -> tuple[Source, ...]:
-    """The sources of a graph in the order they were loaded; none where there is no graph."""
+    """Return the sources of a graph in the order of loading; none if there is no graph."""
     return tuple(Source(*row.values()) for row in connection.ask(_SOURCES, {"graph": graph}))
 
 
@@ -75,8 +75,8 @@ def _items(connection: Connection, graph: str) -> Iterator[Item]:
     known = bool(connection.ask(_DECLARES, {"graph": graph}))
     yield from _entities(rows(_ENTITIES), [item.name for item in listed], known=known)
     for build, edge in ((Member, "MEMBER_OF"), (Subclass, "SUBCLASS_OF")):
-        for one, other, sources, numbers in rows(_BELOW % edge):
-            yield Sourced(build(one, other), _places(sources, numbers))
+        for below, above, sources, numbers in rows(_BELOW % edge):
+            yield Sourced(build(below, above), _places(sources, numbers))
     qualifiers = _qualifiers(row for label in (STATEMENT, VALUE) for row in rows(_QUALIFIERS % label))
     yield from _statements(connection, rows(_RELATIONS), rows(_ATTRIBUTES), qualifiers)
 
@@ -103,11 +103,15 @@ def _statements(
         statement = Statement(subject, predicate_of(read_type(kind)), Ref(thing), tuple(qualifiers.get(sid, ())))
         yield Sourced(statement, _places(sources, numbers))
     for subject, kind, sid, sources, numbers, written, *fields in attributes:
-        result = tuple(qualifiers.get(sid, ()))
-        raws, every = [fields[-1]] if written is None else json.loads(written), _places(sources, numbers)
+        statement_qualifiers = tuple(qualifiers.get(sid, ()))
+        raws, places = [fields[-1]] if written is None else json.loads(written), _places(sources, numbers)
         for raw in dict.fromkeys(raws):
-            some = every if written is None else tuple(place for place, entry in zip(every, raws, strict=True) if entry == raw)
-            yield Sourced(Statement(subject, predicate_of(read_type(kind)), _value(fields), result, raw=raw), some)
+            raw_places = (
+                places if written is None else tuple(place for place, entry in zip(places, raws, strict=True) if entry == raw)
+            )
+            yield Sourced(
+                Statement(subject, predicate_of(read_type(kind)), _value(fields), statement_qualifiers, raw=raw), raw_places
+            )
 
 
 def _places(sources: list[str], numbers: list[int]) -> tuple[tuple[str, int], ...]:
@@ -119,7 +123,7 @@ def _value(fields: list[Any]) -> Value:
 
 
 # -- Parts -------------------------------------------------------------------------------------------
-# What a single change asks (`condgraph.remote.PartStore`).
+# Queries for a single change (`condgraph.remote.PartStore`).
 
 
 _BY_ID: Final = f"MATCH (e:{ENTITY} {{graph: $graph, handle: $handle}}) "
@@ -158,7 +162,7 @@ _SEVERAL_QUALIFIERS: Final = (
 
 
 class Neo4jParts:
-    """Parts of one graph."""
+    """Parts of one graph, for single changes."""
 
     def __init__(self, connection: Connection, graph: str) -> None:
         self._connection, self._graph = connection, graph
@@ -167,75 +171,77 @@ class Neo4jParts:
         return self._connection.values(text, {"graph": self._graph, **given})
 
     def called(self, text: str) -> list[Entity]:
-        """The entities that have a text as their id or name."""
+        """Return the entities whose id or name is a text."""
         rows = self._rows(_CALLED, handle=index_key(text), key=index_key(text))
         return [Entity(ident, name, EntityKind(kind), row or 0) for ident, name, kind, row in rows if text in (ident, name)]
 
     def some_names(self, most: int) -> list[str]:
-        """The names of all entities; none where there are more than `most`."""
+        """Return the names of all entities; none if there are more than `most`."""
         rows = self._rows(_NAMES, most=most + 1)
         return [name for (name,) in rows] if len(rows) <= most else []
 
     def sources(self) -> tuple[Source, ...]:
-        """The sources in the order they were loaded."""
+        """Return the sources in the order of loading."""
         return graph_sources(self._connection, self._graph)
 
     def value_used(self, value: Value, without: Removed) -> bool:
-        """Each statement has a node of its own for its value."""
+        """Return False: each statement has its own node for its value."""
         return False
 
     def entities_about(self, ids: Sequence[str], sources: Sequence[str]) -> list[Item]:
-        """Entities by their ids, and the concepts that they are stated to be in; `sources` are the names of all sources."""
+        """Return entities by id, with the concepts they are stated to be in; `sources` are the names of all sources."""
         handles = list(map(index_key, ids))
-        result: list[Item] = []
-        above: set[str] = set()
+        memberships: list[Item] = []
+        concept_handles: set[str] = set()
         for build, edge in ((Member, "MEMBER_OF"), (Subclass, "SUBCLASS_OF")):
-            for one, places, numbers, other in self._rows(_THESE + _ABOVE % edge, handles=handles):
-                result.append(Sourced(build(one, other), _places(places, numbers)))
-                above.add(index_key(other))
-        rows = self._rows(f"{_THESE}RETURN {_ENTITY}", handles=[*handles, *sorted(above - set(handles))])
-        return [*_entities(rows, sources, known=True), *result]
+            for below, places, numbers, concept in self._rows(_THESE + _ABOVE % edge, handles=handles):
+                memberships.append(Sourced(build(below, concept), _places(places, numbers)))
+                concept_handles.add(index_key(concept))
+        rows = self._rows(f"{_THESE}RETURN {_ENTITY}", handles=[*handles, *sorted(concept_handles - set(handles))])
+        return [*_entities(rows, sources, known=True), *memberships]
 
     def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
-        """The statements of a subject and a predicate."""
+        """Return the statements of a subject and a predicate."""
         engine, kind = self._connection.engine, type_of(predicate)
-        named = ":$($type)" if engine.computed_types else f":{engine.quote(engine.stored_type(kind))}"
-        given = {"handle": index_key(subject), "type": kind}
-        start = _FROM % named
-        relations = self._rows(f"{start}(b:{ENTITY}) WHERE f.sid IS NOT NULL RETURN {_RELATION}", **given)
-        attributes = self._rows(f"{start}(v:{VALUE}) WHERE f.sid IS NOT NULL RETURN {_ATTRIBUTE}", **given)
+        type_test = ":$($type)" if engine.computed_types else f":{engine.quote(engine.stored_type(kind))}"
+        parameters = {"handle": index_key(subject), "type": kind}
+        start = _FROM % type_test
+        relations = self._rows(f"{start}(b:{ENTITY}) WHERE f.sid IS NOT NULL RETURN {_RELATION}", **parameters)
+        attributes = self._rows(f"{start}(v:{VALUE}) WHERE f.sid IS NOT NULL RETURN {_ATTRIBUTE}", **parameters)
         cells: list[list[Any]] = []
         if relations:
             text = f"UNWIND $sids AS sid MATCH (o:{STATEMENT}) WHERE o.graph = $graph AND o.sid = sid MATCH (o){_QUALIFIED}"
             cells += self._rows(text, sids=[row[3] for row in relations])
         if attributes:
-            cells += self._rows(f"{start}(o:{VALUE}){_QUALIFIED}", **given)
+            cells += self._rows(f"{start}(o:{VALUE}){_QUALIFIED}", **parameters)
         return list(_statements(self._connection, relations, attributes, _qualifiers(cells)))
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Statements of a subject: up to 100."""
+        """Return up to 100 statements of a subject."""
         rows = self._rows(f"{_FROM % ''}() WHERE f.sid IS NOT NULL RETURN DISTINCT type(f) LIMIT 100", handle=index_key(subject))
         result: list[Statement] = []
         for (kind,) in rows:
             predicate = predicate_of(self._connection.engine.read_type(kind))
-            result += [one.item for one in self.statements_about(subject, predicate) if isinstance(one.item, Statement)]
+            result += [sourced.item for sourced in self.statements_about(subject, predicate) if isinstance(sourced.item, Statement)]
         return result[:100]
 
     def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
-        """A source that uses an entity in statements, but for those `without`, and one that uses it as a concept (True)."""
+        """Return a source that uses an entity in statements other than `without`, and one that uses it as a concept."""
         rows = self._rows(_USES, handle=index_key(ident), sids=list(without.identities))
         return {concept: SourceUse(sources[0], concept) for sources, concept in rows}.values()
 
     def unused(self, most: int) -> list[str]:
-        """The ids of entities that are called as their ids, and that nothing but a declaration mentions as what they are."""
+        """Return up to `most` ids of entities that are named by their id and occur nowhere but in a declaration."""
         return [ident for (ident,) in self._rows(_UNUSED, most=most)]
 
     def has_several(self, name: str, qualifier: bool, subjects: Sequence[str], without: Removed) -> bool:
-        """Whether some entity has several values of an attribute, but for some `subjects`; or some statement of a qualifier."""
+        """Tell whether some entity, other than `subjects`, has several values of an attribute, or some statement of a
+        qualifier.
+        """
         engine = self._connection.engine
         if qualifier:
             texts = [_SEVERAL_QUALIFIERS % label for label in (STATEMENT, VALUE)]
         else:
             texts = [_SEVERAL_VALUES % engine.quote(engine.stored_type(type_of(name)))]
-        given = {"name": name, "handles": list(map(index_key, subjects)), "sids": list(without.identities)}
-        return any(self._rows(text, **given) for text in texts)
+        parameters = {"name": name, "handles": list(map(index_key, subjects)), "sids": list(without.identities)}
+        return any(self._rows(text, **parameters) for text in texts)

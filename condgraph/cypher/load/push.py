@@ -1,5 +1,5 @@
-"""A load as a whole: what a server would refuse, what the graph holds already, what is written and what it holds
-then; single changes; and an unfinished load taken back.
+"""A whole load: checks, the graph's present content, what is written and the resulting content; single changes; and taking
+back an unfinished load.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 # -- What a server would refuse ----------------------------------------------------------------------
-# What a server would refuse in the middle of a load, looked for before anything is written.
+# Checks for what a server would refuse in the middle of a load, done before anything is written.
 #
-# Texts, ids, names of entities and of predicates may have any length: long ones are indexed by their
-# hash (`cypher.layout.schema`). Names of graphs, sources and units stand in indexes as they are, and
-# a server never gives back a relationship type.
+# Texts, ids, names of entities and of predicates may have any length: long ones are indexed by their hash
+# (`cypher.layout.schema`). Names of graphs, sources and units are indexed unchanged, and a server never
+# frees a relationship type.
 
 
-#: Every type that the database ever had; for users who may not ask that, the types in use.
+#: All types that the database ever had; for users without that right, the types in use.
 _TYPES: Final = (
     "CALL db.stats.retrieve('TOKENS') YIELD data UNWIND data.relationshipTypes AS name RETURN name",
     "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType AS name",
@@ -52,7 +52,7 @@ _FORMAT: Final = "SHOW DATABASES YIELD name, store WHERE name = $name RETURN sto
 
 
 def check_graph(name: str) -> str:
-    """The name of a graph; raises `OptionError` where a server cannot keep it."""
+    """Return the name of a graph; raises `OptionError` if a server cannot store it."""
     if not name:
         raise errors.OptionError("the name of a graph is empty")
     try:
@@ -65,7 +65,7 @@ def check_graph(name: str) -> str:
 
 
 def check_loadable(snapshot: Snapshot, connection: Connection) -> None:
-    """Raise `LoadError` where a server would refuse a part of the snapshot."""
+    """Raise `LoadError` if a server would refuse a part of the snapshot."""
     get = snapshot.arrays.get
     _check(
         "source",
@@ -128,30 +128,29 @@ def _check_types(wanted: set[str], connection: Connection) -> None:
 
 
 def _roomy(connection: Connection) -> bool:
-    """Whether the database is kept in a format that takes more types."""
+    """Tell whether the storage format of the database allows more types."""
     try:
         rows = connection.ask("CALL db.info() YIELD name RETURN name", {})
-        result = connection.ask(_FORMAT, {"name": rows[0]["name"]})
+        formats = connection.ask(_FORMAT, {"name": rows[0]["name"]})
     except errors.StoreError:
         return False
-    return bool(result) and str(result[0]["store"]).startswith("block")
+    return bool(formats) and str(formats[0]["store"]).startswith("block")
 
 
 # -- Loads -------------------------------------------------------------------------------------------
 
 
-#: Seconds for which a reader trusts what it last read of the graph's node.
+#: Seconds for which a reader relies on the state of the graph's node it has read.
 LEASE: Final = 1.0
-#: Seconds after which a loader looks again whether another one is done.
+#: Seconds between two looks at whether another loader is done.
 _PAUSE: Final = 0.25
-#: The survey is long, and read by those who ask for it: others hear whether there is one of this
-#: content.
+#: The survey is long, so only its presence for the current content is returned here.
 _LOOK: Final = (
     f"MATCH (g:{layout.GRAPH} {{name: $graph}}) "
     "RETURN g {.*, survey: coalesce(g.survey STARTS WITH g.content, false)} AS about, timestamp() AS now"
 )
-#: Graphs of the layout before this one, with plain labels. A node that only looks like one is none: every load of that
-#: layout made its constraint first.
+#: Graphs of the previous layout, with plain labels. A node that only looks like one is excluded: every
+#: load of that layout created its constraint first.
 _OLDER: Final = (
     "MATCH (g:Graph {name: $graph}) WHERE g.format = 3 AND g.content IS NOT NULL "
     "AND g.counts STARTS WITH '{' AND g.schema STARTS WITH '{' RETURN g.name LIMIT 1"
@@ -177,49 +176,47 @@ def push(
     labels: bool | None = None,
     on_remark: Callable[[str], None] = lambda remark: None,
 ) -> tuple[Counts, Counts]:
-    """Write a snapshot beside what a graph holds, but for what `change` takes away; what it held, and
-    holds now.
+    """Write a snapshot into a graph, remove what `change` removes; return the counts before and after.
 
-    `wait` is how many seconds to wait for other writers, one after the other; then raises
-    `StoreBusyError`. `labels` says whether entities carry their concepts as labels (`labelling`);
-    `on_remark` hears which do not become labels, and why.
+    Waits up to `wait` seconds for other writers, then raises `StoreBusyError`. `labels` tells whether entities carry their
+    concepts as labels (`labelling`); `on_remark` is called with concepts that cannot be labels, and why.
     """
     with waiting(wait):
         check_loadable(snapshot, connection)
-    asked = _Load(connection, graph, snapshot, change, labels)
+    load = _Load(connection, graph, snapshot, change, labels)
     until = time.monotonic() + wait
     with Loading(connection, graph) as loading:
-        begun = _begin(loading, asked, until, held=bool(wait))
-        about, held, labelling = begun.about, begun.held, begun.labelling
-        if begun.there:
-            return held, held
+        state = _begin(loading, load, until, held=bool(wait))
+        about, counts_before, labelling = state.about, state.held, state.labelling
+        if state.there:
+            return counts_before, counts_before
         previous, attempt = None, ""
         if "content" in about:
             if about.get("complete"):
-                # Readers who looked before hold on to what they saw for so long.
+                # Readers may rely on an earlier look for this long.
                 time.sleep(LEASE * 1.2)
-            # Also of a load that was ended: what it wrote is there, each statement with all that
-            # belongs to it.
+            # This also holds for an interrupted load: each statement that it wrote is there with all its
+            # parts.
             if about.get("removing"):
                 loading.end_removing()
-                return held, held
+                return counts_before, counts_before
             previous, attempt = pull(connection, graph), f"{uuid4().hex} "
             snapshot, notes = joined(change, edit_records(connection, graph), previous, snapshot)
             for note in notes:
                 on_remark(note)
-            labelling = further(connection, about, previous, snapshot, wanted=begun.wanted)
+            labelling = further(connection, about, previous, snapshot, wanted=state.wanted)
             if labelling.every:
                 loading.label(labelling.every)
-        for remark in (*begun_otherwise(asked=labels, wanted=begun.wanted), *labelling.remarks):
+        for remark in (*begun_otherwise(asked=labels, wanted=state.wanted), *labelling.remarks):
             on_remark(remark)
         write_snapshot(
             snapshot, loading, connection, previous=previous, on_progress=on_progress, attempt=attempt, labelling=labelling
         )
-        if not begun.complete:
+        if not state.complete:
             layout.make_indexes(connection)
         end = loading.remove if change.without and previous is not None else loading.finish
         end(content_digest(snapshot), snapshot, labelling.stated(snapshot))
-    return held, dict(snapshot.counts)
+    return counts_before, dict(snapshot.counts)
 
 
 class _Load(NamedTuple):
@@ -233,8 +230,10 @@ class _Load(NamedTuple):
 
 
 class _LoadState(NamedTuple):
-    """A load that has begun: the state of the graph's node, what the graph held, and whether that is
-    what is asked for; whether entities carry labels, and which; whether the indexes are there.
+    """A load that has begun.
+
+    `about` is the state of the graph's node and `held` its counts; `there` tells that the content is loaded already, `wanted`
+    and `labelling` whether entities carry labels, and which; `complete`, whether the indexes exist.
     """
 
     about: dict[str, Any]
@@ -246,8 +245,9 @@ class _LoadState(NamedTuple):
 
 
 def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _LoadState:
-    """Begin a load once no other one is on, until then (a time of the monotonic clock); raises
-    `StoreBusyError` after it. `held` says whether to wait at all.
+    """Begin a load once no other one runs, until a time of the monotonic clock; then raises `StoreBusyError`.
+
+    `held` tells whether to wait at all.
     """
     connection, graph, snapshot, change, labels = asked
     adds, what = _asked(snapshot, change)
@@ -260,7 +260,8 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Load
         if about.get("content") == adds and about.get("complete") and labels in (None, "labels" in about):
             _add_survey(connection, graph, about, snapshot)
             return _LoadState(about, counts, there=True)
-        # Before anything is written: a load that fails for its sources leaves the graph as it was.
+        # Checked before anything is written: a load that fails for its sources leaves the graph as it
+        # was.
         if not about.get("removing"):
             change.check(graph_sources(connection, graph), snapshot)
         if complete is None:
@@ -272,7 +273,7 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Load
             loading.begin(adds, what, seen=about, labelling=labelling.after)
             return _LoadState(about, counts, False, wanted, labelling, complete)
         except ChangedError:
-            # Others were quicker, and are done: the graph is looked at again, not given up.
+            # Another load was faster and is done: read the graph again.
             continue
         except errors.StoreBusyError:
             if time.monotonic() >= until:
@@ -280,9 +281,7 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Load
 
 
 def _asked(snapshot: Snapshot, change: Change) -> tuple[str, list[str]]:
-    """What a load is known by, which is the same for the same content and change, and the sources that
-    it has to do with.
-    """
+    """Return the identity of a load, equal for the same content and change, and the sources involved."""
     adds = content_digest(snapshot)
     if change:
         adds += " " + blake2b(change.name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -291,29 +290,28 @@ def _asked(snapshot: Snapshot, change: Change) -> tuple[str, list[str]]:
 
 
 def _add_survey(connection: Connection, graph: str, about: dict[str, Any], snapshot: Snapshot) -> None:
-    """Keep the survey of a content that an earlier version wrote, which keeps none."""
+    """Add the survey to a content that was written by a version without surveys."""
     if not about.get("survey"):
         content = about["content"]
         connection.write(_SURVEYED, {"graph": graph, "content": content, "survey": packed(survey(snapshot), content)})
 
 
 def look(connection: Connection, graph: str, patience: float | None = None) -> tuple[dict[str, Any], int]:
-    """What the graph's node says, empty where there is none; and the server's clock, in
-    milliseconds.
+    """Read the graph's node (empty if there is none) and the server's clock in milliseconds.
 
-    The server has `patience` seconds to say it, at most as many as the connection gives it.
+    The server has `patience` seconds to answer, at most the timeout of the connection.
     """
     rows = connection.ask(_LOOK, {"graph": graph}, patience=patience)
     return (rows[0]["about"], rows[0]["now"]) if rows else ({}, 0)
 
 
 def is_older(connection: Connection, graph: str) -> bool:
-    """Whether the graph is there in the layout before this one."""
+    """Tell whether the graph exists in the previous layout."""
     return bool(connection.ask(_OLDER_CONSTRAINT, {}) and connection.ask(_OLDER, {"graph": graph}))
 
 
 def check_layout(connection: Connection, graph: str) -> None:
-    """Raise `StoreVersionError` where the graph is there in the layout before this one."""
+    """Raise `StoreVersionError` if the graph exists in the previous layout."""
     if is_older(connection, graph):
         raise errors.StoreVersionError(
             f"graph {graph!r} at {connection.place} has the layout of an earlier version",
@@ -322,27 +320,28 @@ def check_layout(connection: Connection, graph: str) -> None:
 
 
 def _wait_for_others(connection: Connection, graph: str, load: str, what: list[str], until: float, *, held: bool) -> dict[str, Any]:
-    """The state of the graph once nobody writes it; raises `StoreBusyError` when the time is over.
+    """Return the state of the graph once nobody writes it; raises `StoreBusyError` after `until`.
 
-    Where the time is `held`, a server that says nothing holds nobody for longer.
+    With `held`, a server that does not answer does not exceed this time either.
     """
     while True:
         about, now = look(connection, graph, max(until - time.monotonic(), LEAST) if held else None)
         busy = busy_error(graph, about, now, load, what)
         if busy is None:
             return about
-        left = until - time.monotonic()
-        if left <= 0:
+        remaining = until - time.monotonic()
+        if remaining <= 0:
             raise busy
-        time.sleep(min(_PAUSE, left))
+        time.sleep(min(_PAUSE, remaining))
 
 
 # -- Single changes ------------------------------------------------------------------------------------
-# A change is one transaction: it takes the write lock on the graph's node, looks whether the graph is what the
-# change was made for, and writes what differs, the record of the change, and what the node says of its content.
+# A change is one transaction: it takes the write lock on the graph's node, checks that the graph is the
+# one the change was made for, and writes the differences, the record of the change, and the node's
+# statement of its content.
 #
-# Readers trust what they read of the node for a while (`LEASE`), which loads wait for. Of a graph that has changes
-# (`edited` of its node) they look each time; so the first change of a graph waits, and no other one.
+# Readers rely on what they read of the node for a while (`LEASE`), which loads wait for. In a graph with
+# changes (`edited` on its node) they read it each time; so only the first change of a graph waits.
 
 
 _RECORDS: Final = f"MATCH (e:{layout.EDIT} {{graph: $graph}}) RETURN e.record ORDER BY e.number"
@@ -361,18 +360,18 @@ _CHANGED: Final = (
 
 
 def edit_records(connection: Connection, graph: str) -> list[str]:
-    """The records of the single changes of a graph, in order."""
+    """Return the records of the single changes of a graph, in order."""
     return [record for (record,) in connection.stream(_RECORDS, {"graph": graph})]
 
 
 def last_edit(connection: Connection, graph: str) -> int:
-    """The number of the last single change; 0 where there is none."""
+    """Return the number of the last single change; 0 if there is none."""
     rows = connection.ask(_LAST_RECORD, {"graph": graph})
     return int(rows[0]["number"]) if rows else 0
 
 
 def stated(connection: Connection, graph: str) -> GraphSummary | None:
-    """What the graph's node states of its content; None where it says too little, or the graph is not there as a whole."""
+    """Return what the graph's node states about its content; None if the graph is incomplete or the node lacks a part."""
     for row in connection.rows(_STATED, {"graph": graph}):
         survey = unpacked(row["survey"] or "", row["content"])
         if survey is not None:
@@ -381,9 +380,9 @@ def stated(connection: Connection, graph: str) -> GraphSummary | None:
 
 
 def write_edit(connection: Connection, graph: str, change: RemoteEdit, about: dict[str, Any]) -> tuple[str, list[str]]:
-    """Write one single change of a graph whose node says `about`; the content then, and remarks on labels.
+    """Write one single change of a graph whose node is `about`; return the new content's name and remarks on labels.
 
-    Raises `OvertakenError` where the graph is another than before the change, `StoreBusyError` where somebody loads it.
+    Raises `OvertakenError` if the graph has changed since, `StoreBusyError` if it is being loaded.
     """
     if not about.get("edited"):
         if not layout.prepare(connection):
@@ -406,24 +405,24 @@ def write_edit(connection: Connection, graph: str, change: RemoteEdit, about: di
     if change.stated is not None:
         batches = list(_of_part(batches, change, change.stated))
         check_names(change, connection)
-    given = {"graph": graph, "number": change.number, "record": change.record, **node}
+    parameters = {"graph": graph, "number": change.number, "record": change.record, **node}
 
     def work(transaction: Transaction) -> errors.StoreBusyError | None:
         rows = transaction.run(LOCKED, {"graph": graph}).rows
         now_about = rows[0]["about"]
-        recorded = transaction.run(_RECORDED, {"graph": graph, "number": change.number}).rows
-        if recorded and recorded[0]["record"] == change.record:
-            # The answer to a commit was lost, and this is its second run.
+        previous_record = transaction.run(_RECORDED, {"graph": graph, "number": change.number}).rows
+        if previous_record and previous_record[0]["record"] == change.record:
+            # The response to a commit was lost, and this is its second run.
             return None
         busy = busy_error(graph, now_about, rows[0]["now"], "", ())
-        if busy is None and (recorded or now_about.get("content") != change.content or not now_about.get("complete")):
+        if busy is None and (previous_record or now_about.get("content") != change.content or not now_about.get("complete")):
             busy = OvertakenError(f"graph {graph!r} was changed by somebody else meanwhile", hint="make the change again")
         if busy is not None:
             transaction.rollback()
             return busy
         for batch in batches:
             make(transaction, graph, batch, REMOVALS.get(batch.kind) or TEXTS[batch.kind], None, connection.engine)
-        transaction.run(_CHANGED, given)
+        transaction.run(_CHANGED, parameters)
         return None
 
     busy = connection.transaction(work)
@@ -433,7 +432,7 @@ def write_edit(connection: Connection, graph: str, change: RemoteEdit, about: di
 
 
 def check_names(change: RemoteEdit, connection: Connection) -> None:
-    """Raise `LoadError` where a server would refuse a part of what a change adds."""
+    """Raise `LoadError` if a server would refuse a part of what a change adds."""
     parts = [part for part in change.edit.added if isinstance(part, Statement)]
     units = [value.unit for part in parts for _, value in (("", part.object), *part.qualifiers) if isinstance(value, Quantity)]
     _check("unit", units, layout.LONGEST_NAME, "is it a unit?")
@@ -444,7 +443,7 @@ def check_names(change: RemoteEdit, connection: Connection) -> None:
 
 
 def _of_part(batches: Iterable[Batch], change: RemoteEdit, stated: GraphSummary) -> Iterator[Batch]:
-    """The batches of a part of a graph, with what the whole graph states: sources that are new, and counts of predicates."""
+    """Adapt the batches of a part of a graph to the whole: only new sources, and counts of predicates as in the whole graph."""
     known = {change.before.source_of(number).name for number in range(len(change.before.schema.sources))}
     names = {name for part in (*change.edit.added, *change.edit.removed) if isinstance(part, Statement) for name in named_in(part)}
     for batch in batches:
@@ -458,11 +457,11 @@ def _of_part(batches: Iterable[Batch], change: RemoteEdit, stated: GraphSummary)
 
 
 # -- Taking a load back ------------------------------------------------------------------------------
-# Taking back a load that was not finished: the graph holds again what it held before, or is gone
-# where it held nothing.
+# Takes back an unfinished load: the graph gets its earlier content, or is deleted if it had none.
 #
-# What the load added has its stamp, and what it changed was noted before (`write`); the graph's node
-# still says what its content was, so that what is left is compared with that before readers see it.
+# Records that the load added have its stamp, and earlier states of changed ones were recorded (`write`).
+# The graph's node still states the earlier content, with which the result is compared before readers see
+# it.
 
 
 _NOTED: Final = (
@@ -473,7 +472,7 @@ _PLACES: Final = "SET x.sources = u.sources, x.rows = u.rows DELETE u"
 
 
 def _looked_up(x: str, label: str, key: str, noted: str = "") -> str:
-    # No map in the pattern: some servers take none that names what was matched before.
+    # No map in the pattern: some servers do not allow one that refers to earlier variables.
     return f"MATCH ({x}:{label}) WHERE {x}.graph = $graph AND {x}.{key} = u.{noted or key} "
 
 
@@ -482,7 +481,7 @@ def _set(*names: str) -> str:
 
 
 _FOUND: Final = _looked_up("a", layout.ENTITY, "handle", "subject")
-#: How what was noted is put back, by what it is of.
+#: Restores recorded states, by kind.
 _RESTORE: Final = {
     "source": f"{_looked_up('x', layout.SOURCE, 'name')}{_set('number', 'location', 'format', 'content')} DELETE u",
     "predicate": f"{_looked_up('x', layout.PREDICATE, 'key')}{_set('relations', 'attributes', 'qualifiers')} DELETE u",
@@ -507,16 +506,14 @@ _RESTORE: Final = {
 
 
 def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
-    """Take back the load of a graph whose node says `about`; raises `StoreBusyError` while its
-    writer is there.
-    """
+    """Take back the load of a graph whose node is `about`; raises `StoreBusyError` if its writer is still there."""
     if about["loading"] == layout.DELETED:
         delete(connection, graph)
         return
     with Loading(connection, graph) as loading:
         loading.begin(about["loading"], about.get("what") or (), seen=about)
         if about.get("removing"):
-            # All that it adds is there, and some of what it takes away may be gone: it is ended.
+            # Everything is added, and some removals may be done: the load is finished instead.
             loading.end_removing()
             return
         if loading.stamp is None:
@@ -528,17 +525,17 @@ def abandon(connection: Connection, graph: str, about: dict[str, Any]) -> None:
         for label, key in ((layout.PREDICATE, "key"), (layout.SOURCE, "name")):
             text = f"MATCH (n:{label}) WHERE n.graph = $graph AND n.{key} IS NOT NULL AND n.load = $stamp DETACH DELETE n"
             connection.write(text, {"graph": graph, "stamp": stamp})
-        given = {"graph": graph, "stamp": stamp, "labels": about.get("labelling", [])}
-        for of, text in _RESTORE.items():
-            while connection.write(_NOTED + text, {**given, "of": of}).deleted:
+        parameters = {"graph": graph, "stamp": stamp, "labels": about.get("labelling", [])}
+        for kind, text in _RESTORE.items():
+            while connection.write(_NOTED + text, {**parameters, "of": kind}).deleted:
                 pass
-        result = pull(connection, graph)
+        restored = pull(connection, graph)
         content = about["content"]
-        # A change names the content by the one before.
+        # After a single change, the name of the content is not derived from the content itself.
         same = (
-            json.loads(about["counts"]) == result.counts
+            json.loads(about["counts"]) == restored.counts
             if content.startswith(CHANGED)
-            else content in (content_digest(result), earlier_content_id(result))
+            else content in (content_digest(restored), earlier_content_id(restored))
         )
         if not same:
             raise errors.StoreDamagedError(

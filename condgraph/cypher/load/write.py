@@ -1,4 +1,4 @@
-"""A snapshot written to a server, in batches that are idempotent."""
+"""Writes a snapshot to a server in idempotent batches."""
 
 from __future__ import annotations
 
@@ -34,16 +34,14 @@ if TYPE_CHECKING:
 
 
 # -- Memberships as pairs ----------------------------------------------------------------------------
-# Memberships and subclasses as pairs of entities, each once with all its places.
+# Memberships and subclasses as distinct pairs of entities, each with all its places.
 
 
 class Pairs:
-    """Direct membership ("mem") or subclasses ("sub"), and for membership what follows from it,
-    without sources.
+    """Direct memberships ("mem") with those that follow from subclasses (without sources), or subclasses ("sub").
 
-    `keys` [K] int64, sorted: the first entity times the number of entities, plus the second.
-    `bounds` [K + 1]: where the `sources` and `rows` of each stand. `numbers` and `entities` say
-    other numbers for the entities.
+    `keys` [K] int64, sorted: the first entity times the number of entities, plus the second. `bounds` [K + 1]: the ranges of
+    `sources` and `rows` of each pair. `numbers` and `entities` renumber the entities.
     """
 
     def __init__(self, snapshot: Snapshot, prefix: str, numbers: NDArray[Any] | None = None, entities: int | None = None) -> None:
@@ -65,25 +63,25 @@ class Pairs:
 
 
 # -- What the server holds already -------------------------------------------------------------------
-# What a graph on a server holds, compared with what it is to hold: the places of each statement and
-# membership, as hashes.
+# Compares the graph on a server with the new one, by hashes of the places of each statement and
+# membership.
 
 
 def row_sources(snapshot: Snapshot) -> Callable[[int], str | None]:
-    """The source of each table row."""
+    """Return a function that gives the source of a table row, or None."""
     places = snapshot.arrays.get("ent.source")
     names = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
     return lambda number: names[places[number]] if len(places) and places[number] >= 0 else None
 
 
 def _hashed(snapshot: Snapshot) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Hashes of the texts of a snapshot, with one of none behind; and of the names of its sources."""
+    """Return hashes of the texts of a snapshot, followed by a 0 for none, and hashes of the names of its sources."""
     texts = np.append(text_hashes(snapshot), np.uint64(0))
     return texts, texts[snapshot.arrays.get("src.name")]
 
 
 def place_hashes(snapshot: Snapshot) -> NDArray[np.uint64]:
-    """A hash of all places of each statement, and of how it is written there."""
+    """Hash the places of each statement, with the raw texts there."""
     get = snapshot.arrays.get
     texts, names = _hashed(snapshot)
     raws = np.full(snapshot.statements, -1, np.int32)
@@ -91,18 +89,18 @@ def place_hashes(snapshot: Snapshot) -> NDArray[np.uint64]:
         raws[snapshot.relations :] = get("att.raw")
     result = np.zeros(snapshot.statements, np.uint64)
     owners = get("prov.stmt")
-    further = get("prov.raw") if len(get("prov.raw")) else np.full(len(owners), -1, np.int32)
-    for at, sources, rows, written in (
+    further_raws = get("prov.raw") if len(get("prov.raw")) else np.full(len(owners), -1, np.int32)
+    for statements, sources, rows, raw_texts in (
         (np.arange(snapshot.statements), snapshot.source, snapshot.row, raws),
-        (owners, get("prov.src"), get("prov.row"), further),
+        (owners, get("prov.src"), get("prov.row"), further_raws),
     ):
-        if len(at):
-            np.add.at(result, at, mix(mix(names[sources], rows.astype(np.uint64)), texts[written]))
+        if len(statements):
+            np.add.at(result, statements, mix(mix(names[sources], rows.astype(np.uint64)), texts[raw_texts]))
     return result
 
 
 def pair_hashes(snapshot: Snapshot, pairs: Pairs) -> NDArray[np.uint64]:
-    """A hash of all that says each pair."""
+    """Hash the places of each pair."""
     result = np.zeros(len(pairs.keys), np.uint64)
     if len(pairs.sources):
         owners = np.repeat(np.arange(len(pairs.keys)), np.diff(pairs.bounds))
@@ -111,69 +109,67 @@ def pair_hashes(snapshot: Snapshot, pairs: Pairs) -> NDArray[np.uint64]:
 
 
 def mapped_pairs(previous: Snapshot, prefix: str, snapshot: Snapshot) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """The pairs of an earlier snapshot by the numbers of a later one (-1: an end is not there any
-    more), and a hash of what says each.
-    """
+    """Map the pairs of an earlier snapshot to the entities of a later one (-1: an end is missing), and hash their places."""
     pairs = Pairs(previous, prefix)
     numbers = np.array([snapshot.identified(ident) for ident in previous.texts.take(previous.entity_id)], np.int64)
-    one, other = np.divmod(pairs.keys, max(previous.entities, 1))
-    one, other = numbers[one] if len(one) else one, numbers[other] if len(other) else other
-    return np.where((one < 0) | (other < 0), -1, one * snapshot.entities + other), pair_hashes(previous, pairs)
+    first, second = np.divmod(pairs.keys, max(previous.entities, 1))
+    first, second = numbers[first] if len(first) else first, numbers[second] if len(second) else second
+    return np.where((first < 0) | (second < 0), -1, first * snapshot.entities + second), pair_hashes(previous, pairs)
 
 
 # -- What a load takes away ------------------------------------------------------------------------
-# What a load takes away, as batches that mark it: it is removed when all else is done (`lock`).
+# What a load removes, as batches that mark it; it is deleted after everything else is done (`lock`).
 
 
 class RemovalBatches:
-    """Batches that mark what `previous` has and `snapshot` has not."""
+    """Batches that mark what is in `previous` but not in `snapshot`."""
 
     def __init__(self, previous: Snapshot, snapshot: Snapshot) -> None:
         self.previous, self.snapshot = previous, snapshot
         self._types = [layout.type_of(previous.predicate_name(i)) for i in range(previous.predicate_count)]
 
     def batches(self) -> Iterator[Batch]:
-        """All of them; statements before the entities that they are about."""
+        """Yield all batches; statements before the entities they mention."""
         previous, snapshot = self.previous, self.snapshot
         sids = statement_ids(previous)
-        gone = np.flatnonzero(~np.isin(sids, statement_ids(snapshot))).astype(np.int32)
-        split = previous.split(gone)
+        removed = np.flatnonzero(~np.isin(sids, statement_ids(snapshot))).astype(np.int32)
+        split = previous.split(removed)
         owners = np.zeros(previous.statements, bool)
         owners[previous.arrays.get("q.owner")] = True
-        relations, attributes = gone[:split], gone[split:] - np.int32(previous.relations)
+        relations, attributes = removed[:split], removed[split:] - np.int32(previous.relations)
         types = self._types
-        for some in _pieces(relations):
+        for part in _pieces(relations):
             ids = Ids(previous)
-            ends = ids.places(previous.relation_subject[some]), ids.places(previous.relation_object[some])
-            kinds = [types[p] for p in previous.predicates(some).tolist()]
-            yield self._batch("relations", ids, zip(*ends, kinds, sids[some].tolist(), strict=True))
-        for some in _pieces(relations[owners[relations]]):
-            yield self._batch("statements", None, ((sid,) for sid in sids[some].tolist()))
-        for some in _pieces(attributes):
-            ids, numbers = Ids(previous), some + np.int32(previous.relations)
+            ends = ids.places(previous.relation_subject[part]), ids.places(previous.relation_object[part])
+            kinds = [types[p] for p in previous.predicates(part).tolist()]
+            yield self._batch("relations", ids, zip(*ends, kinds, sids[part].tolist(), strict=True))
+        for part in _pieces(relations[owners[relations]]):
+            yield self._batch("statements", None, ((sid,) for sid in sids[part].tolist()))
+        for part in _pieces(attributes):
+            ids, numbers = Ids(previous), part + np.int32(previous.relations)
             kinds = [types[p] for p in previous.predicates(numbers).tolist()]
-            subjects = ids.places(previous.attribute_subject[some])
+            subjects = ids.places(previous.attribute_subject[part])
             yield self._batch("attributes", ids, zip(subjects, kinds, sids[numbers].tolist(), strict=True))
         for prefix, edge in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
-            mapped, own = mapped_pairs(previous, prefix, snapshot)[0], Pairs(previous, prefix)
-            for some in _pieces(np.flatnonzero(~np.isin(mapped, Pairs(snapshot, prefix).keys))):
+            mapped, pairs = mapped_pairs(previous, prefix, snapshot)[0], Pairs(previous, prefix)
+            for part in _pieces(np.flatnonzero(~np.isin(mapped, Pairs(snapshot, prefix).keys))):
                 ids = Ids(previous)
-                below, above = (ids.places(numbers) for numbers in np.divmod(own.keys[some], previous.entities))
+                below, above = (ids.places(numbers) for numbers in np.divmod(pairs.keys[part], previous.entities))
                 yield self._batch("members", ids, ((a, b, edge) for a, b in zip(below, above, strict=True)), edge)
         idents = previous.texts.take(previous.entity_id)
         keys = [layout.index_key(ident) for ident in idents if snapshot.identified(ident) < 0]
-        kept = {snapshot.predicate_name(i) for i in range(snapshot.predicate_count)}
+        kept_names = {snapshot.predicate_name(i) for i in range(snapshot.predicate_count)}
         names = (previous.predicate_name(i) for i in range(previous.predicate_count))
-        predicates = [layout.predicate_key(name) for name in names if name not in kept]
-        left = {snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))}
+        predicates = [layout.predicate_key(name) for name in names if name not in kept_names]
+        kept_sources = {snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))}
         listed = (previous.source_of(i).name for i in range(len(previous.arrays.get("src.name"))))
-        sources = [name for name in listed if name not in left]
+        sources = [name for name in listed if name not in kept_sources]
         for kind, gone_keys in (("entities", keys), ("predicates", predicates), ("sources", sources)):
-            for at in range(0, len(gone_keys), BATCH):
-                yield self._batch(kind, None, ((key,) for key in gone_keys[at : at + BATCH]))
+            for start in range(0, len(gone_keys), BATCH):
+                yield self._batch(kind, None, ((key,) for key in gone_keys[start : start + BATCH]))
 
     def _batch(self, kind: str, ids: Ids | None, rows: Iterable[Iterable[Any]], more: str = "") -> Batch:
-        # The name has the rows in it: what is left to mark differs where a load goes on.
+        # The rows are part of the name: when a load continues, other rows remain to be marked.
         listed = [list(row) for row in rows]
         texts = [] if ids is None else ids.texts()
         digest = blake2b(json.dumps([texts, listed]).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -181,42 +177,41 @@ class RemovalBatches:
 
 
 def _pieces(numbers: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    for at in range(0, len(numbers), BATCH):
-        yield numbers[at : at + BATCH]
+    for start in range(0, len(numbers), BATCH):
+        yield numbers[start : start + BATCH]
 
 
 # -- Memberships and subclasses --------------------------------------------------------------------
-# Membership and subclasses as batches of rows: those that are new, and those with further sources.
+# Memberships and subclasses as batches of rows: new ones, and those with further sources.
 
 
 class ConceptRows:
-    """Makes batches of what `snapshot` has and `previous` has not; `sources` are the names of the
-    sources of `snapshot`.
+    """Batches of memberships and subclasses that are in `snapshot` but not in `previous`;
+
+    `sources` are the names of its sources.
     """
 
     def __init__(self, snapshot: Snapshot, previous: Snapshot | None, sources: Sequence[str]) -> None:
         self.snapshot, self.previous, self._sources_named = snapshot, previous, sources
 
     def batches(self) -> Iterator[Batch]:
-        """Membership, also what follows from it, and subclasses: those that are new, and those with
-        further sources.
-        """
+        """Yield batches of new memberships (with those through subclasses) and subclasses, and of those with further sources."""
         snapshot, previous = self.snapshot, self.previous
         for prefix, edge in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
             pairs = Pairs(snapshot, prefix)
-            every = np.arange(len(pairs.keys))
-            parts = (("members", every), ("members that changed", every[:0]))
+            indices = np.arange(len(pairs.keys))
+            parts = (("members", indices), ("members that changed", indices[:0]))
             if previous is not None:
-                mapped, where = mapped_pairs(previous, prefix, snapshot)
+                mapped, hashes = mapped_pairs(previous, prefix, snapshot)
                 order = np.argsort(mapped)
                 at = (
                     order[np.minimum(np.searchsorted(mapped, pairs.keys, sorter=order), len(mapped) - 1)]
                     if len(mapped)
-                    else every[:0]
+                    else indices[:0]
                 )
-                known = mapped[at] == pairs.keys if len(mapped) else np.zeros(len(every), bool)
-                more = known & (pair_hashes(snapshot, pairs) != (where[at] if len(mapped) else 0))
-                parts = (("members", every[~known]), ("members that changed", every[more]))
+                known = mapped[at] == pairs.keys if len(mapped) else np.zeros(len(indices), bool)
+                changed = known & (pair_hashes(snapshot, pairs) != (hashes[at] if len(mapped) else 0))
+                parts = (("members", indices[~known]), ("members that changed", indices[changed]))
             for kind, places in parts:
 
                 def make(kind: str, name: str, at: Numbers, pairs: Pairs = pairs, edge: str = edge) -> Batch:
@@ -239,35 +234,35 @@ class ConceptRows:
         return Batch(kind, name, ids.texts(), rows, *((None, None) if kind.endswith("changed") else (0, len(rows))))
 
     def _pair_key(self, edge: str, one: int, other: int) -> str:
-        """A name for a membership, for what is noted of it."""
+        """Return a key of a membership, under which its earlier state is recorded."""
         ends = json.dumps([edge, self.snapshot.ident(one), self.snapshot.ident(other)])
         return blake2b(ends.encode(), digest_size=16).hexdigest()
 
 
 # -- Rows ------------------------------------------------------------------------------------------
-# A snapshot as batches of rows: lists of plain values as they travel to the server, made from
-# columns a batch at a time.
+# A snapshot as batches of rows: lists of plain values as they travel to the server, built from columns a
+# batch at a time.
 #
-# A batch names its entities once (`ids`), and its rows say them by their place there, so that the
-# server looks each up once a batch. Statements come sorted by subject, which keeps the relationships
-# of a node together in the store.
+# A batch lists its entities once (`ids`), and its rows refer to them by position, so that the server
+# looks up each once a batch. Statements are sorted by subject, which keeps the relationships of a node
+# together in the store.
 
 
 _LABELS: Final = {EntityKind.ENTITY: [], EntityKind.CONCEPT: [layout.CONCEPT], EntityKind.ROW: [layout.ROW]}
 
 
 def validity_of(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[int | None, int | None, int | None, str | None]]:
-    """`since`, `until`, `span` and `valid` of each statement that has a validity."""
+    """Yield `since`, `until`, `span` and `valid` of each statement, None without a validity."""
     get = snapshot.arrays.get
     owners, starts, ends = get("val.stmt"), get("val.start"), get("val.end")
     if not len(owners):
         yield from ((None, None, None, None),) * len(numbers)
         return
-    at = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
-    starts, ends = starts[at], ends[at]
-    columns = (owners[at] == numbers, starts, ends, span_precision(starts, ends))
-    for has, start, end, precision in zip(*(column.tolist() for column in columns), strict=True):
-        if not has:
+    index = np.minimum(owners.searchsorted(numbers), len(owners) - 1)
+    starts, ends = starts[index], ends[index]
+    columns = (owners[index] == numbers, starts, ends, span_precision(starts, ends))
+    for valid, start, end, precision in zip(*(column.tolist() for column in columns), strict=True):
+        if not valid:
             yield None, None, None, None
         else:
             known = start != UNKNOWN_START and end != UNKNOWN_END
@@ -275,7 +270,7 @@ def validity_of(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[int | No
 
 
 class RowMaker:
-    """Makes batches of what `snapshot` has and `previous` has not."""
+    """Batches of what is in `snapshot` but not in `previous`."""
 
     def __init__(self, snapshot: Snapshot, previous: Snapshot | None = None, labelling: Labelling | None = None) -> None:
         self.snapshot, self.previous = snapshot, previous
@@ -297,9 +292,7 @@ class RowMaker:
 
     @cached_property
     def total(self) -> int | None:
-        """How many records all batches hold; not known before they are made where there is a
-        previous snapshot.
-        """
+        """The number of records in all batches; None, as unknown before they are built, if there is a previous snapshot."""
         if self.previous is not None:
             return None
         get, snapshot = self.snapshot.arrays.get, self.snapshot
@@ -307,7 +300,7 @@ class RowMaker:
         return len(get("src.name")) + len(self._predicates) + snapshot.entities + snapshot.statements + pairs
 
     def batches(self) -> Iterator[Batch]:
-        """All of them, in the order in which they have to be written."""
+        """Yield all batches, in the order in which they have to be written."""
         snapshot = self.snapshot
         yield from cut("sources", np.arange(len(self.snapshot.arrays.get("src.name")), dtype=np.int32), self._sources)
         yield from cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._counted_predicates)
@@ -322,8 +315,8 @@ class RowMaker:
     # -- sources, predicates, entities -------------------------------------------------------------
 
     def _sources(self, kind: str, name: str, numbers: Numbers) -> Batch:
-        result = [(number, self.snapshot.source_of(number)) for number in numbers.tolist()]
-        rows = [[item.name, at, item.location, item.format, item.content or None, item.terms or None] for at, item in result]
+        sources = [(number, self.snapshot.source_of(number)) for number in numbers.tolist()]
+        rows = [[item.name, at, item.location, item.format, item.content or None, item.terms or None] for at, item in sources]
         return Batch(kind, name, [], rows)
 
     def _counted_predicates(self, kind: str, name: str, numbers: Numbers) -> Batch:
@@ -335,14 +328,14 @@ class RowMaker:
         return Batch(kind, name, [], rows)
 
     def _changed_entities(self) -> tuple[Numbers, Numbers]:
-        """Entities that are new, and those that are called or are otherwise than before."""
-        every = np.arange(self.snapshot.entities, dtype=np.int32)
+        """Return the new entities, and those whose name, kind, declaration or source differs."""
+        numbers = np.arange(self.snapshot.entities, dtype=np.int32)
         previous = self.previous
         if previous is None:
-            return every, every[:0]
+            return numbers, numbers[:0]
         new, changed = [], []
-        before_declared, places = texts_of(previous), (row_sources(previous), row_sources(self.snapshot))
-        for number in every.tolist():
+        before_declared, sources_of = texts_of(previous), (row_sources(previous), row_sources(self.snapshot))
+        for number in numbers.tolist():
             entity = self.snapshot.entity(number)
             before = previous.identified(entity.id)
             if before < 0:
@@ -350,7 +343,7 @@ class RowMaker:
             elif (
                 previous.entity(before) != entity
                 or before_declared.get(before) != self._declared.get(number)
-                or places[0](before) != places[1](number)
+                or sources_of[0](before) != sources_of[1](number)
             ):
                 changed.append(number)
         return np.array(new, np.int32), np.array(changed, np.int32)
@@ -376,20 +369,20 @@ class RowMaker:
         return Batch(kind, name, [], rows, nodes=len(rows))
 
     def _labelled(self, kind: str, name: str, numbers: Numbers) -> Batch:
-        """Entities that are there, with the labels that they carry from now on."""
-        every = self._labelling.every
-        places = {label: place for place, label in enumerate(every)}
+        """Return existing entities with their new labels."""
+        labels_used = self._labelling.every
+        positions = {label: position for position, label in enumerate(labels_used)}
         idents = self.snapshot.texts.take(self.snapshot.entity_id[numbers])
         rows: Rows = [
-            [layout.index_key(ident), [places[label] for label in labels]]
+            [layout.index_key(ident), [positions[label] for label in labels]]
             for ident, labels in zip(idents, self._labels.of(numbers), strict=True)
         ]
-        return Batch(kind, name, every, rows)
+        return Batch(kind, name, labels_used, rows)
 
     # -- statements --------------------------------------------------------------------------------
 
     def _statements(self) -> Iterator[Batch]:
-        """Relations and attributes, each without qualifiers and with them, by subject."""
+        """Yield relations and attributes without and with qualifiers, by subject."""
         snapshot = self.snapshot
         owners = np.zeros(snapshot.statements, bool)
         owners[snapshot.arrays.get("q.owner")] = True
@@ -450,28 +443,26 @@ class RowMaker:
         return Batch(kind, name, ids.texts(), rows, len(rows) + qualifiers, len(rows) + qualifiers + references)
 
     def _raws_of(self, number: int) -> str | None:
-        """The texts of a statement at its places, where they differ."""
+        """Return the texts of a statement at its places as JSON, where they differ."""
         raws = self._raws.get(number)
         return None if raws is None else json.dumps(raws, ensure_ascii=False)
 
     def _places(self, numbers: Numbers) -> Iterator[tuple[list[str], list[int]]]:
-        """The sources of each statement, and the rows there, side by side."""
+        """Yield the sources of each statement, and the rows in them, in parallel lists."""
         sources, rows, names = self.snapshot.source[numbers].tolist(), self.snapshot.row[numbers].tolist(), self._sources_named
         if not self._further:
-            alone = [[name] for name in names]
-            yield from ((alone[source], [row]) for source, row in zip(sources, rows, strict=True))
+            single = [[name] for name in names]
+            yield from ((single[source], [row]) for source, row in zip(sources, rows, strict=True))
             return
         for number, source, row in zip(numbers.tolist(), sources, rows, strict=True):
-            more = self._further.get(number)
-            if more is None:
+            further = self._further.get(number)
+            if further is None:
                 yield [names[source]], [row]
             else:
-                yield [names[source], *(names[item] for item, _ in more)], [row, *(entry for _, entry in more)]
+                yield [names[source], *(names[item] for item, _ in further)], [row, *(entry for _, entry in further)]
 
     def _qualify(self, rows: Rows, numbers: Numbers, ids: Ids) -> tuple[int, int]:
-        """Append the qualifiers of each statement to its row; how many of them name entities, and
-        how many there are.
-        """
+        """Append the qualifiers of each statement to its row; return how many name entities, and how many there are."""
         snapshot = self.snapshot
         get = snapshot.arrays.get
         order = np.argsort(numbers, kind="stable")
@@ -490,14 +481,14 @@ class RowMaker:
         return int(named.sum()), len(keys)
 
     def _more_sources(self) -> Iterator[Batch]:
-        """Statements that were there and have other places now, or are written otherwise there."""
+        """Yield existing statements whose places, or texts there, have changed."""
         snapshot, previous, known = self.snapshot, self.previous, self._known
         if previous is None or not len(known):
             return
         before, now = place_hashes(previous), place_hashes(snapshot)
         order = np.argsort(known)
-        at = order[np.minimum(np.searchsorted(known, self.sids, sorter=order), len(known) - 1)]
-        changed = np.flatnonzero((known[at] == self.sids) & (before[at] != now)).astype(np.int32)
+        matches = order[np.minimum(np.searchsorted(known, self.sids, sorter=order), len(known) - 1)]
+        changed = np.flatnonzero((known[matches] == self.sids) & (before[matches] != now)).astype(np.int32)
         split = snapshot.split(changed)
 
         def relations(kind: str, name: str, numbers: Numbers) -> Batch:
@@ -514,11 +505,12 @@ class RowMaker:
             ids = Ids(snapshot)
             types = [self._types[p] for p in snapshot.predicates(numbers).tolist()]
             subjects = ids.places(snapshot.attribute_subject[numbers - np.int32(snapshot.relations)])
-            at = numbers - np.int32(snapshot.relations)
-            raws = snapshot.arrays.get("att.raw")[at].tolist() if len(snapshot.arrays.get("att.raw")) else [-1] * len(at)
+            matches = numbers - np.int32(snapshot.relations)
+            raws = snapshot.arrays.get("att.raw")[matches].tolist() if len(snapshot.arrays.get("att.raw")) else [-1] * len(matches)
             shown = [None if raw < 0 else snapshot.texts[raw] for raw in raws]
             captions = [
-                caption_of(cell[1] if raw is None else raw) for cell, raw in zip(cells(snapshot, "att", at), shown, strict=True)
+                caption_of(cell[1] if raw is None else raw)
+                for cell, raw in zip(cells(snapshot, "att", matches), shown, strict=True)
             ]
             texts = map(list, zip(shown, map(self._raws_of, numbers.tolist()), captions, strict=True))
             columns = subjects, types, self.sids[numbers].tolist(), self._places(numbers), texts
@@ -530,26 +522,25 @@ class RowMaker:
 
 
 # -- Writing ---------------------------------------------------------------------------------------
-# A batch is one transaction, which also writes a `Load` node that names the batch; a batch whose node
-# is there already was written before and is left out. So a load that was killed goes on where it
-# stopped. What the server says it made is compared with what a batch holds before it is committed.
-# Readers see the graph once its node says that it is complete.
+# A batch is one transaction, which also writes a `Load` node with the batch's name; a batch whose node
+# exists was written before and is skipped. So a load that was killed continues where it stopped. The
+# server's counts are compared with the batch before it is committed. Readers see the graph once its node
+# is marked as complete.
 #
-# Where the graph had content before, every record that a load adds has its stamp (`write`), and what
-# it changes is noted before, in a `Former` node: so a load that cannot be finished can be taken back
+# If the graph had content before, every record that a load adds has its stamp (`write`), and the earlier
+# state of what it changes is recorded in a `Former` node: so an unfinished load can be taken back
 # (`abandon`).
 #
-# Two batches are under way at once: while the server commits one it runs the rows of the other.
+# Two batches run at once: while the server commits one, it processes the rows of the other.
 
 
-#: Batches under way at once. More would wait for each other: about half of a batch's work is its
-#: commit.
+#: Batches that run at once. More would wait for each other: about half of a batch's time is its commit.
 WRITERS: Final = 2
 T = TypeVar("T")
 
 
 def earlier_content_id(snapshot: Snapshot) -> str:
-    """The name of a content as earlier versions had it, who looked at statements and counts alone."""
+    """Return the name of a content in earlier versions, which hashed statements and counts alone."""
     digest = blake2b(np.sort(statement_ids(snapshot)).tobytes(), digest_size=12)
     digest.update(json.dumps(snapshot.counts, sort_keys=True).encode())
     return digest.hexdigest()
@@ -565,17 +556,16 @@ def write_snapshot(
     attempt: str = "",
     labelling: Labelling | None = None,
 ) -> None:
-    """Write what `snapshot` has and `previous`, which the server holds already, has not; and mark
-    what it has not.
-    """
+    """Write what is in `snapshot` but not in `previous`, the server's present content, and mark what is only in the latter."""
     maker, written, named = RowMaker(snapshot, previous, labelling), 0, False
     gone: Iterator[Batch] = iter(()) if previous is None else RemovalBatches(previous, snapshot).batches()
     under_way: deque[tuple[Future[None], int]] = deque()
-    # Each batch writes the graph's node: where nothing waits for a lock, all but one would be refused.
+    # Each batch writes the graph's node: if the server does not wait for locks, all but one would be
+    # refused.
     writers = WRITERS if connection.engine.locks else 1
 
     def settle(most: int) -> None:
-        """Wait until at most so many batches are under way."""
+        """Wait until at most `most` batches are running."""
         nonlocal written
         while len(under_way) > most:
             future, records = under_way.popleft()
@@ -587,19 +577,19 @@ def write_snapshot(
         with fewer_collections():
             for batch in ahead(chain(maker.batches(), gone)):
                 if batch.ids and not named:
-                    # The entities have to be there before they are named.
+                    # Entities have to exist before rows refer to them.
                     settle(0)
                     named = True
                 settle(writers - 1)
                 under_way.append((connection.submit(partial(loading.write, batch, attempt)), len(batch.rows)))
             settle(0)
     finally:
-        # Nothing of a failed load goes on unnoticed.
+        # Wait, so that nothing of a failed load continues unnoticed.
         wait(future for future, _ in under_way)
 
 
 def ahead(batches: Iterator[T]) -> Iterator[T]:
-    """The same batches, made in a thread while the one before is written; at most two wait."""
+    """Yield the same batches, built in a thread while earlier ones are written; at most two wait."""
     queue: Queue[tuple[T | None, BaseException | None]] = Queue(2)
     stopped = Event()
 

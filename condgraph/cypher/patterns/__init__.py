@@ -1,1 +1,1 @@
-"""Graph patterns as Cypher."""
+"""Matches graph patterns on Neo4j."""

@@ -1,4 +1,4 @@
-"""Candidates of a pattern's nodes from Neo4j's vector index: what is fetched does not grow with the graph."""
+"""Candidates for a pattern's nodes from Neo4j's vector index: the data fetched does not grow with the graph."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
 
 
-#: Times as many names are asked of the index as candidates are wanted, since it ranks by its own,
-#: coarser distances.
+#: Factor by which more names are requested than candidates wanted, since the index ranks by coarser
+#: distances.
 _WIDER: Final = 2
-#: Names of which types are looked for among the nearest, more where they are too few.
+#: Numbers of nearest names among which types are looked for, in turn.
 _TYPES: Final = (256, 4096, 65_536)
-#: Names that a message chooses near ones of.
+#: Most names from which an error message suggests similar ones.
 _SOME: Final = 1 << 16
 _ITSELF: Final = vectors.of_kind("node", "'node'", "= $key")
-#: The names near to a vector, and the one that is the text itself, which an index may miss.
+#: The names near a vector, and the text itself, which an index may miss.
 _NEAR: Final = (
     f"CALL () {{ CALL db.index.vector.queryNodes($name, $k, $vector) YIELD node RETURN node UNION {_ITSELF} RETURN node }} "
 )
-#: The text itself alone, for one without content, which has no direction to look into.
+#: The text itself alone, for a text whose vector is zero.
 _SAME: Final = f"{_ITSELF} "
 _KEY: Final = vectors.key("node")
 _FOUND: Final = f"{vectors.text('node')}, {_KEY}, {vectors.packed('node')}"
@@ -62,14 +62,12 @@ _NAMES: Final = f"{_ENTITIES} {EDGES.named('e', 'IS NOT NULL')} RETURN {EDGES.na
 
 
 class CandidateSearch:
-    """What the client keeps of one content of a graph with an index by one encoder: its predicates,
-    and their vectors.
-    """
+    """The predicates of one content of a graph, with their vectors, for searches in an index by one encoder."""
 
     def __init__(
         self, store: Neo4jStore, content: str, encoder: Encoder, predicates: Mapping[str, bool], *, memberships: bool, current: bool
     ) -> None:
-        """`current` says that the index was made of this very content."""
+        """`current` tells that the index was built from this content."""
         self.content, self.encoder = content, encoder
         self._store, self._place, self._predicates = store, Neo4jStatements(store), predicates
         self._memberships, self._current = memberships, current
@@ -79,22 +77,22 @@ class CandidateSearch:
 
     def _catalogue(self, tally: Tally) -> NearCatalogue:
         def reading(ids: Sequence[str]) -> dict[str, tuple[str, int]]:
-            return {ident: (name, kind) for ident, name, kind in self.ask(tally, _ENTITY, ids=list(map(index_key, ids)))}
+            return {entity_id: (name, kind) for entity_id, name, kind in self.ask(tally, _ENTITY, ids=list(map(index_key, ids)))}
 
         return NearCatalogue(self._predicates, reading, memberships=self._memberships, values=self._values)
 
     def ask(self, tally: Tally, text: str, **parameters: Any) -> list[list[Any]]:
-        """The rows of a query, counted."""
+        """Return the rows of a query, and count them."""
         rows = self._store.connection.values(text, {"graph": self._store.name, **parameters})
         tally.queries, tally.rows = tally.queries + 1, tally.rows + len(rows)
         return rows
 
     def match(self, program: Any, *, limit: int | None, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern among the candidates that the index finds."""
+        """Match a pattern against the candidates that the index finds."""
         tally = Tally()
         k, catalogue = options.get("k_nodes"), self._catalogue(tally)
-        wanted = CANDIDATES if not isinstance(k, int) else max(_WIDER * k, CANDIDATES)
-        search = _Search(self, catalogue, tally, wanted)
+        width = CANDIDATES if not isinstance(k, int) else max(_WIDER * k, CANDIDATES)
+        search = _Search(self, catalogue, tally, width)
         warnings, name = list[str](), vectors.index_name(self._store.name)
         if not self._current:
             warnings.append(
@@ -102,32 +100,30 @@ class CandidateSearch:
             )
         exact = self._terms
         terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare, exact.every)
-        found, tally = match_remote(
+        matches, tally = match_remote(
             self._place, search, catalogue, terms, program, limit=limit,
             index=f"{name} of Neo4j", tally=tally, noted=warnings, **options,
         )  # fmt: skip
-        found.cypher_queries, found.pasted = tuple(tally.joins), pasted
-        return found
+        matches.cypher_queries, matches.pasted = tuple(tally.joins), pasted
+        return matches
 
     def near(self, search: _Search, text: str, query: str, k: int) -> tuple[list[list[Any]], Costs]:
-        """Rows of what `query` finds by the k names near to a text, and their exact distances.
+        """Return the rows of `query` for the k names near a text, and their exact distances.
 
         A row begins with the text, the key and the vector of a name.
         """
         vector = self._terms.vector(text)
         finder = LexicalEncoder(min(self.encoder.dimension, LEXICAL)) if isinstance(self.encoder, LexicalEncoder) else None
-        asked = vector if finder is None else finder.encode([text])[0]
-        parameters = {"name": vectors.index_name(self._store.name), "k": k, "vector": asked.tolist(), "key": index_key(text)}
-        rows = self.ask(search.tally, (_NEAR if asked.any() else _SAME) + query, **parameters)
+        query_vector = vector if finder is None else finder.encode([text])[0]
+        parameters = {"name": vectors.index_name(self._store.name), "k": k, "vector": query_vector.tolist(), "key": index_key(text)}
+        rows = self.ask(search.tally, (_NEAR if query_vector.any() else _SAME) + query, **parameters)
         size = 4 * self.encoder.dimension
         known = {row[0]: np.frombuffer(row[2], "<f4") for row in rows if row[2] is not None and len(row[2]) == size}
         return rows, exact_distances(self.encoder, vector, [row[0] for row in rows], known)
 
 
 class _Search:
-    """One search: the names that pricing asks for (`patterns.priced.NamedNodes`), and candidates,
-    all of nodes that it has met.
-    """
+    """One search: looks up names for pricing (`patterns.priced.NamedNodes`), and candidates among the nodes read so far."""
 
     def __init__(self, near: CandidateSearch, catalogue: NearCatalogue, tally: Tally, wanted: int) -> None:
         self._near, self._catalogue, self.tally, self._wanted = near, catalogue, tally, wanted
@@ -135,19 +131,19 @@ class _Search:
         self.graph, self.predicate_names, self.has_types = catalogue.graph, catalogue.predicate_names, near.has_types
 
     def candidates(self, text: str) -> tuple[Numbers, Costs]:
-        """The nodes whose names are near to a text, ascending, with their terms."""
+        """Return the nodes whose names are near a text, ascending, with their distances."""
         rows, distances = self._near.near(self, text, _NODES, self._wanted)
-        found: dict[int, int] = {}
-        for (whole, _, _, here, value), distance in zip(rows, distances.tolist(), strict=True):
-            self._catalogue.learn(map(tuple, here))
-            found.update((self._catalogue.identified(ident), distance) for ident, _, _ in here)
-            if value:
-                found[self._catalogue.text(whole)] = distance
-        numbers = sorted(found)
-        return np.array(numbers, np.int32), np.array([found[number] for number in numbers], np.int64)
+        distance_of: dict[int, int] = {}
+        for (name, _, _, entities, is_text), distance in zip(rows, distances.tolist(), strict=True):
+            self._catalogue.learn(map(tuple, entities))
+            distance_of.update((self._catalogue.identified(ident), distance) for ident, _, _ in entities)
+            if is_text:
+                distance_of[self._catalogue.text(name)] = distance
+        numbers = sorted(distance_of)
+        return np.array(numbers, np.int32), np.array([distance_of[number] for number in numbers], np.int64)
 
     def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
-        """What is in one of the k types nearest to a hint; the server knows the members."""
+        """Return the domain of the k types nearest to a hint; the server knows their members."""
         domain = Domain()
         for width in _TYPES:
             rows, distances = self._near.near(self, hint, _TYPES_NEAR, max(width, _WIDER * k))
@@ -161,23 +157,23 @@ class _Search:
         return domain
 
     def identified(self, ident: str) -> int:
-        """The node of an entity's id, or -1."""
+        """Return the node of an entity's id, or -1."""
         rows = self._near.ask(self.tally, _ENTITY, ids=[index_key(ident)])
         self._catalogue.learn(map(tuple, rows))
         return self._catalogue.identified(ident) if rows else -1
 
     def named(self, name: str) -> list[int]:
-        """All nodes of this name, texts included."""
+        """Return all nodes with a name, texts included."""
         rows = self._near.ask(self.tally, _NAMED, key=index_key(name))
         self._catalogue.learn(map(tuple, rows))
-        found = [self._catalogue.identified(row[0]) for row in rows]
+        nodes = [self._catalogue.identified(row[0]) for row in rows]
         if self._near.ask(self.tally, _TEXT, key=index_key(name)):
-            found.append(self._catalogue.text(name))
-        return found
+            nodes.append(self._catalogue.text(name))
+        return nodes
 
     def holders(self, condition: Condition) -> None:
-        """None: the server looks for values, under the bound."""
+        """Return None: the server looks for values itself."""
 
     def some_names(self) -> Sequence[str]:
-        """Names of entities, for a message."""
+        """Return names of entities, for a message."""
         return [row[0] for row in self._near.ask(self.tally, _NAMES, most=_SOME)]

@@ -1,4 +1,4 @@
-"""Patterns on Neo4j: what the client keeps of a graph for them, and which terms a search goes by."""
+"""Matches patterns on Neo4j, with the catalogue and terms of each graph cached in the client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MEMBERSHIP: Final = (
 
 
 class ContentCache:
-    """What the client knows of one content of a graph: its catalogue, and terms by encoder."""
+    """What is cached for one content of a graph: its catalogue, and terms by encoder."""
 
     def __init__(self, store: Neo4jStore, content: str) -> None:
         self.content, self.place = content, Neo4jStatements(store)
@@ -57,19 +57,18 @@ class Neo4jPatterns:
         period: Period | None = None,
         **options: Any,
     ) -> Matches:
-        """The subgraphs that are nearest to a pattern, as a snapshot of the graph (of a period) gives them.
+        """Match a pattern; the result equals that on a snapshot of the graph (in a period).
 
-        With `exact=False` the candidates of names come from the server's vector index, and the
-        answer is marked approximate.
+        With `exact=False`, candidates by name come from the server's vector index, and the answer is marked approximate.
         """
         return self._store.steady(lambda: self._match(program, encoder, limit, exact, period, options))
 
     def index(self, encoder: Encoder | str, on_progress: Callable[[int, int], None] | None) -> IndexReport:
-        """Keep the vectors of the graph on the server, and make its vector index."""
-        kept = self.kept()
-        kept.terms.clear()
+        """Store the vectors of the graph on the server, and create its vector index."""
+        cache = self.kept()
+        cache.terms.clear()
         self._near.clear()
-        return make_index(self._store.connection, self._store.name, kept.content, kept.catalogue, encoder, on_progress)
+        return make_index(self._store.connection, self._store.name, cache.content, cache.catalogue, encoder, on_progress)
 
     def _match(
         self,
@@ -83,74 +82,68 @@ class Neo4jPatterns:
         if not exact:
             near = self._near_to(encoder)
             return near.match(program, limit=limit, **options)
-        kept = self.kept()
-        terms = self._terms(kept, encoder)
-        names = NamedCatalogue(kept.catalogue, lambda types: kept.place.of_types(kept.catalogue, types))
-        found, tally = match_remote(
-            kept.place.at(period), names, kept.catalogue, terms, program, limit=limit, period=period, **options
+        cache = self.kept()
+        terms = self._terms(cache, encoder)
+        names = NamedCatalogue(cache.catalogue, lambda types: cache.place.of_types(cache.catalogue, types))
+        matches, tally = match_remote(
+            cache.place.at(period), names, cache.catalogue, terms, program, limit=limit, period=period, **options
         )
-        found.cypher_queries, found.pasted = tuple(tally.joins), pasted
-        return found
+        matches.cypher_queries, matches.pasted = tuple(tally.joins), pasted
+        return matches
 
     # -- what the client knows ---------------------------------------------------------------------
 
     def kept(self) -> ContentCache:
-        """The catalogue of the graph as it is now; fetched again where its content has changed."""
+        """Return the cache for the present content of the graph, built anew if the content has changed."""
         content = self._store.content
         if content not in self._kept:
             self._kept.clear()
-        found: ContentCache = shared(self._kept, content, lambda: ContentCache(self._store, content))
-        return found
+        cache: ContentCache = shared(self._kept, content, lambda: ContentCache(self._store, content))
+        return cache
 
     def _encoder(self, encoder: Encoder | str | None) -> tuple[Encoder, bool]:
-        """The encoder to ask with, and whether the server has its vectors; raises
-        `EncoderMismatchError`, naming both.
-        """
+        """Return the encoder to use, and whether the server has its vectors; raises `EncoderMismatchError` naming both."""
         about = index_of(self._store.connection, self._store.name)
         if about is None or (encoder is not None and isinstance(encoder_of(encoder), LexicalEncoder)):
-            asked = encoder_of("lexical" if encoder is None else encoder)
-            return asked, about is not None and (about.id, about.dimension) == (asked.id, asked.dimension)
+            chosen = encoder_of("lexical" if encoder is None else encoder)
+            return chosen, about is not None and (about.id, about.dimension) == (chosen.id, chosen.dimension)
         if encoder is None and not about.spec:
             raise OptionError(f"the index was made by an encoder of the caller's own, {about}", hint="give it as encoder=")
         return matching(about, encoder_of(about.spec if encoder is None else encoder)), True
 
     def _terms(self, kept: ContentCache, encoder: Encoder | str | None) -> CatalogueTerms:
-        asked = ("", 0) if encoder is None else _identity(encoder)
-        found = kept.terms.get(asked)
-        if found is None:
-            one, held = self._encoder(encoder)
-            found = kept.terms.get((one.id, one.dimension))
-            if found is None and isinstance(one, LexicalEncoder):
-                found = CatalogueTerms.lexical(kept.catalogue, one)
-            elif found is None:
-                known = fetch(self._store.connection, self._store.name, one.dimension) if held else {}
-                found = CatalogueTerms.dense(kept.catalogue, one, known)
-            kept.terms[asked] = kept.terms[one.id, one.dimension] = found
-        return found
+        key = ("", 0) if encoder is None else _identity(encoder)
+        terms = kept.terms.get(key)
+        if terms is None:
+            chosen, stored = self._encoder(encoder)
+            terms = kept.terms.get((chosen.id, chosen.dimension))
+            if terms is None and isinstance(chosen, LexicalEncoder):
+                terms = CatalogueTerms.lexical(kept.catalogue, chosen)
+            elif terms is None:
+                known = fetch(self._store.connection, self._store.name, chosen.dimension) if stored else {}
+                terms = CatalogueTerms.dense(kept.catalogue, chosen, known)
+            kept.terms[key] = kept.terms[chosen.id, chosen.dimension] = terms
+        return terms
 
     def _near_to(self, encoder: Encoder | str | None) -> CandidateSearch:
-        """What is asked of the server's index; raises `OptionError` where there is none by this
-        encoder.
-        """
-        asked, content = ("", 0) if encoder is None else _identity(encoder), self._store.content
-        found = self._near.get(asked)
-        if found is None or found.content != content:
-            one, held = self._encoder(encoder)
-            if not held:
+        """Return the search in the server's index; raises `OptionError` if it has none by this encoder."""
+        key, content = ("", 0) if encoder is None else _identity(encoder), self._store.content
+        search = self._near.get(key)
+        if search is None or search.content != content:
+            chosen, stored = self._encoder(encoder)
+            if not stored:
                 raise OptionError(
-                    f"graph {self._store.name!r} has no vector index by {one.id!r} on the server",
+                    f"graph {self._store.name!r} has no vector index by {chosen.id!r} on the server",
                     hint="make it with graph.index(...), or `condgraph index`, or ask with exact=True",
                 )
             current = indexed_content(self._store.connection, self._store.name) == content
             memberships = bool(self._store.connection.values(_MEMBERSHIP, EDGES.parameters(self._store.name)))
-            found = self._near[asked] = CandidateSearch(
-                self._store, content, one, edged_predicates(self._store.schema), memberships=memberships, current=current
+            search = self._near[key] = CandidateSearch(
+                self._store, content, chosen, edged_predicates(self._store.schema), memberships=memberships, current=current
             )
-        return found
+        return search
 
 
 def _identity(encoder: Encoder | str) -> tuple[str, int]:
-    """The key under which the terms of an encoder are kept; an encoder given by name is not made
-    for it.
-    """
+    """Return the cache key of an encoder; one given by name is not loaded for it."""
     return (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)

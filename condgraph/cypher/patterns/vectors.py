@@ -1,7 +1,7 @@
-"""The vectors of a graph on Neo4j (`cypher.layout.vectors`): encoding what is new, and reading them.
+"""Encodes, stores and reads the vectors of a graph on Neo4j (`cypher.layout.vectors`).
 
-Vectors of the lexical encoder are not fetched, since they are made faster than they travel, and
-stand there in fewer dimensions, since candidates are ranked by exact distances afterwards.
+Vectors of the lexical encoder are not fetched, since computing them is faster. They are stored with fewer dimensions, since
+candidates are ranked by exact distances afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection
     from condgraph.patterns.remote.catalogue import Catalogue
 
-#: The most dimensions of lexical vectors in an index of the server.
+#: Most dimensions of lexical vectors in an index of the server.
 LEXICAL: Final = 1024
 _OF_KIND: Final = layout.of_kind("n", "$kind", "IS NOT NULL")
 _KNOWN: Final = f"{_OF_KIND} RETURN {layout.key('n')} AS key"
@@ -30,13 +30,13 @@ _PACKED: Final = f"{_OF_KIND} RETURN {layout.text('n')} AS text, {layout.packed(
 
 
 def index_of(connection: Connection, graph: str) -> About | None:
-    """Whose vectors a graph has; None where it has none."""
+    """Return the encoder of a graph's vectors; None if it has none."""
     rows = connection.read(layout.ABOUT, {"graph": graph})
     return About(rows[0]["id"], rows[0]["dimension"], rows[0]["spec"]) if rows else None
 
 
 def indexed_content(connection: Connection, graph: str) -> str | None:
-    """Of which content of a graph its index is; None where it has none."""
+    """Return the content from which a graph's index was built; None if there is none."""
     rows = connection.values(layout.CONTENT, {"graph": graph})
     return rows[0][0] if rows else None
 
@@ -49,17 +49,15 @@ def make_index(
     encoder: Encoder | str,
     on_progress: Callable[[int, int], None] | None,
 ) -> IndexReport:
-    """Encode what is new, write it in batches, and make the vector index; vectors of another
-    encoder go first.
-    """
+    """Encode what is new, write it in batches, and create the vector index; vectors of another encoder are deleted first."""
     begin = time.perf_counter()
-    asked = encoder_of(encoder)
-    about = About(asked.id, asked.dimension, spec_of(asked))
+    chosen = encoder_of(encoder)
+    about = About(chosen.id, chosen.dimension, spec_of(chosen))
     before = index_of(connection, graph)
     if before is not None and (before.id, before.dimension) != (about.id, about.dimension):
         drop(connection, graph)
     connection.schema(VECTOR_KEYS.text)
-    held = LexicalEncoder(min(asked.dimension, LEXICAL)) if isinstance(asked, LexicalEncoder) else asked
+    stored_encoder = LexicalEncoder(min(chosen.dimension, LEXICAL)) if isinstance(chosen, LexicalEncoder) else chosen
     wanted = {"node": sorted(set(catalogue.labels)), "predicate": catalogue.predicate_names}
     fresh: dict[str, list[str]] = {}
     for kind, texts in wanted.items():
@@ -67,15 +65,17 @@ def make_index(
         fresh[kind] = [text for text in texts if index_key(text) not in known]
     total, done = sum(map(len, wanted.values())), sum(map(len, wanted.values())) - sum(map(len, fresh.values()))
     for kind, texts in fresh.items():
-        keep = layout.write(graph, kind)
+        query = layout.write(graph, kind)
         for start in range(0, len(texts), CHUNK):
             part = texts[start : start + CHUNK]
-            rows = _rows(part, encode(held, part), packed=held is asked and not isinstance(asked, LexicalEncoder))
-            connection.write(keep, {"graph": graph, "kind": kind, "rows": rows})
+            rows = _rows(
+                part, encode(stored_encoder, part), packed=stored_encoder is chosen and not isinstance(chosen, LexicalEncoder)
+            )
+            connection.write(query, {"graph": graph, "kind": kind, "rows": rows})
             done += len(part)
             if on_progress is not None:
                 on_progress(done, total)
-    connection.schema(layout.make_index(graph, held.dimension))
+    connection.schema(layout.make_index(graph, stored_encoder.dimension))
     connection.schema("CALL db.awaitIndexes(600)")
     connection.write(
         layout.SAY,
@@ -87,27 +87,27 @@ def make_index(
 
 
 def _rows(texts: Sequence[str], matrix: FloatMatrix, *, packed: bool) -> list[list[Any]]:
-    """Key, text, the vector as bytes, and as numbers where it has a direction."""
+    """Return rows: key, text, the vector as bytes, and as numbers unless it is zero."""
     data = matrix.astype("<f4")
     directed = np.abs(matrix).max(axis=1, initial=0.0) > 0
     return [
-        [index_key(text), text, data[at].tobytes() if packed else None, matrix[at].tolist() if directed[at] else None]
-        for at, text in enumerate(texts)
+        [index_key(text), text, data[index].tobytes() if packed else None, matrix[index].tolist() if directed[index] else None]
+        for index, text in enumerate(texts)
     ]
 
 
 def fetch(connection: Connection, graph: str, dimension: int) -> dict[str, NDArray[np.float32]]:
-    """All vectors of a graph by text."""
-    found = {}
+    """Return all vectors of a graph by text."""
+    vectors = {}
     for kind in ("node", "predicate"):
         for row in connection.read(_PACKED, {"graph": graph, "kind": kind}):
             if row["packed"] is not None and len(row["packed"]) == 4 * dimension:
-                found[row["text"]] = np.frombuffer(row["packed"], "<f4").astype(np.float32)
-    return found
+                vectors[row["text"]] = np.frombuffer(row["packed"], "<f4").astype(np.float32)
+    return vectors
 
 
 def drop(connection: Connection, graph: str) -> None:
-    """Take the vectors of a graph away, and their index."""
+    """Delete the vectors of a graph and their index."""
     connection.schema(f"DROP INDEX {layout.index_name(graph)} IF EXISTS")
     while connection.write(layout.DROP, {"graph": graph}).deleted:
         pass
