@@ -1,6 +1,6 @@
 # make demo   an environment, the package, and a few questions over the sample data it ships
 # make test   the test dependencies, then ruff, mypy, the import contracts and pytest
-# make quick  pytest alone, without tests that use a server
+# make quick  pytest alone, without tests that use a server or take more than a moment
 # make nightly PART=stores   whole data sets, random programs, second servers, models; without PART the names of the parts
 # make mutants  small changes of the engine, each of which a test should notice; MUTANTS='--number 50 --seed 1' says which
 # make lint types contracts pytest   the parts of make test
@@ -56,7 +56,7 @@ pytest: $(VENV)/.condgraph-dev
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 quick: $(VENV)/.condgraph-dev
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not service and not slow and not data" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not service and not slow and not data and not long" $(PYTEST_ARGS)
 
 nightly:
 	@.ci/nightly $(PART)

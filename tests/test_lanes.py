@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.asking import serves
-from tests.support.progress import ALLOWANCE, slower
+from tests.support.progress import ALLOWANCE, long_tests, slower, test_of
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = """
@@ -132,3 +132,9 @@ def test_a_file_that_grew_is_named() -> None:
     twice = {file: 2 * took for file, took in recorded.items()}
     assert not slower(twice | {"tests/test_3.py": 40.0}, recorded)
     assert slower(twice | {"tests/test_3.py": 90.0}, recorded)
+
+
+def test_long_tests_are_those_with_a_long_case() -> None:
+    assert test_of("tests/test_a.py::test_b[one::two]@neo4j") == "tests/test_a.py::test_b"
+    assert test_of("tests/test_a.py::Test::test_b@neo4j native") == "tests/test_a.py::Test::test_b"
+    assert all(Path(ROOT, name.partition("::")[0]).exists() for name in long_tests())

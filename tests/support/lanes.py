@@ -20,6 +20,7 @@ import pytest
 
 import condgraph
 from condgraph.graph import Graph
+from tests.support import progress
 
 T = TypeVar("T")
 #: Whether this is the nightly run.
@@ -54,8 +55,11 @@ def examples(number: int) -> int:
 
 
 def mark(items: Sequence[pytest.Item]) -> None:
-    """Mark tests that use a server or benchmark data; leave out what belongs to the nightly run."""
+    """Mark tests that use a server or benchmark data, or take long; leave out what belongs to the nightly run."""
+    long = progress.long_tests()
     for item in items:
+        if progress.test_of(item.nodeid) in long:
+            item.add_marker(pytest.mark.long)
         names = getattr(item, "fixturenames", ())
         if any(_SERVICE.fullmatch(name) for name in names):
             item.add_marker(pytest.mark.service)

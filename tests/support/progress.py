@@ -1,5 +1,6 @@
 """Progress of a run with several workers: lines that say how far it is and what it waits for, failures as they happen, and
-the time that each file of tests took beside the time on record (`tests/durations.json`).
+the time that each file of tests took beside the time on record (`tests/durations.json`), which also names the tests that
+`make quick` leaves out.
 
 `tests/conftest.py` registers `Progress` on the process that distributes the tests. Times are wall-clock seconds of all tests of a
 file, fixtures included, but for the start of servers, which whoever comes first waits for. With `CI` set, a file that takes
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +31,9 @@ INTERVAL: Final = 15.0
 #: Seconds that a file of tests may take beyond its recorded time, or half of that time, if that is more: two runs on one machine
 #: differ by so much.
 ALLOWANCE: Final = 30.0
+#: Seconds of one case, and of all cases of a test, from which `make quick` leaves the test out.
+LONG_CASE: Final = 0.3
+LONG_TEST: Final = 2.0
 #: Lines of a failure's text that are shown: its end, where the error is.
 _LINES: Final = 12
 #: Names the folder in which workers note which server they are starting.
@@ -73,6 +78,8 @@ class Progress:
         self._ended = threading.Event()
         self._total = self._done = self._failed = 0
         self.seconds: Counter[str] = Counter()
+        #: Of each test: the seconds of its cases.
+        self._cases: defaultdict[str, Counter[str]] = defaultdict(Counter)
         #: A line for each file that took longer than recorded.
         self.slower: list[str] = []
         os.environ[_FOLDER] = str(folder)
@@ -111,7 +118,9 @@ class Progress:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add up the time of the file; show a failure at once, since a run that is stopped has no summary."""
         # Examples in docstrings are no tests of this folder, whose hook says what was waited for.
-        self.seconds[_file(report.nodeid)] += report.duration - getattr(report, "waited", 0.0)
+        seconds = report.duration - getattr(report, "waited", 0.0)
+        self.seconds[_file(report.nodeid)] += seconds
+        self._cases[test_of(report.nodeid)][report.nodeid] += seconds
         if not report.failed:
             return
         self._failed += 1
@@ -146,8 +155,12 @@ class Progress:
         """Compare with the recorded times, or record them."""
         self._ended.set()
         if os.environ.get("CONDGRAPH_DURATIONS") == "write":
-            kept = {file: round(took, 1) for file, took in sorted(self.seconds.items()) if took >= 1}
-            RECORD.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+            recorded = {file: seconds for file, seconds in self.seconds.items() if seconds >= 1}
+            for test, cases in self._cases.items():
+                if max(cases.values()) > LONG_CASE or cases.total() > LONG_TEST:
+                    recorded[test] = cases.total()
+            lines = {name: round(seconds, 1) for name, seconds in sorted(recorded.items())}
+            RECORD.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
         elif self._recorded and os.environ.get("CI") and os.environ.get("CONDGRAPH_DURATIONS") != "ignore":
             self.slower = slower(self.seconds, self._recorded)
             if slower(self.seconds, self._recorded, allowances=2):
@@ -173,6 +186,17 @@ def slower(seconds: Mapping[str, float], recorded: Mapping[str, float], allowanc
         for file, took in sorted(seconds.items())
         if took > scale * (recorded.get(file, 0.0) + allowances * max(ALLOWANCE, recorded.get(file, 0.0) / 2))
     ]
+
+
+def long_tests() -> frozenset[str]:
+    """The tests on record as long, which `make quick` leaves out."""
+    recorded = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    return frozenset(name for name in recorded if "::" in name)
+
+
+def test_of(nodeid: str) -> str:
+    """The test of a case: its name without parameters and without the group of its worker."""
+    return re.split(r"[\[@]", nodeid, maxsplit=1)[0]
 
 
 def _file(nodeid: str) -> str:
