@@ -50,17 +50,18 @@ def execute(book: Any, folder: str) -> None:
 
 
 def texts(book: Any) -> list[list[str]]:
-    """What each cell prints or returns, as text."""
+    """What each cell prints or returns, as text. A slow kernel sends one line in two parts."""
     results = []
     for cell in book.cells:
-        lines = []
+        lines, streams = list[str](), False
         for output in cell.get("outputs", ()):
             if output.output_type == "stream" and output.name == "stdout":
-                lines.append(output.text)
+                lines[-1:] = [lines[-1] + output.text] if streams else [*lines[-1:], output.text]
             elif output.output_type == "error":
                 lines += output.traceback
             elif output.output_type != "stream":
                 lines.append(output.data["text/plain"])
+            streams = output.output_type == "stream"
         results.append(lines)
     return results
 
