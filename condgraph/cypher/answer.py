@@ -1,4 +1,4 @@
-"""Answers of Neo4j: rows read as typed values, groups that the server summed up, and warnings."""
+"""Answers of Neo4j: rows read as typed values, groups aggregated by the server, and warnings."""
 
 from __future__ import annotations
 
@@ -55,29 +55,27 @@ if TYPE_CHECKING:
 
 
 class Records(list[dict[str, Any]]):
-    """The rows of a query in Cypher, each a dict by column."""
+    """The rows of a Cypher query, each a dict by column."""
 
     def _repr_html_(self) -> str:
-        """The first rows, for notebooks."""
+        """Return the first rows as HTML, for notebooks."""
         columns = list(self[0]) if self else []
         rows = [["" if cell is None else str(cell) for cell in record.values()] for record in self[: html.MOST_ROWS]]
         return html.page(f"{len(self):,} rows", [html.table("rows", columns, rows, len(self) - len(rows))] if self else [])
 
 
 def entity_of(ident: str, name: str, kind: int | None = None, row: int | None = None) -> Entity:
-    """An entity of a record: its id and name, and where it is no plain one its kind and row."""
+    """Build an entity from a record: id and name, and kind and row unless it is a plain entity."""
     return Entity(ident, name, EntityKind(kind or 0), row or 0)
 
 
 # -- Groups that the server summed up ----------------------------------------------------------------
-# The table of groups that the server summed up (`compile_groups`), with what is tested,
-# ordered and cut of it in process.
+# The table of groups that the server aggregated (`compile_groups`); it is filtered, ordered and cut in
+# process.
 
 
 def tables_of(plan: Node, columns: Columns, rows: Sequence[list[Any]]) -> Run | None:
-    """An execution that has every table of a plan; None where some value was odd. Rows are lists as
-    `Columns` says.
-    """
+    """Return a run that has every table of a plan; None if some value had an unexpected type. `Columns` describes the rows."""
     if any(row[0] for row in watched(rows)):
         return None
     group = group_of(plan)
@@ -95,18 +93,18 @@ def tables_of(plan: Node, columns: Columns, rows: Sequence[list[Any]]) -> Run | 
 
 def _grid(run: Run, group: alg.Group, columns: Columns, rows: Sequence[list[Any]]) -> Grid:
     width = len(columns.keys)
-    cells = [Column.of([_cell(kind, row[1 + at]) for row in watched(rows)]) for at, kind in enumerate(columns.keys)]
-    for at, (measure, kind) in enumerate(zip(group.measures, columns.measures, strict=True), 1 + width):
+    cells = [Column.of([_cell(kind, row[1 + index]) for row in watched(rows)]) for index, kind in enumerate(columns.keys)]
+    for index, (measure, kind) in enumerate(zip(group.measures, columns.measures, strict=True), 1 + width):
         aggregate = Aggregate(run, measure)
-        sums = Column.of([_summed(aggregate, kind, row[at]) for row in watched(rows)])
+        sums = Column.of([_summed(aggregate, kind, row[index]) for row in watched(rows)])
         aggregate.warn()
         cells.append(zeros(sums) if measure.function == "sum" else sums)
-    ways = [*(key.of for key in group.keys), *(measure.of for measure in group.measures)]
-    for place in group.unsure if rows else ():
-        columns_of = [at for at, way in enumerate(ways, 1) if isinstance(way, ValuePath) and way.steps[:1] == (place,)]
-        parts = [row[at] for row in watched(rows) for at in columns_of]
+    expressions = [*(key.of for key in group.keys), *(measure.of for measure in group.measures)]
+    for step in group.unsure if rows else ():
+        columns_of = [index for index, way in enumerate(expressions, 1) if isinstance(way, ValuePath) and way.steps[:1] == (step,)]
+        parts = [row[index] for row in watched(rows) for index in columns_of]
         if parts and not any(cell[0] if isinstance(cell, list) else cell is not None for cell in parts):
-            warn_of_empty(run, group.facts[place])
+            warn_of_empty(run, group.facts[step])
     names = (*(key.name for key in group.keys), *(measure.name for measure in group.measures))
     grid = Grid(names, len(names) - group.hidden, cells, Members.unknown(len(rows)))
     return grid.take(in_fixed_order(cells[:width])) if width else grid
@@ -129,28 +127,26 @@ def _summed(aggregate: Aggregate, kind: str, parts: list[Any]) -> Cell | None:
     count, *more = parts
     function = aggregate.measure.function
     if function in ("sum", "mean"):
-        # Integers in two parts; of other numbers all.
+        # Integers come as sums in two parts, floats as the list of all.
         return aggregate.of_summed(count, more[0] * PART + more[1] if kind == "integer" else _exact(more[0]))
     return aggregate.of_summed(count, best=_cell(kind, more[0]) if more else None)
 
 
 def _exact(numbers: list[Any]) -> Fraction:
-    """The exact sum of numbers, as they are written."""
+    """Return the exact sum of numbers as written."""
     return sum((exact(number) * times for number, times in watched(Counter(numbers).items())), Fraction(0))
 
 
 # -- Warnings ----------------------------------------------------------------------------------------
-# What an answer warns of, found out when somebody asks: values that a test could not compare,
-# counted by the server.
+# Warnings about values that a test could not compare, counted by the server when someone reads the
+# warnings.
 #
-# Most questions need no query for it: the schema says which types a predicate has. What aggregates
-# warn of is found by running the plan on the statements it rests on (`compile_witness`).
+# Most questions need no query for this: the schema tells the types of a predicate. Warnings of aggregates
+# come from running the plan on its evidence (`compile_witness`).
 
 
 def tested(plan: Node, schema: StoredSchema) -> list[Node]:
-    """The operators whose tests may meet values that they cannot compare, but for those that the
-    client works out.
-    """
+    """Return the operators whose tests may meet values they cannot compare, except those computed by the client."""
     beyond = lowered(plan)
     result: list[Node] = []
     for node in postorder(plan):
@@ -164,8 +160,9 @@ def tested(plan: Node, schema: StoredSchema) -> list[Node]:
 
 
 def of_concepts(plan: Node, nodes: list[Node]) -> list[Node]:
-    """Operators whose tests look at statements of any entity, as they are of the members of concepts
-    alone, where the plan keeps none but these of what passes: what others have makes no difference.
+    """Restrict operators that test statements of any entity to the members of concepts.
+
+    This applies where the plan intersects with these concepts, so that statements of other entities do not matter.
     """
     members: dict[int, list[alg.Entities]] = {}
     order = postorder(plan)
@@ -198,9 +195,7 @@ def _of(facts: alg.Facts, concepts: list[alg.Entities]) -> alg.Facts:
 
 
 def placed(part: Any, beyond: set[int], run: Run) -> Any:
-    """A part of a plan as the server can run it: in place of what the client works out stands what
-    that gave.
-    """
+    """Return a part of a plan as the server can run it: results replace the operators computed by the client."""
     if isinstance(part, tuple):
         return tuple(placed(item, beyond, run) for item in part)
     if not isinstance(part, Node | Condition) or (isinstance(part, Node) and id(part) not in beyond):
@@ -210,21 +205,20 @@ def placed(part: Any, beyond: set[int], run: Run) -> Any:
     if isinstance(part, alg.Values):
         values: list[Any] = [value.name if isinstance(value, Entity) else value for value in run.values(part).values()]
         return alg.Constants(tuple(value for value in values if value is not UNKNOWN))
-    changed = {field.name: placed(getattr(part, field.name), beyond, run) for field in fields(part) if field.init}  # type: ignore[arg-type]
-    return replace(part, **changed)  # type: ignore[type-var]
+    replaced = {field.name: placed(getattr(part, field.name), beyond, run) for field in fields(part) if field.init}  # type: ignore[arg-type]
+    return replace(part, **replaced)  # type: ignore[type-var]
 
 
 def values_may_warn(plan: Node, schema: StoredSchema, empty: bool, *, tables: bool = True) -> bool:
-    """Whether some operator may have to warn of values that only a look at them shows; `tables`
-    says that those that give tables are among them.
+    """Tell whether some operator may have to warn of values, which only reading them shows;
+
+    `tables` includes operators of tables.
     """
     return any(may_warn(node, schema, empty) for node in postorder(plan) if tables or not isinstance(node, alg.Table))
 
 
 def compile_tallies(nodes: list[Node], graph: str, schema: StoredSchema, *, layout: Layout = CONDGRAPH) -> Compiled:
-    """One query for how many values of each type and unit each operator looks at: `step`, `kind`,
-    `unit`, `count`.
-    """
+    """Compile one query that counts the values each operator looks at by type and unit: `step`, `kind`, `unit`, `count`."""
 
     compiler = PlanCompiler(graph, schema, [child for node in nodes for child in node.inputs()], layout)
     branches: list[list[str]] = []
@@ -236,7 +230,7 @@ def compile_tallies(nodes: list[Node], graph: str, schema: StoredSchema, *, layo
 
 
 def _looked_at(compiler: Compiler, node: Node) -> list[tuple[list[str], str, str]]:
-    """Clauses that leave what an operator's test looks at, and its kind and unit."""
+    """Return clauses that leave the values an operator tests, with their kind and unit."""
     if isinstance(node, (alg.FilterValues, alg.AnySatisfies)):
         rows = compiler.values(node.values)
         return [(rows.clauses, rows.cell.kind, rows.cell.unit)]
@@ -257,7 +251,7 @@ def _looked_at(compiler: Compiler, node: Node) -> list[tuple[list[str], str, str
 
 
 def counted(nodes: list[Node], rows: list[dict[str, Any]]) -> LeftOut:
-    """The values that were left out."""
+    """Return the values that were left out."""
     result = LeftOut()
     for row in rows:
         node, kind = nodes[row["step"]], KINDS[row["kind"]]
@@ -269,12 +263,11 @@ def counted(nodes: list[Node], rows: list[dict[str, Any]]) -> LeftOut:
 
 
 class Neo4jAnswer(StoredAnswer):
-    """The answer to one program, with the Cypher that gave it.
+    """The answer to one program, with its Cypher.
 
-    The trace is one further query; so are the evidence, and the warnings about values that were
-    left out. Each is asked when somebody first looks at it. Where the plan is finished in process
-    (`cypher.compile.plan.lowered`), `_rows` are the statements it rests on, and `_local` is the
-    answer from these.
+    The trace takes one further query; so do the evidence and the warnings about values that were left out. Each runs when
+    first read. If the plan is finished in process (`cypher.compile.plan.lowered`), `_rows` are the statements it rests on, and
+    `_local` is the answer from these.
     """
 
     _store: CypherStore
@@ -314,9 +307,7 @@ class Neo4jAnswer(StoredAnswer):
 
     @kept
     def _grouped(self) -> Run | None:
-        """The tables of groups that the server summed up; None of other answers, and where it met values
-        that it does not sum up as the client does.
-        """
+        """The tables of groups that the server aggregated; None for other answers, or if it met values of unexpected types."""
         if self._compiled.columns is None:
             return None
 
@@ -349,7 +340,7 @@ class Neo4jAnswer(StoredAnswer):
         return [(truth, text_of(truth)) for truth in truths]
 
     def _median(self, row: dict[str, Any]) -> Quantity | None:
-        """The median from the middle of the numbers, or from all texts where nothing is a number."""
+        """Return the median of the middle numbers, or, if no value is a number, of all texts."""
         if not row["numbers"]:
             numbers = summed_numbers(row["rows"])
             return None if numbers is None else median_of(numbers, NO_UNIT)
@@ -359,7 +350,7 @@ class Neo4jAnswer(StoredAnswer):
 
     @cached
     def _cells(self) -> list[dict[str, Any]]:
-        """The values as the server has them."""
+        """The values as returned by the server."""
         fields, kind = self._compiled.fields, self._compiled.kind
         listed = next(row["rows"] for row in self._rows if not row.get("held"))
         cells = [dict(zip(fields, cell, strict=True)) for cell in listed]
@@ -383,7 +374,7 @@ class Neo4jAnswer(StoredAnswer):
         elif shape == "values":
             held = [cell for cell in self._cells if cell.get("held")]
             if self._compiled.distinct:
-                # Of several entities that carry one name the first stays.
+                # Of several entities with one name, the first stays.
                 held.sort(key=lambda cell: str(cell["id"]), reverse=True)
                 held = list({(cell["kind"] == "entity" and cell["id"], cell["text"]): cell for cell in held}.values())
             result = {cell["id"]: _entity_in(cell) for cell in held}
@@ -397,9 +388,7 @@ class Neo4jAnswer(StoredAnswer):
 
     @kept
     def _witness(self) -> Run:
-        """The plan run in process on the statements it rests on; one further query, unless they are
-        there already.
-        """
+        """The plan run in process on its evidence: one further query, unless the statements were fetched before."""
         if self._compiled.shape != "witness":
             return self._store.witness(self.plan)
 
@@ -407,13 +396,13 @@ class Neo4jAnswer(StoredAnswer):
 
     @kept
     def trace(self) -> list[Step]:
-        """What each step of the program gave, in its order: one further query for all of them."""
+        """The result of each step of the program, in order: one further query for all."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
         grouped = self._grouped
         sizes = self._store.sizes([node for _, node in steps])
         result = []
         for (function, node), size in zip(steps, sizes, strict=True):
-            # What is finished in process is counted there.
+            # Results that were computed in process are counted there.
             if size is None and grouped is not None and id(node) in grouped.results:
                 known = grid_size(grouped.results[id(node)])
             else:
@@ -431,34 +420,34 @@ class Neo4jAnswer(StoredAnswer):
     def _noticed(self) -> list[str]:
 
         schema = self._store.schema
-        result, left = list[str](), LeftOut()
+        result, left_out = list[str](), LeftOut()
         empty, grouped = not self._outcome()[0], self._grouped
         if grouped is not None and not values_may_warn(self.plan, schema, empty, tables=False):
             result = list(grouped.warnings)
         elif self._compiled.shape == "rows":
-            result, left = list(self.run.warnings), self.run.left_out
+            result, left_out = list(self.run.warnings), self.run.left_out
         elif self._compiled.shape in ("witness", "groups") or values_may_warn(self.plan, schema, empty):
-            result, left = list(self._witness.warnings), self._witness.left_out
+            result, left_out = list(self._witness.warnings), self._witness.left_out
         nodes = tested(self.plan, schema)
         if nodes:
             beyond = lowered(self.plan)
-            # What databases that others wrote have under other labels is nobody's mistake.
+            # In an existing database, values under other labels are no mistake.
             apart = of_concepts(self.plan, nodes) if self._compiled.layout.parallel else nodes
             there = [node if beyond.isdisjoint(map(id, node.inputs())) else placed(node, beyond, self._witness) for node in apart]
             tallies = compile_tallies(there, self._store.name, schema, layout=self._compiled.layout)
-            left = left + counted(nodes, self._store.run(tallies))
-        return result + left_out_warnings(left)
+            left_out = left_out + counted(nodes, self._store.run(tallies))
+        return result + left_out_warnings(left_out)
 
     @timed
     def explain(self) -> str:
-        """The program, its plan, the Cypher, and what each step gave."""
+        """Return the program, its plan, the Cypher, and the result of each step."""
         steps = [str(step) for step in self.trace]
         parts = [self.program, tree(self.plan), self.cypher or "", "\n".join(steps)]
         return "\n\n".join(part for part in parts if part)
 
 
 def _run_of_rows(plan: alg.Node, core: alg.Solutions, names: Sequence[str], rows: Sequence[list[Any]]) -> Run:
-    """An execution of a plan on the rows that the server gave of one of its operators."""
+    """Run a plan in process on the rows that the server returned for one of its operators."""
     from condgraph.engine.execute.stored_rows import run_rows
 
     entities: dict[str, Entity] = {}
@@ -469,15 +458,15 @@ def _run_of_rows(plan: alg.Node, core: alg.Solutions, names: Sequence[str], rows
             return Name(cell) if isinstance(cell, str) else cell
         if "id" not in cell:
             return value_of(cell)
-        ident: str = cell["id"]
-        if ident not in entities:
-            entities[ident] = entity_of(ident, cell["name"], cell["kind"], cell["row"])
+        entity_id: str = cell["id"]
+        if entity_id not in entities:
+            entities[entity_id] = entity_of(entity_id, cell["name"], cell["kind"], cell["row"])
             if cell["source"] is not None:
-                sources[ident] = cell["source"]
-        return Ref(ident)
+                sources[entity_id] = cell["source"]
+        return Ref(entity_id)
 
     read = [tuple(map(term, row)) for row in watched(rows)]
-    return run_rows(plan, core, names, read, [_sourced(entity, sources.get(ident)) for ident, entity in entities.items()])
+    return run_rows(plan, core, names, read, [_sourced(entity, sources.get(entity_id)) for entity_id, entity in entities.items()])
 
 
 def _sourced(entity: Entity, source: str | None) -> Item:
@@ -489,7 +478,7 @@ def _entity_in(cell: dict[str, Any]) -> Entity:
 
 
 def _read(cell: dict[str, Any]) -> tuple[Any, str]:
-    """A cell as a value with its text."""
+    """Return the value of a cell, with its text."""
     if cell["kind"] == "entity":
         return _entity_in(cell), cell["text"]
     value = value_of(cell)
@@ -498,17 +487,17 @@ def _read(cell: dict[str, Any]) -> tuple[Any, str]:
 
 
 def pasteable(compiled: Compiled) -> str:
-    """The query with its parameters as Browser takes them."""
+    """Return the query with its parameters, for pasting into Browser."""
     return pasted(compiled.text, compiled.parameters)
 
 
 def pasted(text: str, parameters: Mapping[str, Any]) -> str:
-    """A text and its parameters as Browser takes them."""
+    """Return a query and its parameters, for pasting into Browser."""
     return "\n".join([*(f":param {name} => {literal(value)};" for name, value in parameters.items()), text])
 
 
 def literal(value: Any) -> str:
-    """A parameter as a Cypher literal."""
+    """Return a parameter as a Cypher literal."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
         return f"'{escaped}'"
@@ -521,17 +510,17 @@ def literal(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, date):
-        # A time is one as well.
+        # A datetime is also a date.
         name = "date" if not isinstance(value, datetime) else "localdatetime" if value.tzinfo is None else "datetime"
         return f"{name}('{value.isoformat()}')"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
-    # The least number there is cannot be written as it is.
+    # The smallest integer cannot be written as a literal.
     return "-9223372036854775807 - 1" if value == -(2**63) else repr(value)
 
 
 def _key(name: str) -> str:
-    """A key of a map, in backticks where it is no plain word."""
+    """Return a key of a map, in backticks where needed."""
     if not name:
         return "/* Cypher has no word for an empty key */ empty"
     return name if name.isascii() and name.isidentifier() else quote(name)

@@ -1,8 +1,7 @@
-"""What makes a graph readable in Neo4j Browser: a style file (GraSS) with captions, colours and
-sizes, and queries to keep, both made from what the graph holds.
+"""Makes a graph readable in Neo4j Browser: a style file (GraSS) with captions, colours and sizes, and queries to save.
 
-Browser reads a style as JSON, too, where names of labels may hold any character; of rules that match
-a node the later ones win, so that the rarer of two concepts gives an entity its colour.
+Browser also reads a style as JSON, in which labels may contain any character. The last of the rules that match a node wins,
+so that the rarer of two concepts gives an entity its colour.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from condgraph.overview.schema import Overview
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Colours of concepts, of hues that are far from each other; the commonest concept has the first.
+#: Colours of concepts, far apart in hue; the commonest concept gets the first.
 COLOURS: Final = (
     *("#2f6db5", "#d9722b", "#3b8f4e", "#b5413c", "#7c59b0", "#8a6242", "#c861a0", "#5f6b73"),
     *("#9a9a2c", "#2a9aa8", "#e0a12e", "#4f4fa8", "#7aa63c", "#a83a6b", "#58b09a", "#b08968"),
 )
-#: Styles of the nodes of the layout: a colour, and the width of the circle. Nodes that only hold
-#: a value or a qualifier, or are a statement, are small.
+#: Styles of the layout's nodes: a colour, and the diameter of the circle. Nodes for a value, a qualifier
+#: or a statement are small.
 _LAYOUT: Final = {
     layout.ENTITY: ("#6f8296", 50),
     layout.CONCEPT: ("#25384d", 65),
@@ -38,15 +37,16 @@ _LAYOUT: Final = {
 }
 #: Relationships of the layout, which are drawn faintly.
 _QUIET: Final = ("MEMBER_OF", "SUBCLASS_OF", "SUBJECT", "OBJECT", "QUALIFIER", "IS")
-#: Concepts that have a query of their own.
+#: Number of concepts with a query of their own.
 _ASKED: Final = 5
 #: The longest name in a query, in characters: examples are cut at 120.
 _LONGEST: Final = 119
 
 
 def style(labels: Iterable[str]) -> str:
-    """A style file of Neo4j Browser. `labels` are those that entities carry, the commonest first;
-    those beyond `COLOURS` have the colour of entities.
+    """Return a style file for Neo4j Browser.
+
+    `labels` are those of entities, commonest first; labels beyond `COLOURS` get the colour of entities.
     """
     rules: dict[str, dict[str, str]] = {
         "node": {"diameter": "50px", "border-width": "2px", "font-size": "10px", **_coloured("#a7afb6")},
@@ -70,21 +70,22 @@ def style(labels: Iterable[str]) -> str:
 
 
 def can_be_coloured(label: str) -> bool:
-    """Whether a style can name a label: a backslash would change what Browser reads as the name."""
+    """Tell whether a style can name a label: a backslash would change the name that Browser reads."""
     return "\\" not in label
 
 
 def _coloured(colour: str) -> dict[str, str]:
-    """A circle's colour, a darker one for its border, and one that can be read on it."""
-    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    """Return the colours of a circle, its darker border, and a readable caption."""
+    parts = [int(colour[index : index + 2], 16) for index in (1, 3, 5)]
     border = "#" + "".join(f"{part * 4 // 5:02x}" for part in parts)
     light = sum(weight * part for weight, part in zip((299, 587, 114), parts, strict=True)) > 150_000
     return {"color": colour, "border-color": border, "text-color-internal": "#2A2C34" if light else "#FFFFFF"}
 
 
 def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> dict[str, str]:
-    """Queries that show what a graph holds, by title. `labels` are those that entities carry, None
-    where they carry none: then members of a concept are found through its node.
+    """Return queries that show what a graph holds, by title.
+
+    `labels` are those of entities; with None, members of a concept are found through its node.
     """
     own = f"graph: {literal(graph)}"
     result = {
@@ -123,5 +124,5 @@ def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> d
 
 
 def _safe(names: Iterable[str]) -> Sequence[str]:
-    """The names that a title and a query can contain as they are."""
+    """Return the names that a title and a query can contain unchanged."""
     return [name for name in dict.fromkeys(names) if name and len(name) <= _LONGEST and name.isprintable() and "\\" not in name]

@@ -1,4 +1,4 @@
-"""The connection to a Neo4j server: opening a driver, sessions, deadlines that hold for the caller in any case, errors in
+"""The connection to a Neo4j server: drivers, sessions, deadlines that bind even if the server is silent, and errors as
 condgraph's own types.
 """
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 # -- Sessions and transactions -----------------------------------------------------------------------
-# What a thread does with the driver while its caller waits for it: a session that can be cut off,
-# and a writing transaction.
+# Objects used by a worker thread while its caller waits: a session that can be cut off, and a writing
+# transaction.
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a text gave: its rows, and how many nodes and relationships it made or deleted."""
+    """The result of a query: its rows, and the numbers of nodes and relationships created or deleted."""
 
     rows: list[dict[str, Any]]
     nodes: int
@@ -57,7 +57,7 @@ class Transaction:
         self._transaction = transaction
 
     def run(self, text: str, parameters: dict[str, Any]) -> Outcome:
-        """Run a text to its end."""
+        """Run a query and read all of its result."""
         result = self._transaction.run(text, parameters)
         rows = [record.data() for record in result]
         counters = result.consume().counters
@@ -70,7 +70,7 @@ class Transaction:
 
 
 class Line:
-    """The session of a thread that waits for the server, to be cut off by somebody else."""
+    """The session of a worker thread, which another thread can cut off."""
 
     __slots__ = ("over", "session")
 
@@ -79,12 +79,12 @@ class Line:
         self.over = False
 
     def cut(self) -> None:
-        """Close the connection of the session, if it has one: a thread that reads from it gets an
-        error at once. A session that is not connected yet ends by the driver's own bounds.
+        """Close the connection of the session, if any: a thread that reads from it gets an error at once.
+
+        A session that is not connected yet ends by the driver's own timeouts.
         """
         self.over = True
-        # The driver has no public way to do this; without it the thread ends when the server says
-        # something.
+        # The driver has no public way to do this; without it, the thread ends when the server responds.
         connection = getattr(self.session, "_connection", None)
         kill = getattr(connection, "kill", None)
         if kill is not None:
@@ -96,9 +96,9 @@ class Line:
 
 
 def opened(place: Any, user: str | None, password: str | None, patience: float) -> tuple[neo4j.Driver, str, str | None]:
-    """A driver for a place, its address without passwords, and the database that the address names.
+    """Return a driver for an address, the address without passwords, and the database named in it.
 
-    `patience` is in seconds, for making a connection. Raises `OptionError` for what names no server.
+    `patience` is the timeout of a connection, in seconds. Raises `OptionError` for an invalid address.
     """
     import neo4j
 
@@ -118,8 +118,7 @@ def opened(place: Any, user: str | None, password: str | None, patience: float) 
         driver = neo4j.GraphDatabase.driver(
             plain,
             auth=(user, password) if user and password is not None else None,
-            # A connection that was idle is asked whether it is alive, so that a restarted server costs
-            # nobody a query.
+            # An idle connection is checked first, so that a restart of the server fails no query.
             liveness_check_timeout=5.0,
             notifications_min_severity="OFF",
             connection_timeout=patience,
@@ -131,7 +130,7 @@ def opened(place: Any, user: str | None, password: str | None, patience: float) 
 
 
 def _profile(place: Any) -> tuple[str, str | None, str | None]:
-    """Address, user and password of a `py2neo.Graph`."""
+    """Return the address, user and password of a `py2neo.Graph`."""
     profile = getattr(getattr(place, "service", None), "profile", None)
     if profile is None:
         raise OptionError(f"what was given ({type(place).__name__}) is no address, no neo4j.Driver and no py2neo.Graph")
@@ -140,20 +139,21 @@ def _profile(place: Any) -> tuple[str, str | None, str | None]:
 
 
 # -- Failures ----------------------------------------------------------------------------------------
-# What the driver and the server raise: which of it passes and is tried again, and what else it is as
-# one of condgraph's own errors.
+# Errors of the driver and the server: which are temporary and retried, and which of condgraph's errors
+# the others become.
 
 
 T = TypeVar("T")
-#: What a server says where two make one index at the same time, whatever `IF NOT EXISTS` says. Once the
-#: other has it, it is there.
+#: Returned when two clients create the same index at once, in spite of `IF NOT EXISTS`. The index exists
+#: afterwards.
 _RACED: Final = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
 
 
 def retried(work: Callable[[], T], patience: float, line: Line) -> T:
-    """The result of `work`, tried again for `patience` seconds after a failure that passes: at once
-    where a connection had died, later where the server says that it may work then. Not where the
-    server ran out of memory: it would again. Raises what the driver raises.
+    """Run `work`, and repeat it for `patience` seconds after temporary failures.
+
+    After a dead connection it is repeated at once, later if the server reports a temporary error; not if the server ran out of
+    memory, as it would again. Raises the driver's errors.
     """
     from neo4j import exceptions
 
@@ -176,9 +176,7 @@ def retried(work: Callable[[], T], patience: float, line: Line) -> T:
 
 @contextmanager
 def as_own_errors(place: str, database: str | None) -> Iterator[None]:
-    """Failures of the driver within as errors of condgraph, with the place (an address) and the
-    database that they are of.
-    """
+    """Turn errors of the driver into condgraph's own, naming the address and the database."""
     from neo4j import exceptions
 
     try:
@@ -201,52 +199,50 @@ def as_own_errors(place: str, database: str | None) -> Iterator[None]:
 
 
 def _not_there(place: str, error: Exception) -> StoreError:
-    """What to say of a server that could not be reached; of one whose TLS is the reason that."""
-    scheme, mark, rest = place.partition("://")
+    """Return the error for a server that could not be reached, or whose TLS failed."""
+    scheme, mark, host = place.partition("://")
     tls = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
     if tls is None or "+s" not in scheme:
         return StoreError(f"no server answers at {place}", hint="is it running, and is the address right?")
     if isinstance(tls, ssl.SSLCertVerificationError):
-        hint = f"{scheme.partition('+')[0]}+ssc{mark}{rest} takes one that nobody vouches for"
+        hint = f"{scheme.partition('+')[0]}+ssc{mark}{host} takes one that nobody vouches for"
         return StoreError(f"the certificate of {place} is not accepted: {tls.verify_message}", hint=hint)
-    plain = f"{scheme.partition('+')[0]}{mark}{rest}"
+    plain = f"{scheme.partition('+')[0]}{mark}{host}"
     return StoreError(f"the server at {place} speaks no TLS, which +s in its address asks for", hint=f"{plain} asks without")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """A failure, and those that led to it."""
-    left: list[BaseException | None] = [error]
-    while left:
-        one = left.pop()
-        if one is not None:
-            yield one
-            left += [one.__cause__ or one.__context__, *getattr(one, "exceptions", ())]
+    """Yield an exception and all that caused it."""
+    pending: list[BaseException | None] = [error]
+    while pending:
+        cause = pending.pop()
+        if cause is not None:
+            yield cause
+            pending += [cause.__cause__ or cause.__context__, *getattr(cause, "exceptions", ())]
 
 
 # -- The connection ----------------------------------------------------------------------------------
-# Whatever waits for the server under a deadline waits in a thread (`engine.bounds`), so that its caller is
-# free at the deadline even where the server says nothing at all. What the server answers at once when
-# it is well (a connection, the state of a graph, a plan) has a bound of its own, `patience`, for
-# calls without a deadline; writing has ten times that, a transaction at a time.
+# Whatever waits for the server under a deadline does so in a thread (`engine.bounds`), so that the caller
+# is free at the deadline even if the server is silent. Requests that a healthy server answers at once (a
+# connection, the state of a graph, a plan) have a timeout of their own, `patience`, if the call has no
+# deadline; writing has ten times that for each transaction.
 
 
-#: Seconds that the server may take for what it answers at once when it is well, where `patience=`
-#: says nothing else.
+#: Default of `patience=`: seconds for requests that a healthy server answers at once.
 PATIENCE: Final = 30.0
-#: A transaction that writes may take so many times as long.
+#: Factor on `patience` for a writing transaction.
 _WRITING: Final = 10
-#: Seconds in which a server is reached when a graph is opened.
+#: Seconds to reach a server when a graph is opened.
 _REACH: Final = 2.0
-#: Seconds that a query may take beyond its deadline for the server to end it by itself, before its
-#: connection is cut.
+#: Seconds after the deadline in which the server may end a query itself, before its connection is cut.
 _LINGER: Final = 5.0
-#: How long the query that ends another one may take.
+#: Seconds for the query that terminates another one.
 _ENDING: Final = 30.0
-#: How long failures that pass (a deadlock, a new leader) are tried again.
+#: Seconds in which temporary failures (a deadlock, a new leader) are retried.
 _RETRY: Final = 15.0
 #: Seconds that the server may take for an index.
 _INDEXES: Final = 660.0
-#: The first version of Neo4j that all texts are written for.
+#: The first version of Neo4j for which all queries are written.
 _OLDEST: Final = (5, 26)
 #: Rows that the server sends at once.
 _FETCH: Final = 10_000
@@ -257,11 +253,10 @@ _END: Final = (
 
 
 class Connection:
-    """A driver with the database to use. Opened from an address, or around an existing driver,
-    which then is not closed here.
+    """A driver with the database to use, opened from an address or around an existing driver, which is then not closed here.
 
-    `patience` is how many seconds the server may be silent where it has little to do; `timeout` is
-    the deadline (seconds) of calls without one.
+    `patience` is how many seconds the server may be silent on small requests; `timeout` is the default deadline of calls, in
+    seconds.
     """
 
     def __init__(
@@ -286,8 +281,8 @@ class Connection:
             import neo4j
         except ImportError:
             raise MissingExtraError("the neo4j driver", "neo4j") from None
-        # What was written here, and not what was read: a database that was put back from a backup is
-        # not asked for a state that it never had, but by those who wrote to it.
+        # Bookmarks of writes only: after a restore from a backup, readers do not wait for a state that
+        # the database never had.
         self._written = neo4j.GraphDatabase.bookmark_manager()
         self.owned = not isinstance(place, neo4j.Driver)
         if isinstance(place, neo4j.Driver):
@@ -297,16 +292,16 @@ class Connection:
         self.database = database or path or self.database
 
     def close(self) -> None:
-        """Let go of the driver."""
+        """Close the driver."""
         self._workers.close()
         if self.owned:
-            # It says goodbye to the server, which may not listen.
+            # Closing says goodbye to the server, which may not respond.
             with suppress(DeadlineError):
                 self._workers.run(self.driver.close, patience=min(self.patience, _LINGER), silent=self._silent)
 
     @property
     def engine(self) -> Engine:
-        """What the server is and can do; it is asked once."""
+        """The kind of server, with its capabilities; asked once."""
         if self._version is None:
             self.ask("RETURN 1 AS one", {})
         return self._engine
@@ -316,41 +311,34 @@ class Connection:
     def read(
         self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
     ) -> list[dict[str, Any]]:
-        """Run one reading query in a read transaction; its rows.
+        """Run one reading query in a read transaction, and return its rows.
 
-        The caller has an answer or `DeadlineError` at the deadline (its own, or that of the call
-        which asks), and `CancelledError` soon after it is cancelled; the server is told to end the
-        query in both cases.
+        The caller gets an answer or `DeadlineError` by the deadline (its own, or that of the surrounding call), and
+        `CancelledError` soon after cancellation; in both cases the server is told to terminate the query.
         """
         return self._waited(text, parameters, merged(timeout, cancelled), lambda record: record.data())
 
     def pass_on(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        """The same of a text that a person wrote, after `check_reading`: it is sent as it is."""
+        """Like `read`, for a user's query after `check_reading`: it is sent unchanged."""
         return self._waited(text, parameters, current(), lambda record: record.data(), own=False)
 
     def rows(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        """The same of a query that gives no nodes and no relationships, which is not looked through."""
+        """Like `read`, for a query that returns no nodes or relationships, which are then not searched for."""
         return self._waited(text, parameters, current(), lambda record: dict(zip(record.keys(), record.values(), strict=True)))
 
     def values(
         self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
     ) -> list[list[Any]]:
-        """The same with rows as lists, of values that are no nodes and no relationships: what is in
-        them is not looked through.
-        """
+        """Like `read`, with rows as lists, for values that are no nodes or relationships."""
         return self._waited(text, parameters, merged(timeout, cancelled), lambda record: record.values())
 
     def ask(self, text: str, parameters: dict[str, Any], *, patience: float | None = None) -> list[dict[str, Any]]:
-        """Run a small reading query, which takes the server no time: it has `patience` seconds in
-        any case.
-        """
+        """Run a small reading query, with a timeout of `patience` seconds in any case."""
         enough = self.patience if patience is None else min(patience, self.patience)
         return self._waited(text, parameters, current(), lambda record: record.data(), enough)
 
     def reach(self) -> None:
-        """Raise `StoreError` where no server answers, or it has no such database. One that is silent is
-        an error of the first question.
-        """
+        """Raise `StoreError` if no server answers, or it has no such database. A silent server fails at the first query."""
         with suppress(DeadlineError):
             self.ask("RETURN 1 AS one", {}, patience=_REACH)
 
@@ -368,8 +356,8 @@ class Connection:
         if budget is None and patience is None:
             return self._read(text, parameters, None, None, shaped, line, own=own)
         token = uuid4().hex if budget is not None and budget.events else None
-        left = None if budget is None else budget.left()
-        timeout = left if patience is None else patience if left is None else min(left, patience)
+        remaining = None if budget is None else budget.left()
+        timeout = remaining if patience is None else patience if remaining is None else min(remaining, patience)
         with bounded_by(budget):
             try:
                 return self._patient(lambda: self._read(text, parameters, timeout, token, shaped, line, own=own), line, patience)
@@ -381,9 +369,7 @@ class Connection:
                 raise
 
     def _patient(self, work: Callable[[], T], line: Line, patience: float | None) -> T:
-        """The result of work in a thread, within the deadline of the call and, where it is given,
-        within `patience` seconds.
-        """
+        """Run work in a thread, within the deadline of the call and, if given, within `patience` seconds."""
         hint = f"the server was told to end it; {LONGER}"
         return self._workers.run(work, hint=hint, patience=patience, silent=self._silent, cut=line.cut)
 
@@ -405,11 +391,11 @@ class Connection:
     ) -> list[T]:
         import neo4j
 
-        # The server takes 0 for no deadline at all.
+        # The server treats 0 as no deadline.
         limit = None if timeout is None else max(timeout, 0.001)
 
         def work() -> list[T]:
-            # What the server reads is known once it was reached.
+            # The kind of server is known once it is connected.
             sent = translated(text, self._engine) if own else text
             query = neo4j.Query(sent, timeout=limit, metadata=None if token is None else {"condgraph": token})
             with self._session(line, **self._reading(), fetch_size=_FETCH) as session:
@@ -418,19 +404,17 @@ class Connection:
         return self._retrying(work, min(_RETRY, timeout) if timeout is not None else _RETRY, line)
 
     def _reading(self) -> dict[str, Any]:
-        """Options of a session that reads: whichever member of a cluster answers has what this
-        connection wrote.
-        """
+        """Return session options for reading, so that any member of a cluster has seen the writes of this connection."""
         from neo4j import Bookmarks
 
         return {"default_access_mode": "READ", "bookmarks": Bookmarks.from_raw_values(self._written.get_bookmarks())}
 
     @contextmanager
     def _session(self, line: Line, **options: Any) -> Iterator[neo4j.Session]:
-        """A session that `line` can cut off."""
+        """Open a session that `line` can cut off."""
         if line.over:
             raise late()
-        # Also of a driver that somebody else opened: texts name labels that are not there yet.
+        # Also for a driver opened by the caller: queries name labels that may not exist yet.
         with self.driver.session(database=self.database, notifications_min_severity="OFF", **options) as session:
             line.session = session
             try:
@@ -439,9 +423,7 @@ class Connection:
                 line.session = None
 
     def stream(self, text: str, parameters: dict[str, Any]) -> Iterator[list[Any]]:
-        """The rows of one reading query as lists, as they come; of a call that has a deadline, once
-        all are there.
-        """
+        """Yield the rows of one reading query as lists, as they come; if the call has a deadline, once all are there."""
         if current() is not None:
             yield from self.values(text, parameters)
             return
@@ -453,9 +435,7 @@ class Connection:
                     yield record.values()
 
     def check_reading(self, text: str, parameters: dict[str, Any]) -> None:
-        """Raise `ReadOnlyError` unless a text that people wrote, and the server's plan of it, read
-        the graph and nothing else.
-        """
+        """Raise `ReadOnlyError` unless both a user's query and the server's plan of it only read."""
         check_text(text)
         if not self.engine.guards_reading:
             check_read_whole(text, self.engine.name)
@@ -474,34 +454,37 @@ class Connection:
     # -- writing -----------------------------------------------------------------------------------
 
     def transaction(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
-        """Run `work` in one writing transaction and commit it. It is run again where it failed for
-        a reason that passes, so it must do nothing twice: a commit whose answer was lost may have
-        been one. The same holds after the `DeadlineError` of a server that says nothing for
-        `patience` seconds (ten times that of the connection otherwise).
+        """Run `work` in one writing transaction and commit it.
+
+        It is repeated after temporary failures, so it must be idempotent: a commit whose response was lost may have
+        succeeded. The
+        same holds after `DeadlineError`, raised when the server is silent for `patience` seconds (by default ten times
+        that of the
+        connection).
         """
         line = Line()
 
-        def once() -> T:
+        def attempt() -> T:
             with self._session(line, bookmark_manager=self._written) as session, session.begin_transaction() as transaction:
                 result = work(Transaction(transaction))
                 if not transaction.closed():
                     transaction.commit()
                 return result
 
-        return self._patient(lambda: self._retrying(once, _RETRY, line), line, patience or _WRITING * self.patience)
+        return self._patient(lambda: self._retrying(attempt, _RETRY, line), line, patience or _WRITING * self.patience)
 
     def write(self, text: str, parameters: dict[str, Any], *, patience: float | None = None) -> Outcome:
-        """Run one writing query, which may be run twice, in a transaction of its own."""
+        """Run one writing query, which may be repeated, in a transaction of its own."""
         return self.transaction(lambda transaction: transaction.run(text, parameters), patience=patience)
 
     def schema(self, *texts: str) -> None:
-        """Run texts that make constraints or indexes, all in one transaction."""
+        """Run statements that create constraints or indexes, in one transaction."""
 
         def work(transaction: Transaction) -> None:
             for text in texts:
                 transaction.run(text, {})
 
-        # Waiting for an index has a bound of its own, on the server.
+        # Waiting for an index has a timeout of its own, on the server.
         self.transaction(work, patience=max(_WRITING * self.patience, _INDEXES))
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
@@ -511,9 +494,7 @@ class Connection:
     # -- failures ----------------------------------------------------------------------------------
 
     def _retrying(self, work: Callable[[], T], patience: float, line: Line) -> T:
-        """The result of `work`, tried again after a failure that passes; other failures are
-        condgraph's own errors.
-        """
+        """Run `work`, repeat it after temporary failures, and raise others as condgraph's own errors."""
         with self._errors():
             self._check_version()
             return retried(work, patience, line)

@@ -1,7 +1,7 @@
-"""Cypher that condgraph wrote, in the words of another server: what the server lacks is written in another form.
+"""Translates Cypher written by condgraph for servers that lack some of Neo4j's forms.
 
-The compilers write the Cypher of Neo4j. A text is read once into words and brackets, and each form that
-the server does not read (`servers.Engine`) is replaced where it occurs.
+The compilers write Cypher for Neo4j. A query is split once into words and brackets, and each form that the server does not
+read (`servers.Engine`) is replaced.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from condgraph.engine.errors import UnsupportedError
 _TOKEN: Final = re.compile(
     r"`(?:[^`]|``)*+`|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\$?[^\W\d]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\s+|::|.", re.DOTALL
 )
-#: What a text holds that may have to be replaced.
+#: Forms that may have to be replaced.
 _FORMS: Final = re.compile(r"\bCALL \(|\bUSING INDEX SEEK|\bIS ::|\b(?:split|valueType|datetime|truncate)\(")
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 #: Variables that the compiler numbers.
 _NUMBERED: Final = re.compile(r"[a-z]+\d+").fullmatch
 _AGGREGATES: Final = frozenset(("count", "collect", "sum", "min", "max", "avg"))
-#: What ends the list of a `WITH`.
+#: Words that end the projection of a `WITH`.
 _CLAUSES: Final = frozenset(
     ("WHERE", "ORDER", "SKIP", "LIMIT", "MATCH", "OPTIONAL", "UNWIND", "CALL", "WITH", "RETURN", "UNION", "SET", "CREATE", "MERGE")
 )
-#: Words that a bracket may follow without a call of a function.
+#: Words that may precede a bracket without being a function.
 _WORDS: Final = frozenset(("WHEN", "THEN", "ELSE", "AND", "OR", "NOT", "XOR", "IN", "WHERE", "RETURN", "WITH", "AS", "IS"))
 _TYPES: Final = re.compile(
     "ANY|BOOLEAN|DATE|DATETIME|DURATION|FLOAT|INTEGER|LIST|LOCAL|MAP|NODE|NOT|NOTHING|NULL|POINT|RELATIONSHIP|STRING|TIME|ZONED|<|>"
@@ -37,15 +37,13 @@ _TYPES: Final = re.compile(
 
 
 class _Group:
-    """Brackets, or (`open` "") a whole text: the words and brackets in it, which names of variables it
-    holds, and whether it aggregates.
-    """
+    """A pair of brackets, or (`open` "") a whole query: its words and brackets, its variables, and whether it aggregates."""
 
     __slots__ = ("aggregates", "close", "items", "names", "open")
 
     def __init__(self, open: str, items: list[_Item] | None = None) -> None:
         self.open = open
-        #: Nothing until it was read; a text may end before.
+        #: Empty until read; a query may end before.
         self.close = "" if items is None else _CLOSING.get(open, "")
         self.items: list[_Item] = [] if items is None else items
         self.names: set[str] = set()
@@ -56,7 +54,7 @@ _Item: TypeAlias = str | _Group
 
 
 def _read(text: str, engine: Engine) -> _Group:
-    """A text as brackets, in which the forms within an expression are replaced."""
+    """Parse a query into brackets, with the forms within expressions replaced."""
     root = _Group("")
     open_groups = [root]
     for token in _TOKEN.findall(text):
@@ -78,46 +76,47 @@ def _read(text: str, engine: Engine) -> _Group:
 def _close(group: _Group, engine: Engine) -> None:
     group.items = _expressions(group.items, engine)
     before = ""
-    for place, item in enumerate(group.items):
+    for index, item in enumerate(group.items):
         if isinstance(item, _Group):
             group.names |= item.names
             call = item.open == "(" and before.lower() in _AGGREGATES
-            # A subquery aggregates by itself.
+            # A subquery aggregates on its own.
             group.aggregates |= call or (item.aggregates and item.open != "{")
             before = ""
         elif not item.isspace():
-            key = group.open == "{" and _next(group.items, place) == ":"
+            key = group.open == "{" and _next(group.items, index) == ":"
             if item[0].isidentifier() and before != "." and not key:
                 group.names.add(item)
             before = item
 
 
 def _next(items: Sequence[_Item], place: int) -> _Item | None:
-    """What follows, blanks apart."""
-    for at in range(place + 1, len(items)):
-        item = items[at]
+    """Return the next item that is not blank."""
+    for index in range(place + 1, len(items)):
+        item = items[index]
         if isinstance(item, _Group) or not item.isspace():
             return item
     return None
 
 
 def _written(group: _Group) -> str:
-    """The text of brackets."""
+    """Return the text of a group."""
     result: list[str] = []
-    left: list[_Item] = [group]
-    while left:
-        item = left.pop()
+    pending: list[_Item] = [group]
+    while pending:
+        item = pending.pop()
         if isinstance(item, str):
             result.append(item)
             continue
-        left += [item.close, *reversed(item.items), item.open]
+        pending += [item.close, *reversed(item.items), item.open]
     return "".join(result)
 
 
 @lru_cache(maxsize=1_024)
 def translated(text: str, engine: Engine) -> str:
-    """A text that condgraph wrote for Neo4j, as an engine reads it; raises `UnsupportedError` where it
-    would mean something else there. A text that was translated stays what it is.
+    """Translate a query that condgraph wrote for Neo4j; raises `UnsupportedError` if its meaning would change.
+
+    A translated query stays unchanged.
 
     >>> from condgraph.cypher.servers import ARCADEDB
     >>> translated("RETURN e.x IS :: INTEGER NOT NULL | FLOAT NOT NULL AS b", ARCADEDB)
@@ -142,44 +141,44 @@ def translated(text: str, engine: Engine) -> str:
 
 
 def _expressions(items: list[_Item], engine: Engine) -> list[_Item]:
-    """The items of brackets with the forms of expressions replaced."""
+    """Return items with the forms of expressions replaced."""
     result: list[_Item] = []
-    place = 0
-    while place < len(items):
-        item = items[place]
+    index = 0
+    while index < len(items):
+        item = items[index]
         if item == "USING" and not engine.hints:
-            while isinstance(items[place], str):
-                place += 1
-            place += 1
+            while isinstance(items[index], str):
+                index += 1
+            index += 1
             del result[-1]
             continue
         if item == "::" and not engine.union_types and _before(result) == "IS":
-            types, place = _types(items, place + 1)
+            types, index = _types(items, index + 1)
             if len(types) > 1:
                 _either(result, types)
             else:
                 result += ["::", *types[0]]
             continue
         if isinstance(item, _Group) and item.open == "(":
-            # A blank between them says that it was written here.
-            called = result[-1] if result else ""
-            if called == "split" and not engine.splits_by_lists:
+            # A blank before the bracket marks what was written here.
+            function = result[-1] if result else ""
+            if function == "split" and not engine.splits_by_lists:
                 item = _by_one(item)
-            elif called in ("datetime", "truncate") and not engine.times_by_key:
-                item = _read_again(item, called, result)
-            elif called == "valueType" and not engine.types_of_lists:
-                # The word before belongs to it.
+            elif function in ("datetime", "truncate") and not engine.times_by_key:
+                item = _read_again(item, function, result)
+            elif function == "valueType" and not engine.types_of_lists:
+                # Remove the function's name as well.
                 del result[-1]
                 result.append(_type(item))
-                place += 1
+                index += 1
                 continue
         result.append(item)
-        place += 1
+        index += 1
     return result
 
 
 def _before(items: Sequence[_Item]) -> str:
-    """The word before, blanks apart; "" for brackets."""
+    """Return the last word that is not blank; "" for brackets."""
     for item in reversed(items):
         if isinstance(item, _Group):
             return ""
@@ -189,15 +188,15 @@ def _before(items: Sequence[_Item]) -> str:
 
 
 def _types(items: Sequence[_Item], place: int) -> tuple[list[list[_Item]], int]:
-    """The types after `IS ::`, one list of words each, and the place after them."""
+    """Return the types after `IS ::`, each a list of words, and the index after them."""
     result: list[list[_Item]] = [[]]
     depth, end = 0, place
-    for at in range(place, len(items)):
-        item = items[at]
+    for index in range(place, len(items)):
+        item = items[index]
         if isinstance(item, _Group):
             break
         if item == "|" and not depth:
-            following = _next(items, at)
+            following = _next(items, index)
             if not isinstance(following, str) or not _TYPES(following):
                 break
             result.append([])
@@ -206,8 +205,8 @@ def _types(items: Sequence[_Item], place: int) -> tuple[list[list[_Item]], int]:
             result[-1].append(item)
         else:
             break
-        end = at + 1
-    # Blanks after the last type are those of the text.
+        end = index + 1
+    # Blanks after the last type belong to the text.
     while end > place and isinstance(items[end - 1], str) and str(items[end - 1]).isspace():
         end -= 1
     for words in result:
@@ -217,7 +216,7 @@ def _types(items: Sequence[_Item], place: int) -> tuple[list[list[_Item]], int]:
 
 
 def _either(result: list[_Item], types: Sequence[Sequence[_Item]]) -> None:
-    """Put a test of each type in the place of the operand and the `IS` at the end of `result`."""
+    """Replace the operand and the `IS` at the end of `result` by a test for each type."""
     while result.pop() != "IS":
         pass
     while isinstance(result[-1], str) and result[-1].isspace():
@@ -235,22 +234,20 @@ def _either(result: list[_Item], types: Sequence[Sequence[_Item]]) -> None:
 
 
 def _operand(items: Sequence[_Item]) -> int:
-    """Where the operand at the end of some items begins: a name, a call or brackets, with the
-    properties and places that follow it.
-    """
-    place = len(items) - 1
-    while place > 0:
-        item, before = items[place], items[place - 1]
+    """Return where the operand at the end of some items begins: a name, a call or brackets, with its properties and subscripts."""
+    index = len(items) - 1
+    while index > 0:
+        item, before = items[index], items[index - 1]
         if isinstance(item, _Group):
             follows = isinstance(before, _Group) or (before[-1:].isidentifier() or before[-1:] in ("`", *"0123456789"))
             if not follows or (isinstance(before, str) and before in _WORDS):
-                return place
-            place -= 1
+                return index
+            index -= 1
         elif before == ".":
-            place -= 2
+            index -= 2
         else:
-            return place
-    return max(place, 0)
+            return index
+    return max(index, 0)
 
 
 def _close_plain(group: _Group) -> None:
@@ -262,7 +259,7 @@ def _close_plain(group: _Group) -> None:
 
 
 def _by_one(call: _Group) -> _Group:
-    """The arguments of `split` by several texts as those by one: the others are replaced by it."""
+    """Rewrite the arguments of `split` by several texts: the others are first replaced by the first one."""
     last = call.items[-1] if call.items else None
     if not isinstance(last, _Group) or last.open != "[" or "," not in call.items:
         return call
@@ -279,8 +276,9 @@ def _by_one(call: _Group) -> _Group:
 
 
 def _read_again(call: _Group, called: str, before: Sequence[_Item]) -> _Group:
-    """The arguments of `datetime({date: x, ...})` or `datetime.truncate(unit, x)` with the time read from its
-    text: some servers take one that was looked up by a key, `n[key]`, for now, or for no time.
+    """Rewrite `datetime({date: x, ...})` or `datetime.truncate(unit, x)` to read the time from its text.
+
+    Some servers take a time that was looked up by a key, `n[key]`, for now, or for no time.
     """
     items, kind = call.items, "datetime"
     if called == "datetime":
@@ -288,24 +286,24 @@ def _read_again(call: _Group, called: str, before: Sequence[_Item]) -> _Group:
         if not isinstance(inner, _Group) or inner.items[:2] != ["date", ":"]:
             return call
         items, kind = inner.items, "date"
-        begin, end = 2, items.index(",") if "," in items else len(items)
+        start, end = 2, items.index(",") if "," in items else len(items)
     elif list(before[-3:-1]) != ["datetime", "."] or "," not in items:
         return call
     else:
-        begin, end = items.index(",") + 1, len(items)
-    while isinstance(first := items[begin], str) and first.isspace():
-        begin += 1
+        start, end = items.index(",") + 1, len(items)
+    while isinstance(first := items[start], str) and first.isspace():
+        start += 1
     if first == kind:
         return call
-    time = _Group("(", ["toString", _Group("(", items[begin:end])])
-    items = [*items[:begin], kind, time, *items[end:]]
+    time = _Group("(", ["toString", _Group("(", items[start:end])])
+    items = [*items[:start], kind, time, *items[end:]]
     result = _Group("(", [_Group("{", items)] if called == "datetime" else items)
     result.names, result.aggregates = call.names, call.aggregates
     return result
 
 
 def _type(call: _Group) -> _Group:
-    """An expression for the type of a value, with those of the elements of a list."""
+    """Return an expression for the type of a value, including the types of a list's elements."""
     value = _written(_Group("", call.items))
     inner = (
         f"reduce(ts = '', y IN {value} | CASE WHEN ts CONTAINS coalesce(valueType (y), 'NULL') THEN ts "
@@ -318,14 +316,14 @@ def _type(call: _Group) -> _Group:
 
 
 # -- What subqueries import --------------------------------------------------------------------------
-# Where a `WITH` of a subquery drops what the subquery imports, it is named in each `WITH` after which it
-# is used.
+# Where a `WITH` in a subquery drops an imported variable, it is added to each `WITH` after which it is
+# used.
 
 
 def _keep_imports(root: _Group, engine: Engine) -> None:
-    left: list[tuple[_Group, list[str], str]] = [(root, [], "")]
-    while left:
-        group, imported, opening = left.pop()
+    pending: list[tuple[_Group, list[str], str]] = [(root, [], "")]
+    while pending:
+        group, imported, opening = pending.pop()
         items: list[_Item] = []
         for branch in _branches(group.items):
             for body, brackets, names in _subqueries(branch, imported):
@@ -334,7 +332,7 @@ def _keep_imports(root: _Group, engine: Engine) -> None:
                 )
                 if not engine.imports_in_brackets:
                     brackets.open, brackets.items, brackets.close = "", [], ""
-                left.append((body, names, f" WITH {listed}" if listed and not engine.imports_in_brackets else ""))
+                pending.append((body, names, f" WITH {listed}" if listed and not engine.imports_in_brackets else ""))
             carried = _carried(branch, imported, engine) if imported else branch
             begin = 0 if branch[:1] != ["UNION"] else 3 if branch[2:3] == ["ALL"] else 1
             items += [*carried[:begin], opening, *carried[begin:]] if opening else carried
@@ -342,17 +340,17 @@ def _keep_imports(root: _Group, engine: Engine) -> None:
 
 
 def _branches(items: list[_Item]) -> Iterator[list[_Item]]:
-    """The parts of a query between its `UNION`s, each with the `UNION` before it."""
+    """Yield the parts of a query between its `UNION`s, each with the `UNION` before it."""
     begin = 0
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if item == "UNION":
-            yield items[begin:place]
-            begin = place
+            yield items[begin:index]
+            begin = index
     yield items[begin:]
 
 
 def _subqueries(branch: Sequence[_Item], imported: Sequence[str]) -> Iterator[tuple[_Group, _Group, list[str]]]:
-    """The bodies of the subqueries in a branch, each with the brackets that list what it imports, and with these names."""
+    """Yield the subqueries of a branch: the body, the brackets with its imports, and the imported names."""
     known = dict.fromkeys(imported)
     before: list[_Item] = ["", ""]
     for item in branch:
@@ -368,25 +366,25 @@ def _subqueries(branch: Sequence[_Item], imported: Sequence[str]) -> Iterator[tu
 
 
 def _carried(branch: list[_Item], imported: Sequence[str], engine: Engine) -> list[_Item]:
-    """A branch with what it imports named in each `WITH` after which it is used."""
+    """Add the imports of a branch to each `WITH` after which they are used."""
     places = [
-        place
-        for place, item in enumerate(branch)
-        if item == "WITH" and _before(branch[max(0, place - 2) : place]) not in ("STARTS", "ENDS") and _next(branch, place) != "*"
+        index
+        for index, item in enumerate(branch)
+        if item == "WITH" and _before(branch[max(0, index - 2) : index]) not in ("STARTS", "ENDS") and _next(branch, index) != "*"
     ]
     wanted, after, end = set(imported), set[str](), len(branch)
     added: dict[int, list[str]] = {}
-    for place in reversed(places):
-        begin = place + 2 if _next(branch, place) != "DISTINCT" else place + 4
-        stop = next((at for at in range(begin, len(branch)) if branch[at] in _CLAUSES), len(branch))
-        for at in range(stop, end):
-            item = branch[at]
-            # What follows a point is a property.
-            used = item.names if isinstance(item, _Group) else {item} if branch[at - 1] != "." else set()
+    for index in reversed(places):
+        begin = index + 2 if _next(branch, index) != "DISTINCT" else index + 4
+        stop = next((position for position in range(begin, len(branch)) if branch[position] in _CLAUSES), len(branch))
+        for position in range(stop, end):
+            item = branch[position]
+            # A name after a dot is a property.
+            used = item.names if isinstance(item, _Group) else {item} if branch[position - 1] != "." else set()
             after |= used & wanted
         projection = branch[begin:stop]
-        given = _given(projection)
-        names = [name for name in imported if name in after and name not in given]
+        projected = _given(projection)
+        names = [name for name in imported if name in after and name not in projected]
         if names and _aggregates(projection):
             raise UnsupportedError(
                 engine.name, ["a list that a grouped part of a query looks up"], hint="graph.snapshot() answers it in process"
@@ -397,15 +395,15 @@ def _carried(branch: list[_Item], imported: Sequence[str], engine: Engine) -> li
     if not added:
         return branch
     result: list[_Item] = []
-    for place, item in enumerate(branch):
-        if place in added:
-            result.append("".join(f"{name}, " for name in added[place]))
+    for index, item in enumerate(branch):
+        if index in added:
+            result.append("".join(f"{name}, " for name in added[index]))
         result.append(item)
     return result
 
 
 def _given(projection: Sequence[_Item]) -> set[str]:
-    """The names that a `WITH` gives."""
+    """Return the names that a `WITH` projects."""
     result, single, count = set[str](), "", 0
     before = ""
     for item in [*projection, ","]:

@@ -1,4 +1,4 @@
-"""The guard of Cypher that people write: its tokens, its clauses, and the plan that the server makes of it."""
+"""The guard for Cypher written by users: checks its tokens, its clauses, and the server's plan."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ __all__ = ["PROCEDURES", "check_plan", "check_read_whole", "check_text"]
 
 
 # -- Words -------------------------------------------------------------------------------------------
-# Words of Cypher 5 and Cypher 25 (Neo4j 5.26 to 2026.x), in small letters, as the check of a
-# foreign text needs them.
+# Words of Cypher 5 and Cypher 25 (Neo4j 5.26 to 2026.x) in lower case, as far as the check needs them.
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Procedures that read the graph and nothing else.
+#: Procedures that only read the graph.
 PROCEDURES: Final = frozenset(
     {
         "db.labels",
@@ -38,8 +37,8 @@ PROCEDURES: Final = frozenset(
     }
 )
 _CLOCKS: Final = ("date", "datetime", "time", "localdatetime", "localtime")
-#: Functions that come with every server and see no more than their arguments and the graph. A
-#: function of a plug-in always has a dot in its name.
+#: Functions that are part of every server and see only their arguments and the graph. A function of a
+#: plug-in always has a dot in its name.
 FUNCTIONS: Final = _words("""
     abs acos all allreduce any asin atan atan2 avg btrim cardinality ceil ceiling char_length character_length coalesce collect
     collect_list cos cosh cot coth count date datetime degrees duration duration_between e elementid endnode exists exp floor
@@ -55,7 +54,7 @@ FUNCTIONS: Final = _words("""
     point.distance point.withinbbox string.indexof string.join string.regexreplace
     uuid.leastsignificantbits uuid.mostsignificantbits vector.similarity.cosine vector.similarity.euclidean
     """) | {f"{clock}.{kind}" for clock in _CLOCKS for kind in ("realtime", "statement", "transaction", "truncate")}  # fmt: skip
-#: Words that may precede a parenthesis and are no functions.
+#: Words that may precede a parenthesis without being functions.
 BEFORE_PARENTHESIS: Final = _words("""
     match where with return unwind and or xor not in by distinct case when then else skip limit offset on contains is implies
     allshortestpaths shortestpath shortest path paths group groups walk trail acyclic simple any all elements element bindings
@@ -63,17 +62,17 @@ BEFORE_PARENTHESIS: Final = _words("""
     """)
 #: Words that begin a clause which does more than read; a name, a pattern or an expression follows.
 CLAUSES: Final = _words("create merge insert set delete remove foreach use grant deny revoke")
-#: Words that begin something which does more than read; a word of its own follows.
+#: Words that begin a command which does more than read; a keyword follows.
 COMMANDS: Final = _words("""
     load show terminate drop alter rename start stop enable dryrun deallocate reallocate detach nodetach periodic
     define local
     """)
-#: Words that may follow a name, and none of the commands.
+#: Words that may follow a name, but none of the commands.
 AFTER_A_NAME: Final = _words("""
     and or xor in is as contains starts ends order limit skip offset return with where match optional unwind union when then else
     end asc ascending desc descending call yield finish filter let next for group implies using from
     """)
-#: Words after which an operand comes, where they follow the end of one.
+#: Words that an operand follows, if they follow an operand.
 ASKING: Final = _words("return with where unwind and or xor in as contains")
 #: Words that cannot be names where an operand is expected.
 KEYWORDS: Final = (
@@ -84,30 +83,30 @@ KEYWORDS: Final = (
     | COMMANDS
     | _words("distinct not exists count collect none single reduce allreduce null true false cypher search let")
 )
-#: What `SHOW` may show.
+#: The objects of `SHOW`.
 SHOWN: Final = (
     "all|aliases|alias|analyzers?|auth|btree|built|composite|constraints?|current|databases?|default|executable|exist\\w*|fulltext|"
     "functions?|home|index(?:es)?|key|lookup|node|point|populated|privileges?|procedures?|property|providers?|range|rel|"
     "relationship|roles?|rules?|servers?|settings?|supported|text|transactions?|unique\\w*|users?|vector"
 )
-#: The options before a query that change how it is planned, and not what it does.
+#: Options before a query that change how it is planned, but not what it does.
 OPTIONS: Final = frozenset({"planner", "runtime", "replan"})
 VERSIONS: Final = frozenset({"5", "25"})
 
 
 # -- Tokens ----------------------------------------------------------------------------------------
-# The tokens of a Cypher text, in time linear in its length; what versions of a server may read
-# differently is refused.
+# Splits a Cypher text into tokens, in linear time; refuses what versions of a server may read
+# differently.
 #
-# A server decodes `\uXXXX` before it looks for tokens, so that an escape may be a quote, or part of
-# a word (seen on 5.26 and 2026.x, in Cypher 5 and 25). A text with escapes is therefore read as it
-# is and as it is decoded, and an escape may occur only within quotes.
+# A server decodes `\uXXXX` before it splits, so that an escape may be a quote, or part of a word
+# (observed on 5.26 and 2026.x, in Cypher 5 and 25). A text with escapes is therefore checked both as it
+# is and decoded, and escapes are allowed only within quotes.
 
 
 WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
-# `/*/` begins a comment; what reads the words before a query on 5.26 loses its way there, so that
-# it is refused.
-#: What a server takes for space. Other invisible characters are parts of names to some versions.
+# `/*/` begins a comment, but the parser of options before a query on 5.26 misreads it, so it is refused.
+#: Characters that a server treats as space. Other invisible characters are parts of names in some
+#: versions.
 _SPACE: Final = "\\t-\\r\\x1c-\\x20\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
 _TOKEN: Final = re.compile(
     rf"""(?P<space>[{_SPACE}]++|//[^\n\r]*+|/\*(?!/).*?\*/)
@@ -122,23 +121,19 @@ _TOKEN: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"\\(?:\\|u([0-9a-fA-F]{4}))")
 _ANY_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
-#: What an error shows of a word, and says about it.
+#: Longest error message about a token, and the names of open tokens.
 _LONG: Final = 200
 _OPEN: Final = {"'": "a string", '"': "a string", "`": "a name in backticks", "/*": "a comment"}
 
 
 class Tokens:
-    """What a text consists of, without space and comments: `kinds`, `values` and `starts`, side by
-    side.
+    """The tokens of a text, without space and comments: parallel lists `kinds`, `values` and `starts`.
 
-    The value of a word is in small letters, that of a name in backticks is what it names, that of a
-    string is empty.
+    The value of a word is in lower case, that of a name in backticks is the name, that of a string is empty.
     """
 
     def __init__(self, text: str, shifts: list[int] | None = None) -> None:
-        """`shifts` are the places of decoded escapes, so that errors say where in the text as it
-        was written.
-        """
+        """`shifts` are the positions of decoded escapes, so that errors refer to the original text."""
         self._text, self._shifts = text, shifts or []
         self.kinds: list[str] = []
         self.values: list[str] = []
@@ -157,7 +152,7 @@ class Tokens:
                 value = value[1:-1].replace("``", "`")
             elif kind == STRING:
                 if previous_end == start and start and self.kinds[-1] in (WORD, NAME):
-                    # In Cypher 25 s'...{expression}...' computes what stands in the braces.
+                    # In Cypher 25, s'...{expression}...' evaluates the expression.
                     self.refuse(start, f"a string right after {text[self.starts[-1] : start]!r}", hint="write a space before it")
                 value = ""
             elif kind == "open":
@@ -174,38 +169,36 @@ class Tokens:
             previous_end = match.end()
 
     def mark(self, at: int) -> str:
-        """The mark at a place, or nothing."""
+        """Return the mark at an index, or ""."""
         return self.values[at] if 0 <= at < len(self.kinds) and self.kinds[at] == MARK else ""
 
     def word(self, at: int) -> str:
-        """The word at a place, or nothing."""
+        """Return the word at an index, or ""."""
         return self.values[at] if 0 <= at < len(self.kinds) and self.kinds[at] == WORD else ""
 
     def written(self, at: int) -> str:
-        """The word at a place with its capital letters."""
+        """Return the word at an index in its original case."""
         match = _TOKEN.match(self._text, self.starts[at])
         return match[0] if match else ""
 
     def named(self, at: int) -> bool:
-        """Whether there is a word or a name in backticks at a place."""
+        """Tell whether there is a word or a name in backticks at an index."""
         return 0 <= at < len(self.kinds) and self.kinds[at] in (WORD, NAME)
 
     def refuse(self, start: int, what: str, *, hint: str | None = None) -> NoReturn:
-        """Raise the error, with its place in the text as it was written."""
+        """Raise the error, with the position in the original text."""
         what = what if len(what) <= _LONG else f"{what[:_LONG]}..."
         start += 5 * bisect_left(self._shifts, start)
         raise ReadOnlyError(f"the query may do more than read: {what}", span=(start, start + 1), hint=hint)
 
 
 def readings(text: str) -> list[Tokens]:
-    """The text as it is and, where it has escapes, as it may be decoded; raises `ReadOnlyError`
-    for what cannot be read.
-    """
+    """Return the tokens of a text as it is and, if it has escapes, decoded; raises `ReadOnlyError` for text that has no tokens."""
     if not text.isascii():
-        for at, letter in enumerate(text):
+        for index, letter in enumerate(text):
             if "\ud800" <= letter <= "\udfff":
-                raise ReadOnlyError("the query has half a character in it", span=(at, at + 1))
-        # Marks over letters are parts of words.
+                raise ReadOnlyError("the query has half a character in it", span=(index, index + 1))
+        # Combining marks are parts of words.
         text = "".join("_" if unicodedata.category(letter) in ("Mn", "Mc") else letter for letter in text)
     result = [Tokens(text)]
     if "\\u" in text:
@@ -215,14 +208,14 @@ def readings(text: str) -> list[Tokens]:
 
 
 def _only_in_quotes(text: str, tokens: Tokens) -> None:
-    """Refuse an escape in a word, a comment or between tokens: no person needs one there."""
-    # In order, so that one pass is enough.
-    quoted = [found.span() for found in _TOKEN.finditer(text) if found.lastgroup in (STRING, NAME)]
-    at = 0
+    """Refuse an escape in a word, a comment or between tokens: nobody needs one there."""
+    # In order, so that one pass suffices.
+    quoted = [match.span() for match in _TOKEN.finditer(text) if match.lastgroup in (STRING, NAME)]
+    index = 0
     for escape in re.finditer(r"\\u", text):
-        while at < len(quoted) and quoted[at][1] <= escape.start():
-            at += 1
-        if at == len(quoted) or quoted[at][0] > escape.start():
+        while index < len(quoted) and quoted[index][1] <= escape.start():
+            index += 1
+        if index == len(quoted) or quoted[index][0] > escape.start():
             tokens.refuse(escape.start(), "a '\\u' escape outside of quotes")
 
 
@@ -240,26 +233,24 @@ def _decoded(text: str, escapes: re.Pattern[str]) -> tuple[str, list[int]]:
 
 
 # -- Checks of the text ----------------------------------------------------------------------------
-# Whether the text of a query can only read, by its tokens alone.
+# Checks by its tokens alone that a query can only read.
 #
-# A word is refused wherever it may begin a clause or a command that does more than read, at any
-# depth: in a subquery, a list, a `CASE`, a predicate. A word is let through where it can only be a
-# name (`n.set`, `:CALL`, `{load: 1}`, `AS show`). In doubt it is refused, and the error says that
-# backticks make it a name. Procedures and functions have to be on a list.
+# A word is refused wherever it may begin a clause or a command that does more than read, at any depth: in
+# a subquery, a list, a `CASE`, a predicate. It is accepted where it can only be a name (`n.set`, `:CALL`,
+# `{load: 1}`, `AS show`). In doubt it is refused, and the error advises backticks for a name. Procedures
+# and functions have to be listed.
 
 
-#: After these a name or an expression follows, and never a clause.
+#: After these marks a name or an expression follows, never a clause.
 _BEFORE_AN_OPERAND: Final = frozenset(".$([,=:|/^&-<~")
-#: These follow a name, and no word that begins a clause.
+#: These marks follow a name, but no word that begins a clause.
 _BEHIND_A_NAME: Final = frozenset("=<>,)]}:|/^%&;")
 _ENDS, _ASKS = "ends", "asks"
 _QUOTED: Final = "where it is a name, write it in backticks"
 
 
 def check_text(text: str) -> None:
-    """Raise `ReadOnlyError`, with the place, for a text that may do more than read; its time is
-    linear in the length.
-    """
+    """Raise `ReadOnlyError`, with the position, for a text that may do more than read; in linear time."""
     if not isinstance(text, str):
         raise OptionError(f"a query is a text, and this is {type(text).__name__}")
     for tokens in readings(text):
@@ -267,54 +258,54 @@ def check_text(text: str) -> None:
 
 
 class _Reader:
-    """One reading of a text."""
+    """Checks one reading of a text."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
-        #: What is sure of a token: that an operand ends with it, or that one has to follow.
+        #: What is certain of each token: that an operand ends with it, or that one follows.
         self.roles: list[str] = []
-        #: Where names of procedures that may be called begin.
+        #: Indices where names of allowed procedures begin.
         self.called: set[int] = set()
         self.begin = self.prefix()
 
     def check(self) -> None:
-        """Look at every token once."""
+        """Check every token once."""
         tokens = self.tokens
         self.roles = [""] * self.begin
-        for at in range(self.begin, len(tokens.kinds)):
-            self.roles.append(self.role(at))
-            if tokens.kinds[at] == WORD:
-                self.check_word(at, tokens.values[at])
-            elif tokens.kinds[at] == MARK:
-                if tokens.values[at] == "(":
-                    self.check_call(at)
-                elif tokens.values[at] == ";" and at + 1 < len(tokens.kinds):
-                    tokens.refuse(tokens.starts[at + 1], "a second statement")
+        for index in range(self.begin, len(tokens.kinds)):
+            self.roles.append(self.role(index))
+            if tokens.kinds[index] == WORD:
+                self.check_word(index, tokens.values[index])
+            elif tokens.kinds[index] == MARK:
+                if tokens.values[index] == "(":
+                    self.check_call(index)
+                elif tokens.values[index] == ";" and index + 1 < len(tokens.kinds):
+                    tokens.refuse(tokens.starts[index + 1], "a second statement")
 
     # -- the words before a query ------------------------------------------------------------------
 
     def prefix(self) -> int:
-        """Where the query itself begins, after `CYPHER 25 runtime=slotted`."""
-        tokens, at = self.tokens, 0
+        """Return the index where the query itself begins, after options such as `CYPHER 25 runtime=slotted`."""
+        tokens, index = self.tokens, 0
         if tokens.word(0) == "cypher":
-            at = 1
+            index = 1
             if tokens.kinds[1:2] == [NUMBER]:
                 if tokens.values[1] not in VERSIONS:
                     tokens.refuse(tokens.starts[1], f"version {tokens.values[1]!r} of Cypher is not known here")
-                at = 2
-            while tokens.word(at) and tokens.mark(at + 1) == "=":
-                if tokens.word(at) not in OPTIONS or not tokens.word(at + 2):
+                index = 2
+            while tokens.word(index) and tokens.mark(index + 1) == "=":
+                if tokens.word(index) not in OPTIONS or not tokens.word(index + 2):
                     known = ", ".join(sorted(OPTIONS))
-                    tokens.refuse(tokens.starts[at], f"the option {tokens.word(at)!r}", hint=f"these may be given: {known}")
-                at += 3
-        if (word := tokens.word(at)) in ("explain", "profile", "cypher"):
-            tokens.refuse(tokens.starts[at], f"it begins with {word.upper()}, so that its plan cannot be asked for")
-        return at
+                    tokens.refuse(tokens.starts[index], f"the option {tokens.word(index)!r}", hint=f"these may be given: {known}")
+                index += 3
+        if (word := tokens.word(index)) in ("explain", "profile", "cypher"):
+            tokens.refuse(tokens.starts[index], f"it begins with {word.upper()}, so that its plan cannot be asked for")
+        return index
 
     # -- names and keywords ------------------------------------------------------------------------
 
     def role(self, at: int) -> str:
-        """What is sure of a token, given those before it."""
+        """Return what is certain of a token, given those before it."""
         tokens = self.tokens
         if tokens.kinds[at] == MARK:
             return _ENDS if tokens.values[at] in ")]}" else ""
@@ -337,7 +328,7 @@ class _Reader:
         return _ENDS if mark and mark in _BEFORE_AN_OPERAND and word not in KEYWORDS else ""
 
     def check_word(self, at: int, word: str) -> None:
-        """Refuse a word that may begin what does more than read."""
+        """Refuse a word that may begin something that does more than read."""
         tokens = self.tokens
         if word in ("in", "concurrent") and tokens.word(at + 1) in ("transaction", "transactions"):
             if word == "concurrent" or tokens.mark(at - 1) == "}":
@@ -352,7 +343,7 @@ class _Reader:
             tokens.refuse(tokens.starts[at], f"{f'{word} {after}'.strip().upper()} is no reading clause", hint=_QUOTED)
 
     def is_name(self, at: int) -> bool:
-        """Whether the word can only be a name at this place."""
+        """Tell whether the word can only be a name here."""
         tokens = self.tokens
         mark, after = tokens.mark(at - 1), tokens.mark(at + 1)
         if mark == "$" or (mark == "." and tokens.mark(at - 2) != "."):
@@ -367,34 +358,34 @@ class _Reader:
     # -- what is called ----------------------------------------------------------------------------
 
     def check_procedure(self, at: int) -> None:
-        """Refuse `CALL` of what is neither a subquery nor on the list."""
-        tokens, to = self.tokens, at + 1
-        if tokens.mark(to) == "{":
+        """Refuse `CALL` of anything but a subquery or a listed procedure."""
+        tokens, index = self.tokens, at + 1
+        if tokens.mark(index) == "{":
             return
-        if tokens.mark(to) == "(":
-            to += 1
-            while tokens.named(to) or (tokens.mark(to) and tokens.mark(to) in ",*"):
-                to += 1
-            if tokens.mark(to) == ")" and tokens.mark(to + 1) == "{":
+        if tokens.mark(index) == "(":
+            index += 1
+            while tokens.named(index) or (tokens.mark(index) and tokens.mark(index) in ",*"):
+                index += 1
+            if tokens.mark(index) == ")" and tokens.mark(index + 1) == "{":
                 return
             tokens.refuse(tokens.starts[at], "CALL of something that is no subquery", hint=_QUOTED)
         parts = []
-        while tokens.named(to):
-            parts.append(self.written(to))
-            if tokens.mark(to + 1) != ".":
+        while tokens.named(index):
+            parts.append(self.written(index))
+            if tokens.mark(index + 1) != ".":
                 break
-            to += 2
+            index += 2
         name = ".".join(parts)
         if name not in PROCEDURES:
             tokens.refuse(tokens.starts[at], f"CALL of {name!r}, which is not on the list of procedures", hint=_QUOTED)
         self.called.add(at + 1)
 
     def written(self, at: int) -> str:
-        """A name as it was written; names of procedures have small and capital letters."""
+        """Return a name in its original case, which matters for procedures."""
         return self.tokens.written(at) if self.tokens.kinds[at] == WORD else self.tokens.values[at]
 
     def check_call(self, at: int) -> None:
-        """Refuse the function before a parenthesis where it is not on the list."""
+        """Refuse the function before a parenthesis unless it is listed."""
         tokens, first = self.tokens, at - 1
         if not tokens.named(first):
             return
@@ -413,14 +404,15 @@ class _Reader:
         tokens.refuse(tokens.starts[first], f"the function {'.'.join(parts)!r} is not on the list")
 
     def is_hint(self, at: int) -> bool:
-        """Whether `USING INDEX n:Label(property)` has its variable here."""
+        """Tell whether this is the variable of `USING INDEX n:Label(property)`."""
         words = [self.tokens.word(item) for item in range(max(at - 4, 0), at)]
         return self.tokens.named(at) and "using" in words and "index" in words
 
 
 def check_read_whole(text: str, engine: str) -> None:
-    """Raise `ReadOnlyError` unless the reader of Cypher that condgraph has reads the whole text: where a
-    server neither says whether a text writes nor refuses to write, which `engine` is the name of.
+    """Raise `ReadOnlyError` unless condgraph's own Cypher parser reads the whole text.
+
+    For servers (named `engine`) that neither tell whether a text writes nor refuse to write.
     """
     from condgraph.languages.cypher.parse import parse
 
@@ -436,19 +428,18 @@ def check_read_whole(text: str, engine: str) -> None:
 
 
 # -- Checks of the text and of the plan ------------------------------------------------------------
-# Two looks that know nothing of each other, either of which refuses: at the text, before anything is
-# sent (`text`), and at the server's own plan of it. Subqueries within expressions are no operators of
-# a plan; they are part of the details of its operators.
+# Two independent checks, each of which can refuse: of the text before it is sent, and of the server's
+# plan. Subqueries within expressions are no operators of a plan; they appear in the details of its
+# operators.
 
 
-#: Operators of a plan that read or change more than the graph, whatever the query type says.
+#: Operators that read or change more than the graph, whatever the query type is.
 _FORBIDDEN: Final = (
     *("Show", "Create", "Delete", "Detach", "Merge", "Set", "Remove", "Drop", "Alter", "Foreach", "Grant", "Deny", "Revoke"),
     *("Rename", "Start", "Stop", "Enable", "Do", "Assert", "Log", "System"),
 )
 _FORBIDDEN_ANYWHERE: Final = ("LoadCSV", "Terminate", "Administration", "Transaction", "Command")
-#: What appears in the plan of a subquery within an expression. A word in backticks, or of a
-#: property, is no clause.
+#: What a plan shows of a subquery within an expression. A word in backticks, or a property, is no clause.
 _WITHIN: Final = re.compile(
     rf"(?<![`.\w])(?:(?P<load>LOAD\s+CSV)\b|(?P<show>SHOW\s+(?:{SHOWN}))\b|(?P<end>TERMINATE\s+TRANSACTIONS?)\b"
     r"|CALL\s++(?P<call>[\w`]++(?:\.[\w`]++)*+)|ResolvedCall\(\s*+(?P<resolved>[^\s()]++))",
@@ -460,9 +451,7 @@ _UNSEEN: Final = frozenset({"string-representation"})
 
 
 def check_plan(query_type: str | None, plan: Any, columns: Iterable[str] = ()) -> None:
-    """Raise `ReadOnlyError` unless a plan reads the graph and nothing else. `columns` are the names
-    of the result's columns.
-    """
+    """Raise `ReadOnlyError` unless a plan only reads the graph. `columns` are the names of the result's columns."""
     if query_type != "r":
         raise ReadOnlyError(f"the query is of type {query_type!r}; only reading is allowed")
     if not plan:
@@ -486,7 +475,7 @@ def check_plan(query_type: str | None, plan: Any, columns: Iterable[str] = ()) -
 
 
 def _check_within(text: str, harmless: list[str]) -> None:
-    """Refuse what an operator's description says that it computes."""
+    """Refuse what the description of an operator shows of its subqueries."""
     for column in harmless:
         text = text.replace(column, "``")
     for match in _WITHIN.finditer(text):
@@ -505,9 +494,7 @@ _HINT: Final = "where this is part of a text or a name, give the text as a param
 
 
 def _harmless(columns: Iterable[str]) -> list[str]:
-    """The columns, as a plan writes them, that hold such words in quotes only: their names are the
-    text of their expressions.
-    """
+    """Return the columns, as a plan writes them, that contain such words only in quotes: a column is named by its expression."""
     result = []
     for column in columns:
         if _speaks(column) and not _speaks(_QUOTED_TEXT.sub(" ", column)):

@@ -1,4 +1,4 @@
-"""Direct concepts of entities as labels of their own."""
+"""Puts the direct concepts of entities on them as further labels."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 
 # -- Which concepts become labels --------------------------------------------------------------------
-# No query of condgraph's reads them: they are for others. A graph's node says which labels its entities
-# carry and how many of each (`labels`, as JSON; absent where they carry none), and while a load is
-# under way which they may carry (`labelling`). Names that others use are not given: nobody's
-# `MATCH (p:Person)` finds entities of a graph, unless the label came first.
+# condgraph's own queries do not read these labels: they are for users. A graph's node states which labels
+# its entities carry, with counts (`labels`, as JSON; absent without labels), and during a load which they
+# may carry (`labelling`). Labels that other applications use are avoided: their `MATCH (p:Person)` finds
+# no entities of a graph, unless the graph's label came first.
 
 
-#: The most labels of a graph, its commonest concepts: Browser and models read a list of them.
+#: Most labels of a graph, its commonest concepts: Browser and models read the whole list.
 MOST: Final = 200
-#: Labels of each node of condgraph's that no other of these labels counts as well.
+#: Disjoint labels that together cover all nodes of condgraph.
 _NODES: Final = (
     *(layout.ENTITY, layout.VALUE, layout.STATEMENT, layout.QUALIFIER, layout.GRAPH, layout.SOURCE, layout.PREDICATE),
     *(layout.LOAD, layout.FORMER, layout.EDIT, layout.VECTORS, layout.EMBEDDING),
 )
-#: How labels, constraints and indexes of the layout begin, in any case.
+#: Prefix of the layout's labels, constraints and indexes, in lower case.
 _OURS: Final = "condgraph"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-#: How many nodes are others': each count is a number that the server keeps.
+#: Counts the nodes of other applications, from counts that the server stores.
 _OTHERS: Final = (
     "CALL () { MATCH (n) RETURN count(n) AS every } "
     + " ".join(f"CALL () {{ MATCH (n:{label}) RETURN count(n) AS n{i} }}" for i, label in enumerate(_NODES))
@@ -55,8 +55,9 @@ _CARRIED: Final = f"MATCH (g:{GRAPH}) WHERE g.labels IS NOT NULL OR g.labelling 
 
 
 def usable(name: str) -> bool:
-    """Whether the name of a concept can be a label: it has letters, none of them a control character,
-    at most 1,000 bytes, and does not begin as the labels of the layout do.
+    """Tell whether the name of a concept can be a label.
+
+    It needs a letter, no control characters, at most 1,000 bytes, and another prefix than the labels of the layout.
 
     >>> usable("head of state"), usable("CondgraphEntity"), usable("")
     (True, False, False)
@@ -66,9 +67,9 @@ def usable(name: str) -> bool:
 
 
 class Labels:
-    """The labels of the entities of a snapshot: their direct concepts among `names`, or all of them.
+    """The labels of the entities of a snapshot: their direct concepts among `names`, or all.
 
-    What is itself a concept has none: its own label says what it is.
+    A concept itself gets none: it has a label of its own.
     """
 
     def __init__(self, snapshot: Snapshot, names: Collection[str] | None = None) -> None:
@@ -76,7 +77,7 @@ class Labels:
         members, concepts = get("mem.e").astype(np.int64), get("mem.c").astype(np.int64)
         kept = snapshot.entity_kind[members] != EntityKind.CONCEPT
         members, called = members[kept], snapshot.entity_name[concepts[kept]]
-        # Two concepts of one name are one label.
+        # Two concepts with one name are one label.
         numbers, codes = np.unique(called, return_inverse=True)
         words = snapshot.texts.take(numbers) if len(numbers) else []
         if names is not None:
@@ -89,17 +90,17 @@ class Labels:
 
     @property
     def members(self) -> NDArray[np.int64]:
-        """The entities that have any, by number."""
+        """The entities that have any label, by number."""
         return np.unique(self._members)
 
     def counts(self) -> dict[str, int]:
-        """How many entities have each label, the commonest first, then by name."""
+        """Count the entities of each label, the commonest first, then by name."""
         numbers, counts = np.unique(self._codes, return_counts=True)
         result = zip((self._words[code] for code in numbers.tolist()), counts.tolist(), strict=True)
         return dict(sorted(result, key=lambda item: (-item[1], item[0])))
 
     def of(self, numbers: NDArray[Any]) -> list[list[str]]:
-        """The labels of each of some entities."""
+        """Return the labels of each of some entities."""
         begins, ends = (np.searchsorted(self._members, numbers, side=side) for side in ("left", "right"))
         first = int(begins.min(initial=len(self._codes)))
         words = [self._words[code] for code in self._codes[first : int(ends.max(initial=first))].tolist()]
@@ -107,19 +108,20 @@ class Labels:
 
 
 def chosen(found: Iterable[str], taken: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """Which of the names of concepts `found` (the commonest first) become labels, in the order of
-    names; and of those that do not, why, as sentences. `taken` are names that others use.
+    """Choose which concepts become labels, sorted by name, and return sentences that explain which do not.
+
+    `found` are names of concepts, commonest first; `taken` are names that others use.
     """
-    names, odd, others = list[str](), list[str](), list[str]()
+    names, unusable, in_use = list[str](), list[str](), list[str]()
     for name in found:
-        (odd if not usable(name) else others if name in taken else names).append(name)
+        (unusable if not usable(name) else in_use if name in taken else names).append(name)
     remarks = []
-    if odd:
+    if unusable:
         remarks.append(
-            f"{_listed(odd)} no label: labels are up to {LONGEST_NAME:,} bytes of text, and none begins with 'Condgraph'"
+            f"{_listed(unusable)} no label: labels are up to {LONGEST_NAME:,} bytes of text, and none begins with 'Condgraph'"
         )
-    if others:
-        remarks.append(f"{_listed(others)} no label: other nodes, an index or a constraint of the database use that name")
+    if in_use:
+        remarks.append(f"{_listed(in_use)} no label: other nodes, an index or a constraint of the database use that name")
     if len(names) > MOST:
         remarks.append(f"{len(names) - MOST:,} of {len(names):,} concepts are no labels: a graph has at most {MOST}, the commonest")
     return sorted(names[:MOST]), remarks
@@ -132,16 +134,14 @@ def _listed(names: list[str]) -> str:
 
 
 def alone(connection: Connection) -> bool:
-    """Whether a database has nothing but condgraph's own: no nodes, and no index or constraint on a label of
-    theirs.
-    """
+    """Tell whether a database holds only condgraph's data: no other nodes, and no index or constraint on their labels."""
     return not connection.ask(_OTHERS, {})[0]["count"] and not _indexed(connection)
 
 
 def taken(connection: Connection, names: Collection[str]) -> set[str]:
-    """Which of some names are labels of other applications: of their nodes, of an index or of a constraint.
+    """Return which of some names are labels of other applications: of their nodes, of an index or of a constraint.
 
-    Where there are nodes of other applications, those of each label are looked at until one is theirs.
+    If other applications have nodes, those of each label are read until one is found.
     """
     result = _indexed(connection) & set(names)
     if connection.ask(_OTHERS, {})[0]["count"]:
@@ -151,19 +151,17 @@ def taken(connection: Connection, names: Collection[str]) -> set[str]:
 
 
 def check_allowed(connection: Connection, names: Collection[str]) -> None:
-    """Raise `StoreError` where who is logged in may not write some labels, which may be new to the
-    database: tried on a node that is not kept.
-    """
+    """Raise `StoreError` if the user may not write some labels, which may be new to the database; tried on a temporary node."""
 
-    def tried(transaction: Transaction) -> None:
+    def attempt(transaction: Transaction) -> None:
         transaction.run(_TRIED, {"labels": list(names)})
         transaction.rollback()
 
-    connection.transaction(tried)
+    connection.transaction(attempt)
 
 
 def is_refusal(error: StoreError) -> bool:
-    """Whether a server refused something to who is logged in."""
+    """Tell whether the server denied the user permission."""
     return ".Security." in (getattr(error.__cause__, "code", None) or "")
 
 
@@ -178,11 +176,9 @@ def _others_have(connection: Connection, label: str) -> bool:
 
 
 def others(connection: Connection, counts: dict[str, int]) -> dict[str, int]:
-    """Of the counts of all labels of a database those of other applications: without the labels that only
-    entities of graphs carry.
+    """Return the counts of labels of other applications: all labels but those that only entities carry.
 
-    Raises `StoreError` where entities and nodes of other applications have a label in common, which queries for
-    that label could not tell apart.
+    Raises `StoreError` if entities and nodes of other applications share a label, as its count cannot be split.
     """
     if not counts.get(GRAPH):
         return counts
@@ -190,31 +186,31 @@ def others(connection: Connection, counts: dict[str, int]) -> dict[str, int]:
     for graph, labels, labelling in (row.values() for row in connection.ask(_CARRIED, {})):
         carried.update(json.loads(labels or "{}"))
         named |= dict.fromkeys((*json.loads(labels or "{}"), *(labelling or ())), graph)
-    left = dict(counts)
+    remaining = dict(counts)
     for label, graph in named.items():
-        # While a load is under way the numbers differ, and after one that was ended.
-        if left.pop(label, 0) != carried[label] and _others_have(connection, label):
+        # During a load, and after an interrupted one, the numbers differ.
+        if remaining.pop(label, 0) != carried[label] and _others_have(connection, label):
             raise StoreError(
                 f"the label {label!r} is on entities of the graph {graph!r} and on other nodes, which cannot be reported apart",
                 hint=f"graph.label(False) of condgraph.open(..., graph={graph!r}) takes the labels of concepts off that graph",
             )
-    return left
+    return remaining
 
 
 # -- Labels of a load --------------------------------------------------------------------------------
-# What a load does about the labels that entities carry (`condgraph.cypher.labels`): which they are
-# once it is done, and which entities that are there already change theirs.
+# Determines the labels that entities carry after a load, and the existing entities whose labels change.
 #
-# A first load gives entities their labels as it makes them. A later one writes the labels of entities
-# that are there in batches of their own, and notes before what they were, so that a load that was
-# ended can be taken back (`abandon`).
+# A first load creates entities with their labels. A later one writes the labels of existing entities in
+# batches of their own, and records the earlier labels, so that an interrupted load can be taken back
+# (`abandon`).
 
 
 @dataclass(frozen=True, slots=True)
 class Labelling:
-    """The labels that entities carry `after` a load (None: they carry none), and may carry `before`
-    it. `sure` says that they carry those of their concepts exactly; not so after a load that was
-    ended, or one of a version that knows nothing of labels.
+    """The labels that entities carry `after` a load (None: no labels), and may carry `before` it.
+
+    `sure` tells that they carry exactly those of their concepts; this is not so after an interrupted load, or one by a version
+    without labels.
     """
 
     after: tuple[str, ...] | None = None
@@ -224,21 +220,22 @@ class Labelling:
 
     @property
     def every(self) -> list[str]:
-        """All that entities may carry while the load is under way."""
+        """All labels that entities may carry during the load."""
         return sorted({*self.before, *(self.after or ())})
 
     def stated(self, snapshot: Snapshot) -> str | None:
-        """What the graph's node says of them once `snapshot` is there."""
+        """Return what the graph's node states of the labels once it holds `snapshot`."""
         if self.after is None:
             return None
         return json.dumps(Labels(snapshot, set(self.after)).counts(), ensure_ascii=False, sort_keys=True)
 
     def changed(self, previous: Snapshot, snapshot: Snapshot) -> NDArray[np.int32]:
-        """The entities, by their number in `snapshot`, that were there before and change theirs."""
+        """Return the entities, by number in `snapshot`, that existed before and whose labels change."""
         if not self.every:
             return np.empty(0, np.int32)
         before, after = Labels(previous, set(self.before)), Labels(snapshot, set(self.after or ()))
-        # Where that is not sure, every entity that could have one of them is written.
+        # If the present labels are not known exactly, every entity that could have one of them is
+        # written.
         wide = (before, after) if self.sure else (Labels(previous, set(self.every)), Labels(snapshot, set(self.every)))
         known = {int(number): previous.identified(snapshot.ident(int(number))) for number in wide[1].members}
         for number in wide[0].members.tolist():
@@ -252,15 +249,17 @@ class Labelling:
 
 
 def is_wanted(connection: Connection, about: dict[str, Any], asked: bool | None) -> bool:
-    """Whether entities carry their concepts as labels once a load is done. `about` is what the
-    graph's node says, `asked` what the caller asked for, None where that is nothing: then what was
-    decided for the graph stays, and a new graph has them where nothing else is in the database.
+    """Tell whether entities carry their concepts as labels after a load.
+
+    `about` is the state of the graph's node, `asked` the caller's choice. With None, the graph's present state is kept,
+    and a new
+    graph has labels if there is nothing else in the database.
     """
     if "loading" in about and "content" not in about:
-        # What a first load began it goes on with: its batches are known by their place.
+        # A first load continues as it began: its batches are identified by position.
         return "labelling" in about
     if not connection.engine.types_like_labels:
-        # The database would refuse later predicates that are called as one of the labels is.
+        # The database would refuse later predicates named like one of the labels.
         if asked:
             raise UnsupportedError(connection.engine.name, ["concepts as labels"], hint="leave labels out")
         return False
@@ -270,25 +269,25 @@ def is_wanted(connection: Connection, about: dict[str, Any], asked: bool | None)
 
 
 def first(connection: Connection, about: dict[str, Any], snapshot: Snapshot) -> Labelling:
-    """The labels of a graph that is new, or whose first load goes on."""
+    """Return the labels of a graph that is new, or whose first load continues."""
     if "labelling" in about:
         return Labelling(tuple(about["labelling"]))
     return _labelling(connection, snapshot, Labelling())
 
 
 def further(connection: Connection, about: dict[str, Any], previous: Snapshot, snapshot: Snapshot, *, wanted: bool) -> Labelling:
-    """The labels of a graph that holds `previous`, and will hold `snapshot`."""
+    """Return the labels of a graph that holds `previous` and will hold `snapshot`."""
     stated: dict[str, int] = json.loads(about.get("labels") or "{}")
     before = sorted({*stated, *about.get("labelling", ())})
     sure = bool(about.get("complete")) and Labels(previous, set(before)).counts() == stated
-    held = Labelling(None, tuple(before), sure)
-    # Which concepts are no labels was reported when they came.
+    current = Labelling(None, tuple(before), sure)
+    # Concepts that cannot be labels were reported when they were added.
     reported = Labels(previous).counts() if "labels" in about else ()
-    return _labelling(connection, snapshot, held, reported) if wanted else held
+    return _labelling(connection, snapshot, current, reported) if wanted else current
 
 
 def begun_otherwise(*, asked: bool | None, wanted: bool) -> tuple[str, ...]:
-    """What to say where a first load goes on otherwise than the caller `asked`, as sentences."""
+    """Return the remarks if a first load continues otherwise than the caller `asked`."""
     if asked in (None, wanted):
         return ()
     how = "with labels of concepts" if wanted else "without labels of concepts"
@@ -299,7 +298,7 @@ def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling, repo
     counts = Labels(snapshot).counts()
     fresh = [name for name in counts if name not in held.before]
     try:
-        # A label that the graph has already stays, also where others use it since: they knew it.
+        # A label that the graph has already stays, even if others have used it since.
         names, remarks = chosen(counts, taken(connection, fresh) if fresh else ())
         new = [name for name in names if name not in held.before]
         if new:
@@ -307,7 +306,7 @@ def _labelling(connection: Connection, snapshot: Snapshot, held: Labelling, repo
     except StoreError as error:
         if not is_refusal(error):
             raise
-        # Labels are for others: what this is for is loaded without them.
+        # Labels are optional: the graph is loaded without them.
         names, _ = chosen(name for name in counts if name in held.before)
         return Labelling(tuple(names), held.before, held.sure, (f"no further concept becomes a label: {error.message}",))
     after = tuple(names)

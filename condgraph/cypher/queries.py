@@ -1,7 +1,7 @@
-"""Queries of a program on a Neo4j database, whatever its layout: one for the answer, others for what is looked at later.
+"""Queries of a program on a Neo4j database in any layout: one for the answer, others for details read later.
 
-`cypher.store` has the graphs that condgraph writes, `cypher.native.store` existing databases; both say how they are laid
-out, what is known of them, and how names are read.
+`cypher.store` implements this for graphs that condgraph writes, `cypher.native.store` for existing databases; both provide
+the layout, the schema, and how names are read.
 """
 
 from __future__ import annotations
@@ -53,13 +53,12 @@ if TYPE_CHECKING:
 
 
 # -- Programs on their way to the server -----------------------------------------------------------
-# A program on its way to the server: its query, and the names of entities that the query looks up
-# as well.
+# Turns a program into its query, together with the names of entities that the query looks up.
 #
-# A name that the graph does not have is an error. Most programs give nothing where a name is not
-# there: an answer that is not empty says that it is. Where a program gives something all the same (a
-# union, a superlative among two), its one query looks the names up as well, which makes planning it a
-# third slower.
+# A name that the graph does not have is an error. Most programs give an empty answer if a name does not
+# exist, so an answer that is not empty proves that it does. Where a program may give an answer all the
+# same (a union, a superlative of two), its query also looks up the names, which makes planning it a third
+# slower.
 
 
 _NOTHING: Final[frozenset[str]] = frozenset()
@@ -67,9 +66,7 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A program, lowered, with its query; `names` are the names of entities that were not looked up
-    before.
-    """
+    """A lowered program with its query; `names` are the names of entities that were not looked up before."""
 
     lowered: Lowered
     compiled: Compiled
@@ -77,8 +74,9 @@ class Query:
     _again: Callable[[], Query]
 
     def check(self, missing: Sequence[str], named: LinkingSchema) -> Query | None:
-        """Names that the graph does not have are an error, as in process: lowering says where, and
-        what is near to them. Where they mean something else (the key of a row), the program with that.
+        """Return the program with missing names resolved otherwise (as the key of a row), or None if none are missing.
+
+        Names that the graph does not have are an error, as in process: lowering reports them with similar names.
         """
         if not missing:
             return None
@@ -93,19 +91,20 @@ def query_of(
     named: Callable[[], LinkingSchema],
     layout_of: Callable[[Node], Layout] = lambda _: CONDGRAPH,
 ) -> Query:
-    """A program as its query. KoPL learns from the query which names of entities there are. Other
-    languages look names up before, in the schema that `named` gives; so does a program with a
-    mistake, so that the first of its errors is reported. `layout_of` gives the layout for a plan.
+    """Compile a program into its query.
+
+    For KoPL, the query itself reports which names of entities exist. Other languages look names up before, in the schema of
+    `named`; so does a program with a mistake, so that its first error is reported. `layout_of` gives the layout for a plan.
     """
 
     def prepared(known: StoredSchema, *, looks_up: bool) -> Query:
         lowered = request.lowered(known)
-        every, some = names_of(lowered, schema) if looks_up else ([], [])
+        all_names, uncertain = names_of(lowered, schema) if looks_up else ([], [])
         layout = layout_of(lowered.plan)
-        compiled = compile_plan(lowered.plan, graph, schema, some, layout=layout)
+        compiled = compile_plan(lowered.plan, graph, schema, uncertain, layout=layout)
         if remarks := layout.remarks(lowered.plan):
             lowered = replace(lowered, warnings=[*lowered.warnings, *remarks])
-        return Query(lowered, compiled, every, lambda: prepared(named(), looks_up=False))
+        return Query(lowered, compiled, all_names, lambda: prepared(named(), looks_up=False))
 
     if request.language == "kopl" and request.options.get("on_unknown", "error") == "error":
         with suppress(ParseError, PlanError, UnsupportedError):
@@ -114,21 +113,20 @@ def query_of(
 
 
 def names_of(lowered: Lowered, schema: StoredSchema) -> tuple[list[str], list[str]]:
-    """The names of entities in a program that may not be in the graph, sorted: all of them, and
-    those that its query looks up.
+    """Return the sorted names of entities in a program that may not exist: all, and those that its query looks up.
 
-    The others are needed for any answer that is more than nothing, 0 or false.
+    The others exist if the answer is anything but empty, 0 or false.
     """
     nodes = postorder(lowered.plan)
-    # A step may be gone from the plan, where it makes no difference to the answer.
+    # The optimiser may have dropped a step that does not change the answer.
     steps = [node for _, node in lowered.steps]
-    every = {name for node in (*steps, *nodes) if isinstance(node, alg.ByName) for name in node.names}
-    every = {name for name in every if not schema.has_concept(name)}
-    return sorted(every), sorted(every - _needed(nodes)) if every else []
+    candidates = {name for node in (*steps, *nodes) if isinstance(node, alg.ByName) for name in node.names}
+    candidates = {name for name in candidates if not schema.has_concept(name)}
+    return sorted(candidates), sorted(candidates - _needed(nodes)) if candidates else []
 
 
 def _needed(nodes: list[Node]) -> frozenset[str]:
-    """The names without which the last of the operators (inputs come first) gives nothing."""
+    """Return the names without which the last operator (inputs come first) gives nothing."""
     needs: dict[int, frozenset[str]] = {}
     for node in nodes:
         strict = fields_of(node, node.facets.strict)
@@ -139,7 +137,7 @@ def _needed(nodes: list[Node]) -> frozenset[str]:
             if isinstance(node, alg.Where) and isinstance(node.condition, alg.Among):
                 result |= needs[id(node.condition.entities)]
         else:
-            # One of several bags or sets is enough.
+            # Any of several bags or sets may supply the result.
             result = reduce(frozenset.intersection, [needs[id(entry)] for entry in carried(node)] or [_NOTHING])
         needs[id(node)] = result
     return needs[id(nodes[-1])]
@@ -152,7 +150,7 @@ T = TypeVar("T")
 
 
 class CypherStore(ABC):
-    """A graph of a Neo4j database that can be asked: over a connection, under a name, in a layout."""
+    """A graph of a Neo4j database that can be queried, with its connection, name and layout."""
 
     declared: tuple[str, ...] = ()
 
@@ -168,48 +166,45 @@ class CypherStore(ABC):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._warming is not None:
             self._warming.end()
         self.connection.close()
 
     def warm(self, *, seconds: float | None = None) -> int:
-        """Have the server plan the commonest shapes of queries over the graph, for so many seconds at
-        most; how many texts it planned.
-        """
+        """Have the server plan the commonest shapes of queries, for at most `seconds`; return the number of planned queries."""
         from condgraph.cypher.shapes import warm
 
         return warm(self.connection, self._shapes, seconds=seconds)
 
     def warm_behind(self) -> BackgroundWarmUp:
-        """The same in the background."""
+        """Start `warm` in the background."""
         from condgraph.cypher.shapes import BackgroundWarmUp
 
         self._warming = BackgroundWarmUp(self.connection, self._shapes)
         return self._warming
 
     def _shapes(self) -> Shapes:
-        """The shapes of queries that are likely to be asked of it."""
+        """Return the likely shapes of queries."""
         from condgraph.cypher.shapes import Shapes
 
         return Shapes(self.name, self.schema, self.layout)
 
     @property
     def timeout(self) -> float | None:
-        """Seconds of a call without a deadline of its own."""
+        """The default deadline of calls, in seconds."""
         return self.connection.timeout
 
     @property
     def layout(self) -> Layout:
-        """How the graph is laid out now."""
+        """The present layout of the graph."""
         return self._layout
 
     def _layout_of(self, plan: Node) -> Layout:
-        """The layout for the query of an answer."""
         return self.layout
 
     def _layout_for(self, plans: Sequence[Node]) -> Layout:
-        """The layout for follow-up queries of an answer: about steps, or what the answer rests on."""
+        """Return the layout for follow-up queries of an answer, about its steps or evidence."""
         return self.layout
 
     # -- what there is -----------------------------------------------------------------------------
@@ -217,20 +212,20 @@ class CypherStore(ABC):
     @property
     @abstractmethod
     def schema(self) -> StoredSchema:
-        """What lowering knows."""
+        """The schema, as lowering uses it."""
 
     @property
     @abstractmethod
     def known_sources(self) -> tuple[Source, ...]:
-        """The sources in the order they were loaded."""
+        """The sources in the order of loading."""
 
     @abstractmethod
     def names(self) -> NameReader:
-        """Names read from the graph."""
+        """Return the reader of names."""
 
     @abstractmethod
     def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives, of one state of the graph."""
+        """Run `ask` on one state of the graph."""
 
     @property
     def naming_schema(self) -> LinkingSchema:
@@ -243,46 +238,42 @@ class CypherStore(ABC):
     # -- asking ------------------------------------------------------------------------------------
 
     def answer(self, request: Request) -> Neo4jAnswer:
-        """Answer a program with one query; names that it looks up are known only then."""
+        """Answer a program with one query, which also tells whether names exist."""
         return self._answer(request, lambda: self._query(request))
 
     def _answer(self, request: Request, made: Callable[[], Query]) -> Neo4jAnswer:
-        """Answer a program by the query that is `made` of it."""
+        """Answer a program by the query that `made` returns."""
 
         def ask() -> tuple[Query, list[dict[str, Any]]]:
             query = made()
             with naming_products(query.lowered.plan):
                 return query, self.run(query.compiled)
 
-        def answered(query: Query, rows: list[dict[str, Any]]) -> Neo4jAnswer:
+        def build_answer(query: Query, rows: list[dict[str, Any]]) -> Neo4jAnswer:
             return Neo4jAnswer(self, request, query.lowered, query.compiled, rows)
 
         query, rows = self.steady(ask)
-        other = query.check(query.compiled.unknown(rows), self.naming_schema)
-        if other is None:
-            answer = answered(query, rows)
+        resolved = query.check(query.compiled.unknown(rows), self.naming_schema)
+        if resolved is None:
+            answer = build_answer(query, rows)
             if query.names and (not answer.values or answer.values in ([0], [False])):
-                other = query.check(self.naming_schema.missing(query.names), self.naming_schema)
-        if other is not None:
-            answer = answered(other, self.steady(lambda: self.run(other.compiled)))
+                resolved = query.check(self.naming_schema.missing(query.names), self.naming_schema)
+        if resolved is not None:
+            answer = build_answer(resolved, self.steady(lambda: self.run(resolved.compiled)))
         return answer
 
     def explain(self, request: Request) -> str:
-        """The Cypher of a program as Browser takes it, with its parameters, without running it."""
+        """Return the Cypher of a program with its parameters, for pasting into Browser, without running it."""
         return pasteable(self._query(request).compiled)
 
     def _query(self, request: Request) -> Query:
-        """A program as its query."""
         return query_of(request, self.name, self.schema, lambda: self.naming_schema, self._layout_of)
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:
-        """The rows of a compiled query."""
         return self.connection.read(compiled.text, compiled.parameters)
 
     def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
-        """How many results each operator gives, and the first of them: one query for all. None for
-        those it does not give.
-        """
+        """Return the size and first results of each operator, with one query; None for those the query cannot compute."""
         layout = self._layout_for(nodes)
         compiled = compile_sizes(list(nodes), self.name, self.schema, layout=layout, most=most, statements=statements)
         sizes: dict[int, Size] = {}
@@ -292,31 +283,31 @@ class CypherStore(ABC):
                 if (known := sized(nodes[step], size, ())) is not None:
                     sizes[step] = known
                 continue
-            # All names are put in the order of answers; some are as the server gives them.
+            # Names are sorted as in answers if all are there; a sample keeps the server's order.
             is_whole = len(sample) == size and isinstance(nodes[step], Entities)
             sizes[step] = size, tuple(sorted(sample) if is_whole else sample)
         return [sizes.get(step) for step in range(len(nodes))]
 
     def statements_of(self, plan: Node) -> Compiled:
-        """The query for the statements that a table is made of, which the client groups."""
+        """Return the query for the statements of a table, which the client groups."""
         return compile_plan(plan, self.name, self.schema, layout=self._layout_for([plan]), grouped=False)
 
     def witness(self, plan: Node) -> Run:
-        """A plan run in process on the statements it rests on."""
+        """Run a plan in process on its evidence."""
         layout = self._layout_for([plan])
         rows = self.run(compile_witness(plan, self.name, self.schema, layout=layout))
         return run_witness(plan, rows, self.known_sources, layout)
 
     def gather(self, units: Sequence[Unit]) -> Snapshot:
-        """The statements, sets and memberships of some units: one query."""
+        """Fetch the statements, sets and memberships of some units with one query."""
         layout = self._layout_for([unit.compiled for unit in units])
         rows = self.run(compile_units(units, self.name, self.schema, layout=layout))
         return restore(rows, self.known_sources, layout)
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
-        """The entities of these ids and names with the statements that they are an end of, as a
-        snapshot of those alone; and of each entity in them one other that has its name, where there is
-        one. With `concepts` also the memberships that they are an end of.
+        """Return the entities with these ids and names and their statements, as a snapshot.
+
+        For each entity in it, one other entity with the same name is added, if there is one. `concepts` adds memberships.
         """
         of, scans = around_of(ids, names, values=values)
         kinds = {kind for key in self.schema.qualifiers for kind, _ in self.schema.qualifier_kinds(key)}
@@ -341,24 +332,20 @@ class CypherStore(ABC):
         return self.steady(lambda: restore(self.run(compiled), self.known_sources, layout))
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives: one query; `known` has the ids of
-        what the client works out.
-        """
+        """Count the statements, or entities, of each operator with one query; `known` has the ids that the client computed."""
         plans = [countable(node, lambda item: id(item) in lowered(item), known) for node in nodes]
         compiled = compile_counts(plans, self.name, self.schema, layout=self._layout_for(plans))
         sizes = {row["step"]: row["size"] for row in self.run(compiled)}
         return [sizes.get(step, 0) for step in range(len(plans))]
 
     def cypher(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        """Run a reading query that a person (or a model) wrote, after its text and the server's
-        plan of it were checked.
-        """
+        """Run a reading query written by a user or a model, after its text and the server's plan were checked."""
         self.connection.check_reading(text, parameters)
         return Records(self.connection.pass_on(text, parameters))
 
 
 def _namesakes(compiler: PlanCompiler, part: Entities, most: int) -> list[str]:
-    """Clauses that leave, as `other`, one entity for each of a part whose name it has as well."""
+    """Return clauses that leave, as `other`, one entity with the same name for each entity of a part."""
     rows, layout = compiler.entities(part), compiler.layout
     n, k, e = rows.variable, compiler.name("k"), compiler.name("e")
     result = "\n".join(layout.by_name(e, f"= {k}"))

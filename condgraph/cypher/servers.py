@@ -1,4 +1,4 @@
-"""Servers that speak Cypher: one table of what each of them reads, from which texts are chosen."""
+"""Servers that speak Cypher, in one table of their capabilities, by which queries are adapted."""
 
 from __future__ import annotations
 
@@ -10,73 +10,75 @@ from condgraph.engine.errors import OptionError
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A server by what it can do. Whatever is False is written in another form, or refused by name.
+    """A server by its capabilities. A form that is False is translated, or refused with the server's name.
 
-    `page` of the documentation says where each of these is from.
+    `page` of the documentation gives the source of each entry.
     """
 
     name: str
-    #: `-[f:$(type)]->` where a relationship is made, and where it is matched.
+    #: `-[f:$(type)]->` is read, both for creating and matching a relationship.
     computed_types: bool = True
-    #: `(e:$(labels))` where a node is made.
+    #: `(e:$(labels))` is read for creating a node.
     computed_labels: bool = True
     #: `\\uXXXX` within backticks is read as a character.
     escapes: bool = True
-    #: A session opened for reading refuses to write, and `EXPLAIN` says whether a text writes.
+    #: A reading session refuses to write, and `EXPLAIN` tells whether a query writes.
     guards_reading: bool = True
-    #: Characters that no relationship type may have; and the longest type, in bytes.
+    #: Characters not allowed in relationship types, and the longest type in bytes.
     odd_characters: str = ""
     longest_type: int | None = None
-    #: The most relationship types of a database.
+    #: Most relationship types of a database.
     most_types: int | None = 65_535
-    #: Whether a relationship type may be called as a label of the database is.
+    #: A relationship type may have the name of a label of the database.
     types_like_labels: bool = True
-    #: The map of a node pattern may name what an earlier clause matched, `(s {sid: f.sid})`.
+    #: The map of a node pattern may use earlier variables, `(s {sid: f.sid})`.
     maps_of_others: bool = True
-    #: What a subquery imports is there until its end, whatever its `WITH` names.
+    #: Imports of a subquery stay visible to its end, whatever its `WITH` projects.
     keeps_imports: bool = True
-    #: What a subquery imports is in brackets, `CALL (a) {`, and not in a `WITH` that each of its parts begins with.
+    #: Imports of a subquery are in brackets, `CALL (a) {`, and not in a `WITH` at the start of each part.
     imports_in_brackets: bool = True
-    #: `USING INDEX SEEK` after a pattern says which index to take.
+    #: `USING INDEX SEEK` after a pattern selects an index.
     hints: bool = True
     #: A type predicate may name several types, `x IS :: INTEGER | FLOAT`.
     union_types: bool = True
-    #: `split` takes a list of texts to split by.
+    #: `split` accepts a list of separators.
     splits_by_lists: bool = True
-    #: `valueType` of a list says the types of its elements.
+    #: `valueType` of a list includes the types of its elements.
     types_of_lists: bool = True
-    #: A time that was looked up by a key, `n[key]`, is one for every function.
+    #: A time that was looked up by a key, `n[key]`, works in every function.
     times_by_key: bool = True
-    #: The number at the end of a node's id is that of no other node.
+    #: The number at the end of a node's id is unique.
     numbered_nodes: bool = True
     #: A map may hold a projection of a node, `{s: e {.id}}`.
     projections_in_maps: bool = True
-    #: Transactions that write at the same time wait for each other; else the later one is refused.
+    #: Concurrent writing transactions wait for each other; otherwise the later one is refused.
     locks: bool = True
-    #: A relationship is looked up by its id, and not looked for.
+    #: A relationship is found directly by its id, without a scan.
     seeks_relationships: bool = True
-    #: `db.stats.retrieve` has the counts of a database, and `db.propertyKeys` all keys of it.
+    #: `db.stats.retrieve` returns the counts of a database, and `db.propertyKeys` all of its keys.
     statistics: bool = True
     lists_keys: bool = True
-    #: Databases that condgraph did not write are asked.
+    #: Existing databases can be queried.
     native: bool = True
-    #: Why no graph is opened on it; "" where one is.
+    #: Why no graph is opened on it; "" if graphs are.
     refusal: str = ""
-    #: Patterns and scored logic are worked out by the server.
+    #: The server can evaluate patterns and scored logic.
     scored: bool = True
-    #: A single change is made of the part that it is about, whose queries are for Neo4j alone; else of the whole graph.
+    #: A single change reads only the part it concerns, by queries for Neo4j alone; otherwise the whole
+    #: graph.
     parts: bool = True
 
     @property
     def reads_all(self) -> bool:
-        """Whether it reads each form that `dialect.translated` has another form for."""
+        """Whether the server reads each form that `dialect.translated` can replace."""
         return self.keeps_imports and self.union_types and self.splits_by_lists and self.types_of_lists and self.times_by_key
 
     def quote(self, name: str) -> str:
-        """A relationship type, label or property as a quoted identifier.
+        """Quote a relationship type, label or property as an identifier.
 
-        Doubling backticks is not enough where escapes are read before quotes are looked for: a
-        backslash could write a backtick. It is written as its own escape then.
+        Doubling backticks is not enough if escapes are decoded before quotes are read: a backslash could write a
+        backtick. It is
+        then written as its own escape.
 
         >>> NEO4J.quote("zz\\\\u0060) RETURN 42 //"), ARCADEDB.quote("a\\\\b`c")
         ('`zz\\\\u005Cu0060) RETURN 42 //`', '`a\\\\b``c`')
@@ -87,7 +89,7 @@ class Engine:
         return "`" + plain.replace("`", "``") + "`"
 
     def projected(self, variable: str, *fields: str) -> str:
-        """Some properties of a node as a map: names of them, and `name: expression`; null of null.
+        """Return some properties of a node as a map: names, and `name: expression`; null for null.
 
         >>> NEO4J.projected("e", "id", "kind: 1"), ARCADEDB.projected("e", "id")
         ('e {.id, kind: 1}', 'CASE WHEN e IS NOT NULL THEN {id: e.id} END')
@@ -98,8 +100,7 @@ class Engine:
         return f"CASE WHEN {variable} IS NOT NULL THEN {{{listed}}} END"
 
     def stored_type(self, name: str) -> str:
-        """A relationship type as the engine stores it: characters that it does not take are written as
-        in addresses.
+        """Return a relationship type as the server stores it, with characters it does not allow percent-encoded.
 
         >>> ARCADEDB.stored_type("spoken, or 5% signed"), ARCADEDB.read_type("spoken%2C or 5%25 signed")
         ('spoken%2C or 5%25 signed', 'spoken, or 5% signed')
@@ -109,13 +110,13 @@ class Engine:
         return name
 
     def read_type(self, stored: str) -> str:
-        """The type that `stored_type` stored."""
+        """Decode the result of `stored_type`."""
         for character in reversed(self._escaped):
             stored = stored.replace(f"%{ord(character):02X}", character)
         return stored
 
     def read_type_text(self, expression: str) -> str:
-        """The same as an expression of Cypher."""
+        """Return a Cypher expression that decodes the result of `stored_type`."""
         for character in reversed(self._escaped):
             expression = f"replace({expression}, '%{ord(character):02X}', '{character}')"
         return expression
@@ -125,7 +126,7 @@ class Engine:
         return f"%{self.odd_characters}" if self.odd_characters else ""
 
     def odd_type(self, name: str) -> str | None:
-        """Why the engine takes no relationship type of this name; None where it takes it."""
+        """Return why the server does not allow a relationship type of this name, or None."""
         if "\0" in name:
             return "holds the character NUL"
         size = len(self.stored_type(name).encode())
@@ -159,7 +160,7 @@ ARCADEDB: Final = Engine(
     scored=False,
     parts=False,
 )
-#: Memgraph by its documentation; its texts were never sent to a real one.
+#: Memgraph by its documentation; the queries were never run on it.
 MEMGRAPH: Final = Engine(
     "Memgraph",
     computed_types=False,
@@ -171,14 +172,14 @@ MEMGRAPH: Final = Engine(
     scored=False,
     refusal="condgraph was never tested on it",
 )
-#: What a version of Neo4j that is too old may be instead.
+#: Servers that report a version of Neo4j that is too old.
 TOO_OLD: Final[dict[tuple[int, ...], str]] = {
     (5, 13): "FalkorDB calls itself that as well, and is no target: over Bolt it puts parameters into the text unquoted",
 }
 
 
 def engine_of(agent: str) -> Engine:
-    """The engine that a server says it is.
+    """Return the engine by the name that a server reports.
 
     >>> engine_of("Neo4j/5.26.0 compatible (ArcadeDB 26.10.2)").name, engine_of("Neo4j/5.26.14").name
     ('ArcadeDB', 'Neo4j')

@@ -1,5 +1,5 @@
-"""The commonest shapes of queries over a graph: texts that a server may plan before anybody asks them, since nearly all that
-a person or a model asks is new to it, and planning is most of what a first run costs.
+"""The commonest shapes of queries over a graph, for the server to plan ahead: nearly every query of a person or a model is
+new to it, and planning is most of the cost of a first run.
 """
 
 from __future__ import annotations
@@ -25,29 +25,28 @@ if TYPE_CHECKING:
 
 
 # -- Shapes ------------------------------------------------------------------------------------------
-# A shape is a program of a few steps with some predicates of the graph in it. Names, values,
-# comparisons and, where it is no work, the types of relationships are parameters of a text, so that
-# one text serves all programs of its shape. Which texts there are depends on what the graph holds:
-# whether a predicate's objects are entities or values, of which kinds, how many there are. So steps
-# that lead to the same texts represent each other, with the weight of all of them: how often their
-# predicates occur in the graph, and how often such a question is asked, as the questions of KQA Pro
-# show. A program is as common as its parts are together.
+# A shape is a short program with some predicates of the graph. Names, values, comparisons and, where that
+# is cheap, relationship types are parameters, so that one query text serves all programs of a shape. The
+# texts depend on the graph: whether the objects of a predicate are entities or values, of what kinds, and
+# how many. Steps that lead to the same texts are represented by one of them, with the weight of all: how
+# often their predicates occur in the graph, and how often such a question is asked, by the questions of
+# KQA Pro. The weight of a program is the product of the weights of its parts.
 
 
-#: A step of a program: a function with its inputs. Those that take two results, and those that take
-#: none, are known by their names.
+#: A step of a program: a function with its inputs. Those that take two results, or none, are known by
+#: name.
 Step = tuple[str, ...]
 Steps = tuple[Step, ...]
-#: Steps with how common they are among others.
+#: Steps with their weights.
 Weighted = list[tuple[float, Steps]]
-#: A name that no entity has: what is asked for the sake of its plan gives nothing.
+#: A name that no entity has: queries that are only planned give nothing.
 NOBODY: Final = "\x01 nobody"
-#: Predicates of a sort, concepts, and sets of entities of each form that are looked at.
+#: Numbers of predicates of a sort, of concepts, and of sets of entities of each form that are considered.
 _RELATIONS, _ATTRIBUTES, _CONCEPTS, _SETS = 30, 40, 6, 40
 _PAIRS: Final = frozenset(("And", "Or", "QueryRelation", "QueryRelationQualifier", "SelectBetween"))
 _STARTS: Final = frozenset(("Find", "FindAll"))
 _VALUES: Final = {Kind.TEXT: ("Str", "x"), Kind.QUANTITY: ("Num", "7"), Kind.TIME: ("Year", "1999")}
-#: Comparisons with how common they are; where all but `!=` have one text, one represents the others.
+#: Comparisons with their weights; where all but `!=` share one text, `<` represents them.
 _ALL_SIGNS: Final = ((0.4, "="), (0.25, "<"), (0.2, ">"), (0.15, "!="))
 _ONE_TEXT: Final = ((0.85, "<"), (0.15, "!="))
 _FIND: Final[Step] = ("Find",)
@@ -56,14 +55,14 @@ _ALL: Final[Weighted] = [(1.0, (("FindAll",),))]
 
 
 class Shapes:
-    """The shapes of one graph. `texts` gives them, the commonest first."""
+    """The shapes of one graph; `texts` gives them, the commonest first."""
 
     def __init__(self, graph: str, schema: StoredSchema, layout: Layout) -> None:
         self._graph, self._schema, self._layout = graph, schema, layout
         self._signs = _ONE_TEXT if layout.floats and not schema.inexact else _ALL_SIGNS
 
     def texts(self, most: int) -> list[Compiled]:
-        """At most so many queries, no two of one text."""
+        """Return at most `most` queries with different texts."""
         return list(islice(self._distinct(), most))
 
     def _distinct(self) -> Iterator[Compiled]:
@@ -79,41 +78,46 @@ class Shapes:
             plan = optimise(lower(program(steps), self._schema).plan)[0]  # type: ignore[arg-type]
             return compile_plan(plan, self._graph, self._schema, layout=self._layout)
         except CondgraphError:
-            # A shape that this graph does not have.
+            # The graph does not have this shape.
             return None
 
     # -- representatives ---------------------------------------------------------------------------
 
     def _grouped(self, some: Weighted, probes: Iterable[Steps], most: int) -> Weighted:
-        """One of those that lead to the same texts, with the weight of all of them: the weightiest,
-        whose weights are one together. `probes` are what the texts are of.
+        """Group steps that lead to the same texts, and return the heaviest groups with weights that sum up to 1.
+
+        `probes` are the steps added to get a text.
         """
         result: dict[tuple[str, ...], tuple[float, Steps]] = {}
         for weight, steps in sorted(some, key=lambda entry: -entry[0]):
-            made = [self._compiled((*steps, *probe)) for probe in probes]
-            if made[0] is not None:
-                texts = tuple("" if item is None else item.text for item in made)
+            queries = [self._compiled((*steps, *probe)) for probe in probes]
+            if queries[0] is not None:
+                texts = tuple("" if item is None else item.text for item in queries)
                 before, first = result.get(texts, (0.0, steps))
                 result[texts] = before + weight, first
-        return _even(sorted(result.values(), key=lambda one: -one[0])[:most])
+        return _even(sorted(result.values(), key=lambda group: -group[0])[:most])
 
     def _relations(self) -> Weighted:
-        """Steps along relations, in both ways."""
+        """Return steps along relations, in both directions."""
         sizes = self._schema.sizes
         names = sorted(self._schema.relations, key=lambda name: -sizes.get(name, 0))[:_RELATIONS]
-        ways = ("forward", "backward")
-        return _even([((sizes.get(name, 0) + 1) ** 0.7, (("Relate", name, way),)) for name in names for way in ways])
+        directions = ("forward", "backward")
+        return _even(
+            [((sizes.get(name, 0) + 1) ** 0.7, (("Relate", name, direction),)) for name in names for direction in directions]
+        )
 
     def _concepts(self) -> Weighted:
-        """Concepts of all sizes, the largest among them: how one is met depends on its size."""
+        """Return concepts of all sizes, including the largest: the query depends on the size of a concept."""
         members = self._schema.members
         ordered = sorted((name for name in members if members[name]), key=lambda name: -members[name])
-        each = -(-len(ordered[1:]) // (_CONCEPTS - 1)) or 1
-        slices = [ordered[:1], *(ordered[at : at + each] for at in range(1, len(ordered), each))]
-        return _even([(sum(members[name] for name in some), (("FilterConcept", some[len(some) // 2]),)) for some in slices if some])
+        slice_size = -(-len(ordered[1:]) // (_CONCEPTS - 1)) or 1
+        slices = [ordered[:1], *(ordered[index : index + slice_size] for index in range(1, len(ordered), slice_size))]
+        return _even(
+            [(sum(members[name] for name in names), (("FilterConcept", names[len(names) // 2]),)) for names in slices if names]
+        )
 
     def _valued(self, of: Callable[[str], dict[tuple[Kind, str], int]], names: Iterable[str]) -> list[_ValueKey]:
-        """Keys of values with the kind and unit that most of them have, the commonest first."""
+        """Return keys with the commonest kind and unit of their values, the commonest first."""
         result = []
         for name in names:
             (kind, unit), _ = max(kinds.items(), key=lambda entry: entry[1]) if (kinds := of(name)) else ((Kind.UNKNOWN, ""), 0)
@@ -122,22 +126,20 @@ class Shapes:
         return sorted(result, key=lambda item: -item.weight)
 
     def _asked_of(self, found: Steps, attributes: list[_ValueKey]) -> list[_ValueKey]:
-        """Attributes that represent others where they are asked of a set."""
-        every = {attribute.name: attribute for attribute in attributes}
-        asked: Weighted = [(item.weight, (*found, ("QueryAttr", item.name))) for item in attributes]
-        return [every[steps[-1][1]].of(weight) for weight, steps in self._grouped(asked, [()], _ATTRIBUTES)]
+        """Return attributes that represent others when queried for a set."""
+        by_name = {attribute.name: attribute for attribute in attributes}
+        queries: Weighted = [(item.weight, (*found, ("QueryAttr", item.name))) for item in attributes]
+        return [by_name[steps[-1][1]].of(weight) for weight, steps in self._grouped(queries, [()], _ATTRIBUTES)]
 
     def _spells(self, some: Steps, attribute: str) -> bool:
-        """Whether what is asked of a set names its predicate in the text."""
-        made = self._compiled((*some, ("QueryAttr", attribute))), self._compiled((*some, ("Count",)))
-        return None not in made and len({item.text.count("`") for item in made if item is not None}) == 2
+        """Tell whether the query of an attribute of a set has the predicate in its text."""
+        queries = self._compiled((*some, ("QueryAttr", attribute))), self._compiled((*some, ("Count",)))
+        return None not in queries and len({item.text.count("`") for item in queries if item is not None}) == 2
 
     # -- shapes ------------------------------------------------------------------------------------
 
     def _sets(self, about: _SampleSteps) -> Weighted:
-        """Sets of entities that represent others: where what they are, and what is asked of them, is
-        the same text.
-        """
+        """Return sets of entities that represent others: their own texts, and those of queries on them, are the same."""
         probes: list[Steps] = [(("QueryName",),), *((("QueryAttr", entry.name),) for entry in about.few[:1])]
 
         def grouped(most: int, *some: Weighted) -> Weighted:
@@ -145,57 +147,61 @@ class Shapes:
 
         tests = _even(
             [
-                found
+                steps
                 for attribute in about.attributes
-                for found in _part(attribute.weight, _tests("Filter", attribute.name, attribute))
+                for steps in _part(attribute.weight, _tests("Filter", attribute.name, attribute))
             ]
         )
         qualifier_tests = _even(
             [
-                found
+                steps
                 for qualifier in about.qualifiers
-                for found in _part(qualifier.weight, _tests("QFilter", qualifier.name, qualifier))
+                for steps in _part(qualifier.weight, _tests("QFilter", qualifier.name, qualifier))
             ]
         )
         concept: Weighted = [(0.5, ()), *_part(0.5, about.concepts)]
-        # Few of what is common, where many steps follow each other.
-        common, some = about.relations[:6], concept[:3]
-        around = grouped(_SETS, _then(_ONE, about.relations, concept))
-        kept = grouped(_SETS, _then(_ALL, tests, concept), _part(0.3, _then(_ALL, about.concepts)))
-        qualified = grouped(_SETS, _then(_ONE, common, qualifier_tests, some))
-        further = grouped(2 * _SETS, _part(0.7, _then(around[:8], common, some)), _part(0.3, _then(kept[:5], common, some)))
-        either = [*_part(0.6, around[:8]), *_part(0.4, kept[:5])]
+        # Only a few common steps where many follow each other.
+        common, few_concepts = about.relations[:6], concept[:3]
+        neighbours = grouped(_SETS, _then(_ONE, about.relations, concept))
+        filtered = grouped(_SETS, _then(_ALL, tests, concept), _part(0.3, _then(_ALL, about.concepts)))
+        qualified = grouped(_SETS, _then(_ONE, common, qualifier_tests, few_concepts))
+        further = grouped(
+            2 * _SETS,
+            _part(0.7, _then(neighbours[:8], common, few_concepts)),
+            _part(0.3, _then(filtered[:5], common, few_concepts)),
+        )
+        either = [*_part(0.6, neighbours[:8]), *_part(0.4, filtered[:5])]
         both = grouped(2 * _SETS, _then(either, either, [(0.6, (("And",),)), (0.4, (("Or",),))]))
-        parts = ((0.4, around), (0.3, kept), (0.08, qualified), (0.1, further), (0.12, both))
+        parts = ((0.4, neighbours), (0.3, filtered), (0.08, qualified), (0.1, further), (0.12, both))
         return [item for share, part in parts for item in _part(share, part)]
 
     def _programs(self) -> Iterator[tuple[float, Steps]]:
-        """Programs with how common they are."""
+        """Yield programs with their weights."""
         schema = self._schema
         attributes = self._valued(schema.attribute_kinds, schema.attributes)[:_ATTRIBUTES]
         qualifiers = _firsts(self._valued(schema.qualifier_kinds, schema.qualifiers))
         few = self._asked_of((_FIND,), attributes)
-        about = _SampleSteps(self._relations(), self._concepts(), attributes, few, qualifiers)
-        sets = self._sets(about)
+        sample = _SampleSteps(self._relations(), self._concepts(), attributes, few, qualifiers)
+        sets = self._sets(sample)
         many = self._asked_of(sets[0][1], attributes) if sets else few
-        for weight, result in sets:
-            own = many if few and self._spells(result, few[0].name) else few
-            yield 0.27 * weight, (*result, ("QueryName",))
-            yield 0.17 * weight, (*result, ("Count",))
-            for best in own:
-                if best.kind is Kind.QUANTITY:
-                    for which in ("largest", "smallest"):
-                        yield 0.2 * weight * best.weight, (*result, ("SelectAmong", best.name, which))
-            yield from _asked(0.5 * weight, result, own, qualifiers)
-            yield from _paired(0.5 * weight, (*result, _FIND), about)
-            yield from _paired(0.25 * weight, (_FIND, *result), about)
+        for weight, steps in sets:
+            attribute_keys = many if few and self._spells(steps, few[0].name) else few
+            yield 0.27 * weight, (*steps, ("QueryName",))
+            yield 0.17 * weight, (*steps, ("Count",))
+            for key in attribute_keys:
+                if key.kind is Kind.QUANTITY:
+                    for direction in ("largest", "smallest"):
+                        yield 0.2 * weight * key.weight, (*steps, ("SelectAmong", key.name, direction))
+            yield from _asked(0.5 * weight, steps, attribute_keys, qualifiers)
+            yield from _paired(0.5 * weight, (*steps, _FIND), sample)
+            yield from _paired(0.25 * weight, (_FIND, *steps), sample)
         yield from _asked(0.5, (_FIND,), few, qualifiers)
-        yield from _paired(0.3, (_FIND, _FIND), about)
+        yield from _paired(0.3, (_FIND, _FIND), sample)
 
 
 @dataclass(frozen=True, slots=True)
 class _ValueKey:
-    """A key of values with the kind and unit that most of them have."""
+    """A key of values with their commonest kind and unit."""
 
     weight: float
     name: str
@@ -204,12 +210,11 @@ class _ValueKey:
     signs: tuple[tuple[float, str], ...]
 
     def of(self, weight: float) -> _ValueKey:
-        """The same with another weight."""
         return replace(self, weight=weight)
 
     @property
     def value(self) -> str:
-        """A value as it is written in a program."""
+        """A value as written in a program."""
         return _VALUES[self.kind][1] + (f" {self.unit}" if self.kind is Kind.QUANTITY and self.unit != NO_UNIT else "")
 
 
@@ -225,35 +230,35 @@ class _SampleSteps:
 
 
 def _firsts(some: list[_ValueKey]) -> list[_ValueKey]:
-    """The commonest of each kind, with the part that its kind has of all."""
+    """Return the commonest key of each kind, weighted with the share of the kind."""
     total = sum(item.weight for item in some)
     return [
-        next(element for element in some if element.kind is kind).of(sum(one.weight for one in some if one.kind is kind) / total)
-        for kind in dict.fromkeys(entry.kind for entry in some)
+        next(key for key in some if key.kind is kind).of(sum(other.weight for other in some if other.kind is kind) / total)
+        for kind in dict.fromkeys(member.kind for member in some)
     ]
 
 
 def _even(some: Weighted) -> Weighted:
-    """With weights that are one together."""
+    """Scale weights to a sum of 1."""
     total = sum(weight for weight, _ in some) or 1.0
     return [(weight / total, steps) for weight, steps in some]
 
 
 def _part(part: float, some: Weighted) -> Weighted:
-    """With less weight."""
+    """Scale weights by a factor."""
     return [(part * weight, steps) for weight, steps in some]
 
 
 def _then(*parts: Weighted) -> Weighted:
-    """One after the other, in all ways."""
+    """Combine steps in all ways, one after the other."""
     result: Weighted = [(1.0, ())]
     for part in parts:
-        result = [(weight * more, (*steps, *behind)) for weight, steps in result for more, behind in part]
+        result = [(weight * factor, (*steps, *following)) for weight, steps in result for factor, following in part]
     return result
 
 
 def _asked(weight: float, found: Steps, attributes: list[_ValueKey], qualifiers: list[_ValueKey]) -> Iterator[tuple[float, Steps]]:
-    """What is asked of the attributes of a set."""
+    """Yield programs that query the attributes of a set."""
     for attribute in attributes:
         share = weight * attribute.weight
         yield 0.32 * share, (*found, ("QueryAttr", attribute.name))
@@ -264,16 +269,16 @@ def _asked(weight: float, found: Steps, attributes: list[_ValueKey], qualifiers:
             part = share * key.weight
             condition = ("QueryAttrUnderCondition", attribute.name, key.name, key.value)
             yield 0.12 * part, (*found, condition)
-            for some, step in tests:
-                yield 0.1 * part * some, (*found, condition, *step)
+            for factor, step in tests:
+                yield 0.1 * part * factor, (*found, condition, *step)
             yield 0.18 * part, (*found, ("QueryAttrQualifier", attribute.name, attribute.value, key.name))
 
 
 def _paired(weight: float, two: Steps, about: _SampleSteps) -> Iterator[tuple[float, Steps]]:
-    """What is asked of two sets."""
+    """Yield programs that query two sets."""
     yield 0.35 * weight, (*two, ("QueryRelation",))
-    for share, ((_, relation, way),) in about.relations:
-        for key in about.qualifiers if way == "forward" else ():
+    for share, ((_, relation, direction),) in about.relations:
+        for key in about.qualifiers if direction == "forward" else ():
             yield 0.6 * weight * share * key.weight, (*two, ("QueryRelationQualifier", relation, key.name))
     for item in about.few:
         if item.kind is Kind.QUANTITY:
@@ -282,7 +287,7 @@ def _paired(weight: float, two: Steps, about: _SampleSteps) -> Iterator[tuple[fl
 
 
 def _tests(function: str, name: str | None, of: _ValueKey) -> Weighted:
-    """A test of a value as steps: those that have texts of their own."""
+    """Return the tests of a value that have texts of their own."""
     key = () if name is None else (name,)
     if of.kind is Kind.TEXT:
         return [(1.0, ((f"{function}Str", *key, of.value),))]
@@ -290,41 +295,41 @@ def _tests(function: str, name: str | None, of: _ValueKey) -> Weighted:
 
 
 def program(steps: Steps) -> list[dict[str, Any]]:
-    """Steps as a program of KoPL, each of which takes the results that are left over."""
-    left: list[int] = []
+    """Build a KoPL program from steps, each of which takes the results not used yet."""
+    unused: list[int] = []
     result = []
     for number, (function, *inputs) in enumerate(steps):
         takes = 0 if function in _STARTS else 2 if function in _PAIRS else 1
-        taken = left[len(left) - takes :] if takes else []
-        del left[len(left) - takes :]
-        left.append(number)
-        # Two that are the same entity would be one.
+        taken = unused[len(unused) - takes :] if takes else []
+        del unused[len(unused) - takes :]
+        unused.append(number)
+        # Each with another name, since two equal names would be merged.
         inputs = [f"{NOBODY} {number}"] if function == "Find" else inputs
         result.append({"function": function, "dependencies": taken, "inputs": inputs})
     return result
 
 
 # -- Warming -----------------------------------------------------------------------------------------
-# It is asked to explain each text: it plans it then, and runs nothing, however large the graph is.
+# The server is asked to explain each text: it then plans it and runs nothing, however large the graph is.
 
 
-#: Texts that a server plans ahead, of the thousand that it keeps the plans of.
+#: Queries planned ahead, of the thousand whose plans a server caches.
 TEXTS: Final = 600
-#: Fewer statements are loaded more quickly than their shapes are planned.
+#: Graphs with fewer statements are loaded faster than their shapes are planned.
 WORTH: Final = 10_000
-#: After a load its server plans ahead for this part of the time that the load took, and no longer
-#: than so many seconds.
+#: Share of a load's time for planning ahead after it, and its limit in seconds.
 _PART, _LONGEST = 0.2, 20.0
 
-#: The shapes of queries over a graph, read when they are needed.
+#: Function that returns the shapes of a graph when needed.
 ShapesOf: TypeAlias = "Callable[[], Shapes]"
 
 
 def warm(
     connection: Connection, shapes: ShapesOf, *, texts: int = TEXTS, seconds: float | None = None, stop: Event | None = None
 ) -> int:
-    """Have the server plan so many texts at most, the commonest first, for so many seconds at most;
-    how many it planned. Raises what asking raises.
+    """Have the server plan up to `texts` queries, the commonest first, for up to `seconds`; return how many it planned.
+
+    Raises the errors of the queries.
     """
     until = None if seconds is None else time.monotonic() + seconds
     done = 0
@@ -337,14 +342,14 @@ def warm(
 
 
 def warm_after(connection: Connection, shapes: ShapesOf, statements: int, took: float) -> None:
-    """The same after a load, which goes well whatever becomes of this."""
+    """Call `warm` after a load, ignoring errors."""
     if statements >= WORTH:
         with suppress(CondgraphError):
             warm(connection, shapes, seconds=min(_LONGEST, took * _PART))
 
 
 class BackgroundWarmUp:
-    """The same in the background, until `end`."""
+    """Runs `warm` in the background, until `end`."""
 
     def __init__(self, connection: Connection, shapes: ShapesOf) -> None:
         self._connection, self._shapes, self._stop = connection, shapes, Event()
@@ -352,15 +357,15 @@ class BackgroundWarmUp:
         self._thread.start()
 
     def _run(self) -> None:
-        # Errors of the server are reported to callers; there is none here.
+        # The server's errors go to callers, and there is none here.
         with suppress(CondgraphError):
             warm(self._connection, self._shapes, stop=self._stop)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is done; whether it is."""
+        """Wait until it is done; return whether it is."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def end(self) -> None:
-        """Let it end with the text that it is at."""
+        """Stop after the present query."""
         self._stop.set()

@@ -1,4 +1,4 @@
-"""A graph in Neo4j: load, ask with one query, look, read names, and pull it into process."""
+"""A graph in Neo4j: loading, queries, names, and reading it into process."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FIELDS: Final = "{.kind, .text, .number, .exact, .unit, .start, .end, .precisio
 
 
 class Neo4jNames:
-    """The names of one graph: what `names.linking.NameReader` asks."""
+    """Names of one graph, for `names.linking.NameReader`."""
 
     def __init__(self, connection: Connection, graph: str, schema: StoredSchema, layout: Layout = CONDGRAPH) -> None:
         self._connection, self._graph, self._schema, self._layout = connection, graph, schema, layout
@@ -53,36 +53,34 @@ class Neo4jNames:
         return self._connection.read(text, {**self._layout.parameters(self._graph), **parameters})
 
     def _split(self, predicates: tuple[str, ...] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Which of the predicates lead to entities, and which to values."""
-        asked = self._schema.predicates if predicates is None else predicates
-        relations = tuple(name for name in asked if self._schema.has_relation(name))
-        return relations, tuple(name for name in asked if self._schema.has_attribute(name))
+        """Split predicates into those with entities as objects and those with values."""
+        chosen = self._schema.predicates if predicates is None else predicates
+        relations = tuple(name for name in chosen if self._schema.has_relation(name))
+        return relations, tuple(name for name in chosen if self._schema.has_attribute(name))
 
     def _matches(self, predicates: tuple[str, ...] | None, source: str | None) -> list[tuple[str, bool]]:
-        """A MATCH for the relations and one for the attributes, as far as there are any; whether it
-        leads to values.
-        """
+        """Return the MATCH clauses for relations and for attributes, each with whether its objects are values."""
         relations, attributes = self._split(predicates)
-        given, table = None if source is None else "$source", source in self._schema.tabular
+        source_parameter, table = None if source is None else "$source", source in self._schema.tabular
         result = []
-        # All predicates are not spelled out.
+        # All predicates need no list.
         if relations:
-            text = self._layout.relations_to(None if predicates is None else relations, given, table=table)
+            text = self._layout.relations_to(None if predicates is None else relations, source_parameter, table=table)
             result.append((text, False))
         if attributes:
-            text = self._layout.values_of(None if predicates is None else attributes, given, table=table)
+            text = self._layout.values_of(None if predicates is None else attributes, source_parameter, table=table)
             result.append((text, True))
         return result
 
     def _entity(self, test: str) -> str:
-        """A MATCH of entities and concepts `e` under a test of their names."""
+        """Return a MATCH of entities and concepts `e` whose names pass a test."""
         return f"MATCH {self._layout.entity('e')[0]} WHERE {self._layout.named('e', test)}"
 
     def _asked(self, predicates: tuple[str, ...] | None, source: str | None) -> dict[str, Any]:
         return {"source": source, "attributes": list(map(self._layout.predicate_key, self._split(predicates)[1]))}
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
-        """How many objects there are of each type and unit."""
+        """Count the objects by type and unit."""
         result: Kinds = {}
         o = Bound("o")
         for match, values in self._matches(predicates, source):
@@ -94,16 +92,14 @@ class Neo4jNames:
         return result
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
-        """Whether some object is a row of a table."""
-        result = (match for match, values in self._matches(predicates, source) if not values)
-        row, of, ident = self._layout.row("o"), self._layout.source("o"), self._layout.id("o")
-        rows = f"AND {of} = $table AND {row} IS NOT NULL RETURN {ident} AS id LIMIT 1"
-        return any(self._rows(f"{match}{rows}", table=table, **self._asked(predicates, source)) for match in result)
+        """Tell whether some object is a row of a table."""
+        matches = (match for match, values in self._matches(predicates, source) if not values)
+        row, table_of, entity_id = self._layout.row("o"), self._layout.source("o"), self._layout.id("o")
+        rows = f"AND {table_of} = $table AND {row} IS NOT NULL RETURN {entity_id} AS id LIMIT 1"
+        return any(self._rows(f"{match}{rows}", table=table, **self._asked(predicates, source)) for match in matches)
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
-        """Every distinct object: its predicate, its value (an entity by its name, without a
-        predicate), and its raw text.
-        """
+        """Yield every distinct object: its predicate, its value (for an entity, the name and no predicate), and its raw text."""
         names = {self._layout.predicate_key(name): name for name in self._schema.attributes}
         for match, values in self._matches(predicates, source):
             if not values:
@@ -117,26 +113,26 @@ class Neo4jNames:
                 yield names[row["predicate"]], value_of(row["value"]), row["value"]["raw"]
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
-        """The names of subjects."""
+        """Yield the names of subjects."""
         if not predicates:
             return iter(())
         text = f"{self._layout.subjects_of(predicates)} RETURN DISTINCT {self._layout.name('s')} AS name"
         return (row["name"] for row in self._rows(text))
 
     def names(self) -> Iterator[str]:
-        """The names of all entities and concepts that are no table rows."""
+        """Yield the names of all entities and concepts except table rows."""
         pattern, inside = self._layout.entity("e")
         kinds = self._layout.any_kind("e", (EntityKind.ENTITY, EntityKind.CONCEPT))
         text = f"MATCH {pattern} WHERE {inside} AND {kinds} RETURN DISTINCT {self._layout.name('e')} AS name"
         return (row["name"] for row in self._rows(text))
 
     def has_name(self, name: str) -> bool:
-        """Some entity or concept has exactly this name."""
+        """Tell whether an entity or concept has exactly this name."""
         text = f"{self._entity('= $key')} RETURN {self._layout.id('e')} AS id LIMIT 1"
         return bool(self._rows(text, key=self._layout.key(name)))
 
     def has_text(self, text: str) -> bool:
-        """Some entity has this name or id, or some attribute this text."""
+        """Tell whether an entity has this name or id, or an attribute this text."""
         if self.has_name(text) or self.name_of(text) is not None:
             return True
         layout, o = self._layout, Bound("o")
@@ -144,14 +140,14 @@ class Neo4jNames:
         return bool(self._rows(query, key=layout.key(text), attributes=list(map(layout.predicate_key, self._schema.attributes))))
 
     def name_of(self, ident: str) -> str | None:
-        """The name of the entity that has this id; None where none has."""
+        """Return the name of the entity with this id, or None."""
         layout = self._layout
         text = f"MATCH {layout.entity('e')[0]} WHERE {layout.identified('e', '= $handle')} RETURN {layout.name('e')} AS name"
         rows = self._rows(text, handle=layout.handle(ident))
         return rows[0]["name"] if rows else None
 
     def without(self, names: Sequence[str]) -> list[str]:
-        """Those of the names that no entity or concept has: one query."""
+        """Return those of the names that no entity or concept has, with one query."""
         keys = {self._layout.key(name): name for name in names}
         text = f"UNWIND $keys AS key OPTIONAL {self._entity('= key')} WITH key, count(e) AS found WHERE found = 0 RETURN key"
         return [keys[row["key"]] for row in self._rows(text, keys=list(keys))]
@@ -159,18 +155,16 @@ class Neo4jNames:
     names_repeat = True
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those in order around
-        some texts.
-        """
+        """Return the names of all entities, concepts and rows; in a large graph, only those that sort next to some texts."""
         name, key = self._layout.name("e"), self._layout.name_key("e")
-        every = f"{self._entity('IS NOT NULL')} "
-        if self._rows(f"{every}RETURN count(e) AS count")[0]["count"] <= MOST_COMPARED:
-            return [name for row in self._rows(f"{every}RETURN collect({name}) AS names") for name in row["names"]]
+        match_all = f"{self._entity('IS NOT NULL')} "
+        if self._rows(f"{match_all}RETURN count(e) AS count")[0]["count"] <= MOST_COMPARED:
+            return [name for row in self._rows(f"{match_all}RETURN collect({name}) AS names") for name in row["names"]]
         result = []
         for text in around:
-            for side, way in ((">=", ""), ("<", " DESC")):
-                near = f"{self._entity(f'{side} $near')} WITH DISTINCT {key} AS key ORDER BY key{way}"
-                rows = self._rows(f"{near} LIMIT $most RETURN collect(key) AS names", near=text, most=AROUND)
+            for side, direction in ((">=", ""), ("<", " DESC")):
+                matched = f"{self._entity(f'{side} $near')} WITH DISTINCT {key} AS key ORDER BY key{direction}"
+                rows = self._rows(f"{matched} LIMIT $most RETURN collect(key) AS names", near=text, most=AROUND)
                 result += [name for row in rows for name in row["names"]]
         return result
 
@@ -184,9 +178,12 @@ _LAST: Final = 0.2
 
 
 class Neo4jStore(CypherStore):
-    """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`,
-    or a `py2neo.Graph`. `labels` says whether entities carry their concepts as labels after the next
-    load; None, that it stays as it was decided, for a new graph by what else is in the database.
+    """One graph of a Neo4j database.
+
+    `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`, or a `py2neo.Graph`. `labels` tells whether entities
+    carry their
+    concepts as labels after the next load; with None, the present state is kept, and for a new graph it depends on what else is
+    in the database.
     """
 
     def __init__(
@@ -194,7 +191,7 @@ class Neo4jStore(CypherStore):
     ) -> None:
         super().__init__(Connection(place, **options), push.check_graph(graph), CONDGRAPH)
         self.read_only, self.labels = read_only, labels
-        #: Remarks of the last load on concepts that are no labels.
+        #: Remarks of the last load about concepts that are no labels.
         self.remarks: list[str] = []
         self._schema: StoredSchema | None = None
         self._current: dict[str, Any] | None = None
@@ -211,11 +208,11 @@ class Neo4jStore(CypherStore):
     # -- the graph's node --------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Any]:
-        """What the graph's node says; empty where there is none."""
+        """Return the state of the graph's node; empty if there is none."""
         return push.look(self.connection, self.name)[0]
 
     def _about(self) -> dict[str, Any]:
-        """What the graph's node says; raises where there is none, or a load is not finished."""
+        """Return the state of the graph's node; raises if there is none, or a load is unfinished."""
         about, now = push.look(self.connection, self.name)
         if not about:
             push.check_layout(self.connection, self.name)
@@ -232,7 +229,7 @@ class Neo4jStore(CypherStore):
                 hint="export it with the version that wrote it, and load the export",
             )
         if about.get("bulk"):
-            # Filled by the import tool, which makes no indexes.
+            # Written by the import tool, which creates no indexes.
             prepare(self.connection)
             make_indexes(self.connection)
             self.connection.write(f"MATCH (g:{GRAPH} {{name: $graph}}) REMOVE g.bulk", {"graph": self.name})
@@ -243,23 +240,24 @@ class Neo4jStore(CypherStore):
         return about
 
     def _known(self) -> dict[str, Any]:
-        """The state of the graph, at most `LEASE` seconds old. A load that adds to a graph waits
-        for longer before it writes, so that no reader who looked before it meets half of it.
+        """Return the state of the graph, at most `LEASE` seconds old.
+
+        A load that adds to a graph waits longer than that before it writes, so that no reader sees half of it.
         """
-        at = time.monotonic()
+        now = time.monotonic()
         if self._current is not None and held(self) is not None:
             return self._current
         # Single changes do not wait for readers, as loads do.
-        if self._current is None or self._current.get("edited") or at - self._looked > push.LEASE:
+        if self._current is None or self._current.get("edited") or now - self._looked > push.LEASE:
             about = self._about()
             if self._current is None or about["content"] != self._current["content"]:
                 self._schema = None
-            self._current, self._looked = about, at
+            self._current, self._looked = about, now
         return self._current
 
     @property
     def schema(self) -> StoredSchema:
-        """What lowering knows; read once, and again after any load."""
+        """The schema, as lowering uses it; read once, and again after any load."""
         about = self._known()
         if self._schema is None:
             self._schema = StoredSchema(json.loads(about["schema"]))
@@ -267,27 +265,23 @@ class Neo4jStore(CypherStore):
 
     @property
     def content(self) -> str:
-        """A name for what the graph holds, at most a second old: the same content has the same
-        name.
-        """
+        """The name of the graph's content, at most a second old; equal contents have equal names."""
         result: str = self._known()["content"]
         return result
 
     def refresh(self) -> None:
-        """Forget the schema, which another process may have changed."""
+        """Discard the schema, which another process may have changed."""
         self._schema = self._current = None
 
     def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives, of one state of the graph: asked once more where a load began and ended
-        meanwhile.
-        """
+        """Run `ask` on one state of the graph; it is repeated once if a load began and ended in between."""
         if held(self) is not None:
             return ask()
         for _ in range(2):
             before = self._known()["content"]
             with holding(self):
                 result = ask()
-            # What came just in time, or as the best so far, is not lost for this look.
+            # A result obtained just in time, or the best so far, is not lost to this check.
             with allowed(_LAST):
                 if self._known()["content"] == before:
                     return result
@@ -303,12 +297,11 @@ class Neo4jStore(CypherStore):
         on_progress: OnWritten = lambda written, part: None,
         change: Change | None = None,
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot as this graph, next to what the graph holds already except for what `change`
-        takes away; what it held, and holds now.
+        """Write a snapshot into this graph, remove what `change` removes; return the counts before and after.
 
-        The same content twice changes nothing. `wait` is how many seconds to wait for other
-        processes that are writing; `on_progress` hears how many records are written so far, and which part
-        of all that is (None where it is not known).
+        Loading the same content twice changes nothing. `wait` is how many seconds to wait for other writers;
+        `on_progress` is called
+        with the number of records written so far, and their share of all (None if unknown).
         """
         self._check_writable()
         self.refresh()
@@ -333,33 +326,31 @@ class Neo4jStore(CypherStore):
         return result
 
     def content_now(self) -> str:
-        """The name of what the graph holds, read now."""
+        """Return the name of the present content, read now."""
         self.refresh()
         return self.content
 
     def edit_records(self) -> list[str]:
-        """The records of single changes, in order."""
+        """Return the records of single changes, in order."""
         return push.edit_records(self.connection, self.name) if self._state() else []
 
     def stated(self) -> GraphSummary | None:
-        """What the graph's node states of its content, read now; None where changes are made of the whole graph."""
+        """Return what the graph's node states about its content; None if changes are computed from the whole graph."""
         return stated(self.connection, self.name) if self.connection.engine.parts else None
 
     def totals(self, snapshot: Snapshot) -> dict[str, int]:
-        """The counts of a snapshot."""
         return snapshot.counts
 
     @property
     def parts(self) -> Neo4jParts:
-        """Parts of the graph, for single changes."""
         return Neo4jParts(self.connection, self.name)
 
     def last_edit(self) -> int:
-        """The number of the last single change."""
+        """Return the number of the last single change."""
         return push.last_edit(self.connection, self.name)
 
     def write_edit(self, change: RemoteEdit, wait: float) -> str:
-        """Write one single change, in one transaction; the content then."""
+        """Write one single change, in one transaction; return the name of the new content."""
         self._check_writable()
         try:
             content, self.remarks = push.write_edit(self.connection, self.name, change, self._about())
@@ -368,24 +359,20 @@ class Neo4jStore(CypherStore):
             self.refresh()
 
     def label(self, on: bool) -> None:
-        """Give entities their concepts as labels, or take these away; nothing else changes. One that
-        was ended goes on.
-        """
+        """Add the labels of concepts to all entities, or remove them; an interrupted change is continued."""
         state = self._state()
         if state.get("complete") or not state:
             self._about()
-        # Nothing is added: what others take away meanwhile does not come back.
-        kept, self.labels = self.labels, on
+        # An empty load: what others remove meanwhile is not added again.
+        before, self.labels = self.labels, on
         try:
             self.push(Snapshot.of(*lay_out(Builder())))
         except BaseException:
-            self.labels = kept
+            self.labels = before
             raise
 
     def carried(self) -> dict[str, int] | None:
-        """The concepts that entities carry as labels, and how many entities each has, the commonest
-        first; None where they carry none.
-        """
+        """Return the concepts that are labels with the number of entities of each, commonest first; None without labels."""
         stated = self._about().get("labels")
         if stated is None:
             return None
@@ -393,7 +380,7 @@ class Neo4jStore(CypherStore):
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def under_way(self) -> tuple[list[str], bool] | None:
-        """The sources of a load that is not finished, and whether its writer is gone."""
+        """Return the sources of an unfinished load, and whether its writer is gone."""
         about, now = push.look(self.connection, self.name)
         if "loading" not in about:
             return None
@@ -401,9 +388,7 @@ class Neo4jStore(CypherStore):
         return list(about.get("what") or ()), not about.get("owner") or Owner.gone(about["owner"], silent)
 
     def abandon(self) -> bool:
-        """Take back a load that was not finished: the graph holds what it held before. Whether
-        there was one.
-        """
+        """Take back an unfinished load, and return whether there was one: the graph gets its earlier content."""
         self._check_writable()
         about = self._state()
         self.refresh()
@@ -417,9 +402,7 @@ class Neo4jStore(CypherStore):
             raise errors.ReadOnlyError.at(self.place)
 
     def delete(self) -> bool:
-        """Remove the graph from the database, in batches; whether there was one. Nothing that is
-        not condgraph's is touched.
-        """
+        """Delete the graph in batches, and return whether there was one. Other data is not touched."""
         self._check_writable()
         result = bool(self._state())
         self.refresh()
@@ -430,14 +413,14 @@ class Neo4jStore(CypherStore):
     # -- asking ------------------------------------------------------------------------------------
 
     def names(self) -> Neo4jNames:
-        """Names read from the graph."""
-
         return Neo4jNames(self.connection, self.name, self.schema, self.layout)
 
     def match(self, pattern: Any, **options: Any) -> Matches:
-        """Joined and ranked by the server. With `exact=False` candidates come from its vector
-        index, which may miss some. Where the server reads no texts of patterns, plans fetch the statements
-        that the search reaches.
+        """Match a pattern; the server joins and ranks.
+
+        With `exact=False`, candidates come from its vector index, which may miss some. If the server does not support
+        patterns, plans
+        fetch the statements that the search reaches.
         """
         engine = self.connection.engine
         if engine.scored:
@@ -450,7 +433,7 @@ class Neo4jStore(CypherStore):
 
     @property
     def known_sources(self) -> tuple[Source, ...]:
-        """The sources in the order they were loaded, read once."""
+        """The sources in the order of loading, read once."""
         result: tuple[Source, ...] | None = self.schema.kept.get("sources")
         if result is None:
             by_name = {source.name: source for source in self.sources()}
@@ -459,9 +442,7 @@ class Neo4jStore(CypherStore):
 
     @cached
     def patterns(self) -> Neo4jPatterns:
-        """Patterns on this graph; what the client has to know for them is fetched when one is
-        asked.
-        """
+        """Patterns on this graph; the client's part is fetched when the first one is matched."""
         from condgraph.cypher.patterns.match import Neo4jPatterns
 
         engine = self.connection.engine
@@ -472,38 +453,35 @@ class Neo4jStore(CypherStore):
     # -- looking -----------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """Whether the graph is there, and its load is finished."""
+        """Tell whether the graph exists and its load is finished."""
         return bool(self._state().get("complete"))
 
     def sources(self) -> tuple[Source, ...]:
-        """The sources of the graph."""
         return graph_sources(self.connection, self.name)
 
     def counts(self) -> dict[str, int]:
-        """What the graph holds."""
+        """Return the counts of the graph."""
         result: dict[str, int] = json.loads(self._about()["counts"])
         return result
 
     def survey(self) -> Survey:
-        """What the graph holds, as it was counted when it was loaded; read once for each content."""
+        """Return the survey of the graph, computed by the load; read once for each content."""
 
         def ask() -> Survey:
-            kept = self.schema.kept
-            if "survey" not in kept:
+            cache = self.schema.kept
+            if "survey" not in cache:
                 text = f"MATCH (g:{GRAPH} {{name: $graph}}) RETURN g.survey AS survey, g.content AS content, g.counts AS counts"
                 for row in self.connection.read(text, {"graph": self.name}):
-                    kept["survey"] = stored_survey(row["survey"], row["content"], self.schema, json.loads(row["counts"]))
-            result: Survey = kept["survey"]
+                    cache["survey"] = stored_survey(row["survey"], row["content"], self.schema, json.loads(row["counts"]))
+            result: Survey = cache["survey"]
             return result
 
         return self.steady(ask)
 
     def snapshot(self) -> Snapshot:
-        """The whole graph pulled into process, with its sources; raises `StoreBusyError` where it
-        is loaded meanwhile.
-        """
+        """Read the whole graph into process, with its sources; raises `StoreBusyError` if it is loaded meanwhile."""
         return self.steady(lambda: pull(self.connection, self.name))
 
     def left(self) -> Snapshot | None:
-        """What a load that was ended half way left in the graph; None where that is nothing."""
+        """Return what an interrupted load left in the graph; None if nothing."""
         return pull(self.connection, self.name) if "content" in self._state() else None
