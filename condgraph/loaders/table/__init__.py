@@ -1,1 +1,1 @@
-"""Tables: CSV, TSV, JSON lines, Parquet, and frames in memory."""
+"""Loaders of tables: CSV, TSV, JSON lines, Parquet, and frames in memory."""

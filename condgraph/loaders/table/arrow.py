@@ -1,11 +1,11 @@
-"""Columnar tables: Parquet files, Arrow tables, and the frames of pandas and polars through Arrow.
+"""Loaders of columnar tables: Parquet files, Arrow tables, and frames of pandas and polars through Arrow.
 
-Columns of texts are typed as in every table (`column_types`). Columns that have a type keep it:
-numbers are exact, NaN and null are missing, booleans are the texts "true" and "false", days and
-moments are times (parts of a second are cut off, with a warning; a moment with a time zone is in
-UTC), times of day and durations are seconds. A column of numbers is one of years, and a column of
-moments that are all midnight one of days, by the same rules as in text. A struct is one column a
-field ("a.b"); a list gives one statement for each of its elements.
+Columns of texts are typed as in every table (`column_types`). Other columns keep their type: numbers
+are exact, NaN and null are missing, booleans are the texts "true" and "false". Days and timestamps are
+times (parts of a second are cut off, with a warning; a timestamp with a zone is in UTC), and times of
+day and durations are seconds. A column of numbers may be one of years, and a column of timestamps that
+are all midnight one of days, by the same rules as in text. A struct becomes one column for each field
+("a.b"); a list gives one statement for each element.
 """
 
 from __future__ import annotations
@@ -40,17 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A column after structs and lists are taken apart: its values, and the rows they stand in
-    (None: one each, in order).
-    """
+    """A column after lists are flattened: its values, and the rows they are in (None: one each, in order)."""
 
     values: Any
     rows: NDArray[np.int64] | None = None
 
     def valid(self, length: int) -> tuple[Any, NDArray[np.int64] | None]:
-        """The values that are not null, and their rows; None for the rows where that is all of
-        them, one each.
-        """
+        """Return the values that are not null, and their rows; None for the rows if there is one value each."""
         if self.values.null_count == 0:
             return self.values, self.rows
         mask = self.values.is_valid()
@@ -59,7 +55,7 @@ class Part:
 
 
 def leaves_of(name: str, kind: Any) -> list[tuple[str, Any]]:
-    """The names and types of a column's leaves: itself, or the fields of a struct."""
+    """Return the names and types of a column's leaves: itself, or the fields of a struct."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
@@ -68,7 +64,7 @@ def leaves_of(name: str, kind: Any) -> list[tuple[str, Any]]:
 
 
 def flattened(array: Any) -> list[Any]:
-    """The arrays of `leaves_of`, in the same order; nulls of a struct are nulls of its fields."""
+    """Return the arrays of `leaves_of`, in order; a null struct has null fields."""
     import pyarrow as pa
 
     if pa.types.is_struct(array.type):
@@ -77,9 +73,7 @@ def flattened(array: Any) -> list[Any]:
 
 
 def scalar_type(kind: Any) -> Any:
-    """The type of the values of a leaf: of a list's elements, of a dictionary's values, of an
-    extension's storage.
-    """
+    """Return the type of a leaf's values: of a list's elements, a dictionary's values, an extension's storage."""
     import pyarrow as pa
 
     types = pa.types
@@ -101,21 +95,21 @@ def _is_list(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is one of texts."""
+    """Whether an Arrow type is a type of texts."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_binary(kind: Any) -> bool:
-    """Whether an Arrow type is one of bytes."""
+    """Whether an Arrow type is a type of bytes."""
     import pyarrow as pa
 
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def readable(kind: Any) -> bool:
-    """Whether the values of a leaf of this Arrow type are values of a graph, or lists of such."""
+    """Whether a leaf of this Arrow type has values of a graph, or lists of them."""
     import pyarrow as pa
 
     types = pa.types
@@ -138,7 +132,7 @@ def readable(kind: Any) -> bool:
 
 
 def part_of(array: Any) -> Part:
-    """Take lists, dictionaries and extensions off an array."""
+    """Flatten lists, and decode dictionaries and extensions of an array."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -148,7 +142,7 @@ def part_of(array: Any) -> Part:
         if isinstance(kind, pa.BaseExtensionType):
             array = array.storage
         elif pa.types.is_dictionary(kind):
-            # Few kernels take views, which polars gives.
+            # Few kernels accept string views, which polars returns.
             words = array.dictionary
             words = words.cast(pa.large_string()) if pa.types.is_string_view(words.type) else words
             array = pa.DictionaryArray.from_arrays(array.indices, words).dictionary_decode()
@@ -169,7 +163,7 @@ def part_of(array: Any) -> Part:
 
 
 def only_rows(part: Part, kept: Sequence[int], length: int) -> Part:
-    """The values of the rows that are kept, whose positions are those among the kept rows."""
+    """Return the values of the rows in `kept`, with their indices in it."""
     import pyarrow as pa
 
     place = np.full(length, -1, dtype=np.int64)
@@ -180,12 +174,12 @@ def only_rows(part: Part, kept: Sequence[int], length: int) -> Part:
 
 
 _UNITS: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
-#: Decimal digits that a float keeps.
+#: The number of decimal digits that a float keeps.
 _FLOAT_DIGITS: Final = 15
 
 
 class Leaf:
-    """One column while the table is read: what is found out about it, then its statements."""
+    """One column during a load: its profile, then its statements."""
 
     def __init__(self, table: Table, at: int, kind: Any) -> None:
         self.table = table
@@ -200,7 +194,7 @@ class Leaf:
         self.text = is_text(self.kind) or is_binary(self.kind)
 
     def needs_look(self) -> bool:
-        """Whether the column has to be seen whole before its statements are made."""
+        """Whether the column must be profiled before its statements can be made."""
         import pyarrow as pa
 
         if self.text or pa.types.is_timestamp(self.kind):
@@ -209,7 +203,7 @@ class Leaf:
         return bool(number) and self.declared == "auto" and self.at not in self.table.refs
 
     def look(self, part: Part) -> None:
-        """Take the values of a batch into account."""
+        """Profile the values of a batch."""
         import pyarrow as pa
 
         values = part.values.drop_null()
@@ -234,7 +228,7 @@ class Leaf:
                     counted[1] += count
 
     def settle(self) -> None:
-        """Decide what the column is; after the last `look`."""
+        """Decide the type of the column; call it after the last `look`."""
         import pyarrow as pa
 
         number = pa.types.is_integer(self.kind) or pa.types.is_floating(self.kind)
@@ -262,7 +256,7 @@ class Leaf:
         return texts
 
     def batch(self, part: Part, ids: Sequence[str], rows: Sequence[int]) -> Iterator[Batch]:
-        """The statements of the column in a batch of rows."""
+        """Yield the statements of the column in a batch of rows."""
         values, at = part.valid(len(ids))
         if not len(values):
             return
@@ -280,36 +274,35 @@ class Leaf:
                 ids, self.name, self.table.ids_of(self.at, texts, rows) if self.at in self.table.refs else Texts(texts), rows
             )
             return
-        for objects, kept in self._columns(values):
-            if kept is None:
+        for objects, positions in self._columns(values):
+            if positions is None:
                 yield Batch(ids, self.name, objects, rows)
             else:
-                yield Batch([ids[item] for item in kept], self.name, objects, [rows[item] for item in kept])
+                yield Batch([ids[item] for item in positions], self.name, objects, [rows[item] for item in positions])
 
     def _values(self, values: Any) -> list[Value]:
-        """Values one by one, for keys and for columns that are asked for as texts."""
+        """Return values one by one, for keys and for columns that are needed as texts."""
         result: list[Value] = [""] * len(values)
-        for objects, kept in self._columns(values):
-            for where, value in zip(range(len(values)) if kept is None else kept, unpacked(objects), strict=True):
-                result[where] = value
+        for objects, positions in self._columns(values):
+            for position, value in zip(range(len(values)) if positions is None else positions, unpacked(objects), strict=True):
+                result[position] = value
         return result
 
     def cells(self, part: Part, length: int) -> list[str | None]:
-        """The printed values of a column that names rows; None where missing. A list gives the
-        first of its elements.
+        """Return the printed values of a column that names rows; None for missing ones.
+
+        A list gives its first element.
         """
         values, at = part.valid(length)
         texts = self._texts(values) if self.text else [text_of(value) for value in self._values(values)]
         result: list[str | None] = [None] * length
-        for where, text in zip(range(length) if at is None else at.tolist(), texts, strict=True):
-            if result[where] is None and text:
-                result[where] = text
+        for row, text in zip(range(length) if at is None else at.tolist(), texts, strict=True):
+            if result[row] is None and text:
+                result[row] = text
         return result
 
     def _columns(self, values: Any) -> Iterator[tuple[Column, list[int] | None]]:
-        """Values that are not null and not texts as columns, each with the positions it holds
-        (None: all).
-        """
+        """Yield values that are not null and not texts as columns, each with its positions (None for all)."""
         import pyarrow as pa
 
         types, kind = pa.types, self.kind
@@ -327,39 +320,39 @@ class Leaf:
             yield _days(seconds // DAY_SECONDS) if midnight else _moments(seconds), None
         else:
             unit = SECOND if types.is_duration(kind) else SECOND_OF_DAY
-            ticks, each = _int64(values), _UNITS[kind.unit]
-            if not (ticks % each).any():
-                yield Numbers(ticks // each, unit), None
+            ticks, ticks_per_second = _int64(values), _UNITS[kind.unit]
+            if not (ticks % ticks_per_second).any():
+                yield Numbers(ticks // ticks_per_second, unit), None
             else:
-                yield column_of([Quantity(_over(tick, each), unit) for tick in ticks.tolist()]), None
+                yield column_of([Quantity(_over(tick, ticks_per_second), unit) for tick in ticks.tolist()]), None
 
     def _numbers(self, numbers: NDArray[Any]) -> Iterator[tuple[Column, list[int] | None]]:
-        kept: list[int] | None = None
+        positions: list[int] | None = None
         if numbers.dtype.kind == "f":
             numbers = numbers.astype(np.float64)
             infinite, missing = np.isinf(numbers), np.isnan(numbers)
             if infinite.any():
                 self.table.reading.warn(f"{int(infinite.sum())} infinite numbers stay text", field=self.name)
-                where = np.flatnonzero(infinite)
-                yield Texts([repr(number) for number in numbers[where].tolist()]), where.tolist()
+                infinite_at = np.flatnonzero(infinite)
+                yield Texts([repr(number) for number in numbers[infinite_at].tolist()]), infinite_at.tolist()
             if infinite.any() or missing.any():
                 finite = np.flatnonzero(~(infinite | missing))
                 if not len(finite):
                     return
-                kept, numbers = finite.tolist(), numbers[finite]
+                positions, numbers = finite.tolist(), numbers[finite]
         elif numbers.dtype == np.uint64 and numbers.max() > np.iinfo(np.int64).max:
             yield column_of([Quantity(number) for number in numbers.tolist()]), None
             return
         else:
             numbers = numbers.astype(np.int64)
         if self.declared == "time" or (self.chosen is not None and self.chosen.kind == "time"):
-            whole = numbers == np.floor(numbers)
+            is_whole = numbers == np.floor(numbers)
             eight = numbers.astype(np.int64)
-            if len(numbers) and (whole & basic_days(eight)).all():
+            if len(numbers) and (is_whole & basic_days(eight)).all():
                 dates = [Time.day(item // 10_000, item // 100 % 100, item % 100) for item in eight.tolist()]
-                yield column_of(dates), kept
+                yield column_of(dates), positions
                 return
-            years = (numbers >= 1) & (numbers <= 9999) & whole
+            years = (numbers >= 1) & (numbers <= 9999) & is_whole
             if not years.all():
                 self.table.reading.warn(f"{int((~years).sum())} cells cannot be read as a time and stay numbers", field=self.name)
                 yield (
@@ -369,12 +362,12 @@ class Leaf:
                             for number, year in zip(numbers.tolist(), years, strict=True)
                         ]
                     ),
-                    kept,
+                    positions,
                 )
                 return
-            yield year_times(numbers.astype(np.int64)), kept
+            yield year_times(numbers.astype(np.int64)), positions
             return
-        yield Numbers(numbers), kept
+        yield Numbers(numbers), positions
 
     def _seconds(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
         each = _UNITS[self.kind.unit]
@@ -385,7 +378,7 @@ class Leaf:
 
 
 def _int64(values: Any) -> NDArray[np.int64]:
-    """The integers below an Arrow array of times."""
+    """Return the integers of an Arrow array of times."""
     import pyarrow as pa
 
     if not pa.types.is_integer(values.type):
@@ -395,7 +388,7 @@ def _int64(values: Any) -> NDArray[np.int64]:
 
 
 def _over(ticks: int, each: int) -> int | float | Any:
-    """Ticks as seconds, exactly."""
+    """Return ticks as seconds, exactly."""
     whole, part = divmod(abs(ticks), each)
     return parse_number(f"{'-' if ticks < 0 else ''}{whole}.{part:0{len(str(each)) - 1}d}")
 
@@ -421,26 +414,26 @@ def _decimals(values: Any) -> Column:
     return column_of([Quantity(parse_number(text)) for text in texts.to_pylist()])
 
 
-#: Rows of one batch.
+#: The most rows of a batch.
 ROWS: Final = 50_000
-#: Bytes that the rows of a file may have, whatever its size.
+#: The rows of a file may have so many bytes, whatever its size.
 _MOST_BYTES: Final = 1 << 26
 
 
 class Field(Protocol):
-    """A column of an Arrow schema, as far as it is looked at."""
+    """A column of an Arrow schema, as far as it is used here."""
 
     name: str
     type: Any
 
 
-#: Gives the record batches of a source again, of all columns or of some.
+#: Yields the record batches of a source from the start, with all columns or some.
 OpenBatches: TypeAlias = Callable[[Sequence[str] | None], Iterator[Any]]
 
 
 @contextmanager
 def arrow_errors(location: str) -> Iterator[None]:
-    """Turn what Arrow raises into a `LoadError`. Raises `MissingExtraError`."""
+    """Turn errors of Arrow into a `LoadError`; raises `MissingExtraError` without pyarrow."""
     pa = pyarrow_or_error()
     try:
         yield
@@ -451,9 +444,7 @@ def arrow_errors(location: str) -> Iterator[None]:
 def read_batches(
     schema: Collection[Field], open_batches: OpenBatches, total: int | None, reading: Reading, options: Options
 ) -> Iterator[Item]:
-    """A table in record batches as facts: `open_batches` gives them from the start, of the named
-    columns or of all. `total` is the number of rows, where it is known.
-    """
+    """Yield the facts of a table in record batches; `total` is the number of rows, if known."""
     checked = TableOptions.of(options)
     leaves = [(field.name, leaf, kind) for field in schema for leaf, kind in leaves_of(field.name, field.type)]
     if not leaves:
@@ -466,14 +457,14 @@ def read_batches(
         else:
             columns.append(None)
             reading.bad(f"a column of type {kind} has no place among numbers, times and texts", field=table.names[at])
-    looked = [at for at, column in enumerate(columns) if column is not None and column.needs_look()]
-    if looked:
-        names = list(dict.fromkeys(leaves[at][0] for at in looked))
+    profiled = [at for at, column in enumerate(columns) if column is not None and column.needs_look()]
+    if profiled:
+        names = list(dict.fromkeys(leaves[at][0] for at in profiled))
         done = 0
         for batch in open_batches(names):
             places = range(len(leaves)) if batch.num_columns == len(schema) else _places(leaves, names)
             arrays = dict(zip(places, _arrays(batch), strict=True))
-            for at in looked:
+            for at in profiled:
                 if (column := columns[at]) is not None:
                     column.look(part_of(arrays[at]))
             done += batch.num_rows
@@ -488,13 +479,13 @@ def read_batches(
         numbers = range(number + 1, number + 1 + batch.num_rows)
         number += batch.num_rows
         keys = _cells(table.key, columns, parts, numbers)
-        entities, kept = table.rows(numbers, keys, _cells(table.name_column, columns, parts, numbers))
+        entities, good = table.rows(numbers, keys, _cells(table.name_column, columns, parts, numbers))
         yield from entities
         ids, rows = [entity.id for entity in entities], [entity.row for entity in entities]
         for column, part in zip(columns, parts, strict=True):
             if column is None or part is None:
                 continue
-            yield from column.batch(part if kept is None else only_rows(part, kept, batch.num_rows), ids, rows)
+            yield from column.batch(part if good is None else only_rows(part, good, batch.num_rows), ids, rows)
         reading.advance(batch.num_rows, total and 0.5 + number / total / 2)
     table.finish()
 
@@ -518,7 +509,7 @@ def _cells(
 
 
 def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A Parquet file as facts; it is read in pieces of `ROWS` rows. Raises `LoadError`."""
+    """Yield the facts of a Parquet file, in pieces of `ROWS` rows; raises `LoadError`."""
     path = path_of(source)
     if path.is_dir():
         yield from _read_pieces(path, reading, options)
@@ -537,7 +528,7 @@ def read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[It
 
 
 def regular_path(source: Any) -> Path:
-    """The path of a regular file that can be read. Raises `LoadError`."""
+    """Return the path of a readable regular file; raises `LoadError`."""
     path = path_of(source)
     with file_errors(path):
         regular(path).open("rb").close()
@@ -545,13 +536,14 @@ def regular_path(source: Any) -> Path:
 
 
 def bounded(batches: Iterable[Any], size: int, path: Path) -> Iterator[Any]:
-    """The batches of a file of so many bytes. Raises `LoadError` where they are more than any data that is kept in
-    so few: a few bytes may say a row a thousand million times.
+    """Yield the batches of a file; raises `LoadError` if they are implausibly large for its size in bytes.
+
+    A few bytes may encode a row a billion times.
     """
-    left = max(_MOST_BYTES, MOST_GROWTH * size)
+    bytes_left = max(_MOST_BYTES, MOST_GROWTH * size)
     for batch in batches:
-        left -= sum(_bytes_of(array) for array in _arrays(batch))
-        if left < 0:
+        bytes_left -= sum(_bytes_of(array) for array in _arrays(batch))
+        if bytes_left < 0:
             raise LoadError(
                 f"the rows take more than {MOST_GROWTH} times the size of the file, and more than {_MOST_BYTES >> 20} MiB",
                 file=str(path),
@@ -560,7 +552,7 @@ def bounded(batches: Iterable[Any], size: int, path: Path) -> Iterator[Any]:
 
 
 def _bytes_of(array: Any) -> int:
-    """The bytes of an array once its dictionaries are taken off."""
+    """Return the bytes of an array after decoding its dictionaries."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -573,8 +565,9 @@ def _bytes_of(array: Any) -> int:
 
 
 def repeated_texts(*paths: Path) -> list[str]:
-    """The columns of Parquet files whose texts, repeated in all rows of a batch, may be more than any
-    batch: they are read as dictionaries, whose real size can be seen before it takes memory.
+    """Return the columns of Parquet files whose repeated texts may be larger than a batch should be.
+
+    They are read as dictionaries, whose real size is known before it takes memory.
     """
     import pyarrow.parquet as pq
 
@@ -591,9 +584,7 @@ def repeated_texts(*paths: Path) -> list[str]:
 
 
 def dataset_of(path: Path) -> tuple[Any, int]:
-    """The Parquet at a place as an Arrow data set, columns of folders' names included, and the bytes of
-    its files.
-    """
+    """Return Parquet files as an Arrow data set with columns from folder names, and their size in bytes."""
     import pyarrow.dataset as ds
 
     partitioning = "hive" if path.is_dir() else None
@@ -603,8 +594,9 @@ def dataset_of(path: Path) -> tuple[Any, int]:
 
 
 def _read_pieces(path: Path, reading: Reading, options: Options) -> Iterator[Item]:
-    """A folder with the pieces of one table, in the order of their names; names of folders
-    (`year=2020`) are columns.
+    """Yield the facts of a folder with pieces of one table, in the order of names.
+
+    Names of folders (`year=2020`) are columns.
     """
     with arrow_errors(str(path)):
         pieces, size = dataset_of(path)
@@ -616,9 +608,7 @@ def _read_pieces(path: Path, reading: Reading, options: Options) -> Iterator[Ite
 
 
 def is_frame(source: Any) -> bool:
-    """Whether an object is a table of Arrow, pandas or polars, or another that gives itself as
-    Arrow does.
-    """
+    """Whether an object is a table of Arrow, pandas or polars, or exports itself as Arrow."""
     top = type(source).__module__.partition(".")[0]
     name = type(source).__name__
     return (top in ("pandas", "polars", "pyarrow") and name in _FRAMES) or (
@@ -630,7 +620,7 @@ _FRAMES: Final = frozenset(("DataFrame", "LazyFrame", "Table", "RecordBatch", "R
 
 
 def read_frame(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A table of pandas, polars or Arrow as facts. Raises `FormatError` for anything else."""
+    """Yield the facts of a table of pandas, polars or Arrow; raises `FormatError` for anything else."""
     location = reading.source.location
     with arrow_errors(location):
         import pyarrow as pa
@@ -652,7 +642,7 @@ def read_frame(source: Any, reading: Reading, options: Options) -> Iterator[Item
 
 
 def _from_pandas(frame: Any, reading: Reading) -> Any:
-    """A pandas frame as an Arrow table; an index that is more than positions becomes columns."""
+    """Return a pandas frame as an Arrow table; an index other than positions becomes columns."""
     import pandas as pd
     import pyarrow as pa
 
@@ -661,7 +651,7 @@ def _from_pandas(frame: Any, reading: Reading) -> Any:
         names = ["index"] if frame.index.names == [None] else names
         index = frame.index.to_frame(index=False, name=names if frame.index.nlevels > 1 else names[0])
         if list(frame.index.names) == [None] and pd.api.types.is_integer_dtype(frame.index.dtype):
-            # What selecting or sorting leaves behind: positions in another frame.
+            # Positions in another frame, left over from selecting or sorting.
             reading.warn("the index of the frame has no name and is not loaded; reset_index() makes it a column")
         else:
             frame = pd.concat([index, frame.reset_index(drop=True)], axis=1)
@@ -675,16 +665,14 @@ def _from_pandas(frame: Any, reading: Reading) -> Any:
         try:
             array = pa.array(column, from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            # Values of several types in one column, which only Python objects hold.
+            # Python objects of several types in one column.
             array = _mixed(column, names[-1], reading)
         arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
     return pa.Table.from_arrays(arrays, names=names)
 
 
 def _mixed(column: Any, name: str, reading: Reading) -> Any:
-    """A column of Python objects of several types, as their printed texts, which are typed as cells
-    are.
-    """
+    """Return a column of Python objects of several types as their texts, which are typed like cells."""
     import pandas as pd
     import pyarrow as pa
 
@@ -703,17 +691,17 @@ def _mixed(column: Any, name: str, reading: Reading) -> Any:
     return pa.array(texts, pa.string())
 
 
-#: What the pieces of a table are called, and the folders they may lie in.
+#: Names of the pieces of a table, and of the folders that may contain them.
 _PIECE: Final = re.compile(
     r"(?:part|data|chunk|file|batch)?[-_.]?[0-9a-f]{1,8}(?:[-_.][-_.0-9a-z]*)?\.(?:parquet|pq)", re.ASCII | re.IGNORECASE
 )
 _VALUE: Final = re.compile(r"[^=]+=.*", re.DOTALL)
-#: Files that are looked at to find out whether a folder is one table.
+#: How many files are examined to find out whether a folder is one table.
 _MOST_FILES: Final = 10_000
 
 
 def is_pieces(folder: Path) -> bool:
-    """Whether a folder holds the pieces of one table in Parquet, and nothing else."""
+    """Whether a folder has the pieces of one table in Parquet, and nothing else."""
     if not folder.is_dir():
         return False
     result = False
@@ -731,12 +719,12 @@ def is_pieces(folder: Path) -> bool:
 
 
 def read_dataframe(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A table of pandas, polars or Arrow, or a list of dictionaries, as facts."""
+    """Yield the facts of a table of pandas, polars or Arrow, or of a list of dictionaries."""
     yield from (read_dicts if is_records(source) else read_frame)(source, reading, options)
 
 
 def sniff_parquet(path: Path, head: bytes) -> int:
-    """Whether a file is a Parquet file, or a folder the pieces of one: 0 or 100."""
+    """Score a Parquet file, or a folder with pieces of one: 0 or 100."""
     if path.is_dir():
         return 100 if is_pieces(path) else 0
     return 100 if head[:4] == b"PAR1" else 0

@@ -1,57 +1,55 @@
 """Typing of cells: what a text in a table means, decided over its whole column.
 
 A cell is text, a number with its unit, a time, or missing. Each text has a few possible readings
-(`condgraph.engine.reading`); a `Profile` counts them over a column, `Profile.decide` chooses the
-type, and the `ColumnType` reads the cells. The rules:
+(`condgraph.engine.reading`); a `Profile` counts them over a column, `Profile.decide` chooses the type,
+and the `ColumnType` reads the cells. The rules:
 
-- A column is of the type that more than half of its cells, or of its distinct texts, can be read
-  as. The other cells stay text.
+- A column has the type that more than half of its cells, or of its distinct texts, can be read as.
+  The other cells stay text.
 - **Missing**: blanks, `n/a`, `-`, `–`, `—` (and runs of them), `NULL`, `#N/A`; `NaN` and `NA` in a
   column of numbers.
-- **Marks** at the end (`[1]`, `[note 2]`, `*`, `†`, `‡`, `§`, `=`) do not keep a cell from being
-  read.
-- **Years**: four digits from 1000 to 2100 are a year where every plain number of the column is one
-  and the header speaks of time (year, season, date, founded, opened, born, ...; `YEAR_WORDS`), or
-  where other cells of the column are dates. Otherwise a number.
-- **03/05/2010** is read where another cell of the column has a day after the 12th, or `day_first`
-  says; otherwise it stays text.
-- **2004-05** is two years where the column has such a pair that is no month, or the header says
-  season; a month beside days, where some pair does not follow each other, or the header says month
-  or date. Where all follow each other they are two years, with a warning; one such cell alone stays
-  text. `seasons` decides. 2004-21, which is also a season of 2004, says nothing of the others.
-- **Years beside eras**: 330 is a year beside 753 BC.
-- **20240131** is a day where every number of the column is one and the header speaks of days.
-- **Years of two digits** stay text, with a warning, unless the column is declared one of times.
-- **1.234 and 1,234**: a comma separates thousands unless more cells can only be decimals with a
-  comma than with a point, and some of them for certain (1.234,56, or a unit after 12,5) or two of
-  them. Else one column that has decimals with a comma decides for those that do not say. 2.000 € is
-  two thousand beside 500 €, and 2.000 under "population", with a warning. `decimal` decides.
-- **101,102** is a list of numbers where numbers of three digits stand beside it and all groups have
-  three, or where other cells can only be lists (1,2,3), or longer ones all ascend; otherwise one
-  number, with a warning where all are such.
-- **100-** is negative in columns of money, and where two cells are such.
-- **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header
-  like "profit"), and, with a warning, where two cells are such in a column of numbers alone;
-  otherwise text.
-- **5.00 DR** is negative and 5.00 CR positive, with a warning, where every number of the column has
-  such a mark, and the header speaks of money or both marks occur and half of them are amounts with
-  decimals or a currency. 12,00 S (Soll) and 12,00 H (Haben) as well, where every cell is such and
-  the header speaks of money.
-- **Codes**: digits with leading zeros, three or more (06897), keep a column of plain integers from
-  being numbers. 5E1 is text unless other cells have decimals, separators or a signed
-  exponent. Decimals of
-  several lengths are text under a header like "version" or "code", with a warning elsewhere where
-  some end in 0 and none begins with it.
+- **Marks** at the end (`[1]`, `[note 2]`, `*`, `†`, `‡`, `§`, `=`) are ignored.
+- **Years**: four digits from 1000 to 2100 are a year if every plain number of the column is one and
+  the header is about time (year, season, date, founded, opened, born, ...; `YEAR_WORDS`), or if other
+  cells of the column are dates. Otherwise they are a number.
+- **03/05/2010** is read if another cell of the column has a day after the 12th, or with `day_first`;
+  otherwise it stays text.
+- **2004-05** is two years if the column has such a pair that is no month, or the header says season. It
+  is a month next to days, if some pair is not consecutive, or if the header says month or date. If all
+  are consecutive they are two years, with a warning; a single such cell stays text. `seasons` decides.
+  2004-21, which is also a season of 2004, is no evidence.
+- **Years next to eras**: 330 is a year next to 753 BC.
+- **20240131** is a day if every number of the column is one and the header is about days.
+- **Years of two digits** stay text, with a warning, unless the column is declared as time.
+- **1.234 and 1,234**: a comma separates thousands unless more cells must be decimals with a comma than
+  with a point, and some of them for certain (1.234,56, or a unit after 12,5) or two of them. Otherwise
+  a column with decimal commas decides for ambiguous ones. 2.000 € is two thousand next to 500 €, and
+  2.000 under "population", with a warning. `decimal` decides.
+- **101,102** is a list of numbers if there are also numbers of three digits and all groups have three,
+  or if other cells must be lists (1,2,3), or if longer ones all ascend; otherwise it is one number, with
+  a warning if all are like this.
+- **100-** is negative in columns of money, and if there are two such cells.
+- **(1,234)** is negative in columns of money (a currency, a percent sign, separators, or a header like
+  "profit"), and, with a warning, if there are two such cells in a column of numbers only; otherwise it
+  is text.
+- **5.00 DR** is negative and 5.00 CR positive, with a warning, if every number of the column has such a
+  mark, and the header is about money, or both marks occur and half of them are amounts with decimals or
+  a currency. The same holds for 12,00 S (Soll) and 12,00 H (Haben), if every cell has one and the header
+  is about money.
+- **Codes**: three or more digits with leading zeros (06897) keep a column of plain integers from being
+  numbers. 5E1 is text unless other cells have decimals, separators or a signed exponent. Decimals of
+  several lengths are text under a header like "version" or "code"; elsewhere they give a warning if some
+  end in 0 and none begins with it.
 - **Units**: a known unit, or a word that follows the number in two cells and a tenth of the column.
-  Singular and plural are one unit, spelled as most cells do. A bare number has no unit.
-- **4:27** is a duration (seconds) or a time of day (seconds since midnight): AM or PM, or a header
-  like "kick-off", say time of day; parts of a second, more than 23 in front, or a header like
-  "length" say duration. Otherwise a column whose last parts are all multiples of five is times of
-  day, and any other durations; one such cell alone stays text.
-- **PT1H30M** and **P1Y2M** are durations, in seconds and in months, where every cell is such a one; a column with another
-  cell (P1M3D, which is neither) stays text. Either is a warning.
-- **POINT(13.4 52.5)** and other texts of a form (`engine.forms`) are values of its type where every cell is one; a
-  warning says so.
+  Singular and plural are one unit, with the most frequent spelling. A bare number has no unit.
+- **4:27** is a duration (seconds) or a time of day (seconds since midnight): AM or PM, or a header like
+  "kick-off", mean time of day; parts of a second, more than 23 in front, or a header like "length" mean
+  duration. Otherwise a column whose last parts are all multiples of five has times of day, any other
+  durations; a single such cell stays text.
+- **PT1H30M** and **P1Y2M** are durations, in seconds and in months, if every cell is one; a column with
+  another cell (P1M3D, which is neither) stays text. Both give a warning.
+- **POINT(13.4 52.5)** and other forms (`engine.forms`) are values of their type, with a warning, if
+  every cell is one.
 - Dates that all have the time 00:00:00 are days.
 """
 
@@ -106,16 +104,15 @@ Cell: TypeAlias = tuple[Value, str | None]
 class ColumnType:
     """How the cells of a column are read; made by `Profile.decide`.
 
-    `kind` is what most cells are; `tags` are the readings taken, best first; `order` is "dmy",
-    "mdy" or "" (not known); `units` maps folded unit words to their spelling (None: any word is a
-    unit). `plain` is "int", "float", "year" or "day" where every cell is a plain number, a year of
-    four digits or an ISO day, so that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
-    of a second, `ambiguous` ones are dates whose order of day and month is not known. `unread` cells
-    of a column that stays text are numbers and times, more than half of all, that do not go together.
-    `sides`: the mark of debit or credit is the sign of a number. `lists`: digits with
-    commas between them are several numbers (`parts`); `separator`: what the source declares to stand
-    between the values of a cell. `remarks` are about readings that the cells
-    leave open.
+    `kind` is the type of most cells; `tags` are the accepted readings, best first; `order` is "dmy", "mdy"
+    or "" (unknown); `units` maps folded unit words to their spelling (None: any word is a unit). `plain`
+    is "int", "float", "year" or "day" if every cell is a plain number, a year of four digits or an ISO
+    day, so that the column can be read at once; `years` makes every number a year. `cut` cells lose a part
+    of a second, `ambiguous` ones are dates with an unknown order of day and month. `unread` cells of a
+    text column are numbers and times, more than half of all, that do not fit together. `sides`: a mark of
+    debit or credit is the sign of a number. `lists`: digits with commas between them are several numbers
+    (`parts`); `separator`: the declared separator of the values of a cell. `remarks` are about ambiguous
+    readings.
     """
 
     kind: Literal["text", "number", "time", "clock", "form"]
@@ -135,9 +132,7 @@ class ColumnType:
     remarks: tuple[str, ...] = ()
 
     def read(self, cell: str) -> Cell | None:
-        """The value of a cell and its raw text where that differs from the printed value; None
-        where the cell is missing.
-        """
+        """Return the value of a cell, and its raw text if that differs from the printed value; None if missing."""
         text = collapse(cell)
         if text.casefold() in self.missing:
             return None
@@ -155,18 +150,18 @@ class ColumnType:
 
     @property
     def numbers_are(self) -> str:
-        """What numbers of a column that has no texts are: "day" (20240131), "year", or "" (numbers)."""
+        """What numbers mean in a column without texts: "day" (20240131), "year", or "" (numbers)."""
         if self.kind != "time":
             return ""
         return "day" if "basic" in self.tags else "year" if "year" in self.tags else ""
 
     @property
     def holds_lists(self) -> bool:
-        """Whether a cell may be several values."""
+        """Whether a cell may hold several values."""
         return self.lists or bool(self.separator)
 
     def parts(self, cell: str) -> list[str]:
-        """The numbers of a cell that is a list of them; the cell itself where it is none."""
+        """Return the values of a cell that is a list, or the cell itself."""
         if self.separator:
             return [part.strip() for part in cell.split(self.separator)]
         if not self.lists or "," not in cell:
@@ -175,7 +170,7 @@ class ColumnType:
         return text.replace(" ", "").split(",") if self._is_list(readings(text)) else [cell]
 
     def elements(self, cells: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
-        """The `parts` of several cells, and the place of the cell that each is of."""
+        """Return the `parts` of several cells, with the index of the cell of each."""
         if not self.holds_lists:
             return range(len(cells)), cells
         several = [(at, part) for at, cell in enumerate(cells) for part in self.parts(cell)]
@@ -187,13 +182,11 @@ class ColumnType:
         )
 
     def reader(self) -> Callable[[str], Cell | None]:
-        """`read` with a bounded memory of the texts it has seen."""
+        """Return `read` with a cache of limited size."""
         return lru_cache(maxsize=1 << 16)(self.read)
 
     def choose(self, found: Sequence[Reading]) -> int | None:
-        """Which of a cell's readings, or of a shape's, the column takes; None where the cell stays
-        text.
-        """
+        """Return the index of the reading of a cell or shape that the column accepts; None if it stays text."""
         if self.lists and self._is_list(found):
             return 0
         if len(found) == 1:
@@ -209,7 +202,7 @@ class ColumnType:
             return reading.note in NO_WORD or self.units is None or folded_unit(reading.note) in self.units
         if reading.family == "time":
             return reading.note not in ("dmy", "mdy") or reading.note == self.order
-        # 7:00 beside 7:30 PM may be either half of the day.
+        # Next to 7:30 PM, 7:00 may be in either half of the day.
         return not (self.half_day and of > 1)
 
     def _value(self, reading: Reading) -> Value | None:
@@ -224,19 +217,17 @@ class ColumnType:
 
 
 def amounts(found: Shape) -> Shape:
-    """What a cell is in a column whose numbers are marked as debit or credit: the numbers with their
-    signs, and nothing where it has no mark.
-    """
+    """Return the readings of a cell with a mark of debit or credit as signed numbers; empty without a mark."""
     return tuple(Reading("number", item.tag.partition(":")[2], item.value, item.note) for item in found if item.family == "side")
 
 
 _PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
-#: Notes of numbers that name no unit.
+#: Notes of numbers that are no unit.
 NO_WORD: Final = frozenset(("", MONEY, PERCENT, *LISTS, "num", "en", "comma", "space", "cont", "eu"))
 
 
 def folded_unit(unit: str) -> str:
-    """Units that are the same word: case, a final point and a plural "s" do not count."""
+    """Fold a unit word: case, a final point and a plural "s" do not matter."""
     unit = unit.casefold().rstrip(".")
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit
 
@@ -253,16 +244,17 @@ _CLOCKS: Final = (
     "11:00 is read as 11 minutes next to cells with seconds such as 11:00:00; a header such as 'start' or 'clock' makes hours of it"
 )
 _DECIMAL: Final = "; decimal= with a comma or a point decides"
-#: Shapes of a column with the number of cells, and of distinct texts, that have it.
+#: The shapes in a column, each with the numbers of cells and of distinct texts.
 Shapes: TypeAlias = Mapping[Shape, Sequence[int]]
 _PLAIN_SHAPES: Final[dict[Shape, str]] = {INT: "int", YEAR: "int", BASIC: "int", POINT: "float", ISO: "day"}
 _WORD: Final = re.compile(r"[^\W\d_]+").findall
 
 
 class Hints(NamedTuple):
-    """What else decides how cells are read: the header; whether days come first, what stands before
-    decimals ("," or "."), and whether 2004-05 is two years, where options say so; and whether other
-    columns of the file have commas before decimals.
+    """Other evidence for the type of a column.
+
+    The header; options: whether days come first, the decimal mark ("," or "."), and whether 2004-05 is two
+    years; and whether other columns of the file have decimal commas.
     """
 
     header: str = ""
@@ -274,9 +266,11 @@ class Hints(NamedTuple):
 
 @dataclass(slots=True)
 class Figures:
-    """How the plain numbers of a column are written: the least and most characters of whole ones (0
-    where one is negative), bits for the numbers of decimals, of all and of those that end in 0, and whether
-    some begin with 0, as no part of a version does (1.05).
+    """How the plain numbers of a column are written.
+
+    `least` and `most` are the lengths of whole numbers (0 for a negative one). `widths` has a bit for each
+    number of decimals, `zeros` for those of decimals that end in 0. `padded`: some decimals begin with 0
+    (1.05), as a version's part does not.
     """
 
     least: int = 99
@@ -286,7 +280,7 @@ class Figures:
     padded: bool = False
 
     def add(self, text: str) -> None:
-        """Take the text of a number into account, if it is plain."""
+        """Add the text of a number, if it is plain."""
         whole, _, part = text.partition(".")
         if part:
             if part.isdigit():
@@ -299,7 +293,7 @@ class Figures:
                 self._digits(0)
 
     def add_all(self, mantissa: NDArray[np.int64], decimals: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-        """The same for numbers as `fields.Plain` has them."""
+        """Add numbers as in `fields.Plain`."""
         if not len(mantissa):
             return
         counts = np.bincount(decimals) if decimals.any() else np.array([len(mantissa)])
@@ -321,9 +315,7 @@ class Figures:
 
 
 def _marked(shapes: Shapes, header: str, declared: Declared) -> tuple[dict[Shape, list[int]], str] | None:
-    """The shapes of a column without the marks of debit and credit, and what to say of them; None
-    where these are no signs.
-    """
+    """Return a column's shapes without marks of debit and credit, with a remark; None if these are no signs."""
     counts: dict[Shape, list[int]] = {}
     marks: set[str] = set()
     marked = decimals = others = 0
@@ -349,21 +341,19 @@ def _marked(shapes: Shapes, header: str, declared: Declared) -> tuple[dict[Shape
 
 
 def has_commas(shapes: Shapes) -> bool:
-    """Whether more cells can only be numbers with a comma before decimals than with a point."""
+    """Whether more cells must have decimal commas than decimal points."""
     english, european = _Evidence(shapes).decimals()
     return european[0] > english[0]
 
 
 def has_points(shapes: Shapes) -> bool:
-    """Whether more cells can only be numbers with a point before decimals than with a comma."""
+    """Whether more cells must have decimal points than decimal commas."""
     english, european = _Evidence(shapes).decimals()
     return english[0] > european[0]
 
 
 def either_way(shapes: Shapes) -> bool:
-    """Whether cells are one number with a point before decimals and another with a comma, and no
-    cell says which it is.
-    """
+    """Whether cells are valid with decimal points and with commas, and no cell decides."""
     evidence = _Evidence(shapes)
     english, european = evidence.decimals()
     both = evidence.count(lambda shape: "eu" in _tags(shape) and _tags(shape) & {"en", "comma"} != set())
@@ -371,14 +361,14 @@ def either_way(shapes: Shapes) -> bool:
 
 
 def decide(shapes: Shapes, figures: Figures, hints: Hints, declared: Declared, missing: frozenset[str]) -> ColumnType:
-    """The type of a column whose cells have these shapes; see `cells` for the rules."""
+    """Return the type of a column with these shapes; the module describes the rules."""
     if declared == "text" or (declared == "auto" and not any(shapes)):
         return ColumnType("text", missing=missing)
-    marked = None if declared == "time" else _marked(shapes, " ".join(hints.header.casefold().split()), declared)
-    if marked is not None:
-        chosen = decide(marked[0], figures, hints, declared, missing)
+    debit_credit = None if declared == "time" else _marked(shapes, " ".join(hints.header.casefold().split()), declared)
+    if debit_credit is not None:
+        chosen = decide(debit_credit[0], figures, hints, declared, missing)
         if chosen.kind == "number":
-            return replace(chosen, sides=True, plain="", remarks=(*chosen.remarks, marked[1]))
+            return replace(chosen, sides=True, plain="", remarks=(*chosen.remarks, debit_credit[1]))
     evidence = _Evidence(shapes, figures, hints)
     time, number, clock = evidence.time(), evidence.number(), evidence.clock()
     if declared == "number":
@@ -399,7 +389,7 @@ _NO_HINTS: Final = Hints()
 
 
 class _Evidence:
-    """What the shapes of a column say."""
+    """The evidence in the shapes of a column."""
 
     def __init__(self, shapes: Shapes, figures: Figures | None = None, hints: Hints = _NO_HINTS) -> None:
         self.shapes = shapes
@@ -407,23 +397,21 @@ class _Evidence:
         self.hints = hints
         self.header = " ".join(hints.header.casefold().split())
         self.words = frozenset(_WORD(self.header))
-        #: What is to be reported where the column is of a kind.
+        #: The remark to report if the column gets a kind.
         self.remarks: dict[str, str] = {}
         self.cells, self.distinct = self.count(lambda shape: True)
 
     def count(self, counts: Callable[[Shape], bool]) -> tuple[int, int]:
-        """Cells, and distinct texts, of the shapes that `counts` takes."""
+        """Return the numbers of cells and distinct texts of the shapes that `counts` accepts."""
         cells = distinct = 0
-        for shape, (some, different) in self.shapes.items():
+        for shape, (cell_count, text_count) in self.shapes.items():
             if counts(shape):
-                cells += some
-                distinct += different
+                cells += cell_count
+                distinct += text_count
         return cells, distinct
 
     def has(self, tag: str, *, note: str | None = None, but: str = "") -> tuple[int, int]:
-        """Cells and distinct texts with a reading of this tag (and note), and none of the tag
-        `but`.
-        """
+        """Return the numbers of cells and texts with a reading of this tag (and note), and none of the tag `but`."""
         return self.count(
             lambda shape: (
                 any(reading.tag == tag and note in (None, reading.note) for reading in shape)
@@ -435,15 +423,13 @@ class _Evidence:
         return self.count(lambda shape: candidate.choose(shape) is not None)
 
     def best(self, candidates: Sequence[ColumnType]) -> ColumnType:
-        """The candidate that reads more than half of the cells, or else of the distinct texts; text
-        where none does.
-        """
+        """Return the candidate that reads more than half of the cells, or else of the texts; or text."""
         shares = [(self.share(candidate), candidate) for candidate in candidates]
-        for at, whole in ((0, self.cells), (1, self.distinct)):
+        for at, total in ((0, self.cells), (1, self.distinct)):
             share, candidate = max(shares, key=lambda pair: pair[0][at])
-            if share[at] * 2 > whole:
+            if share[at] * 2 > total:
                 return candidate
-        # The order of days and months matters to a warning even where the column is text.
+        # The order of days and months matters for a warning even if the column is text.
         return ColumnType("text", order=candidates[0].order)
 
     def number(self) -> ColumnType:
@@ -466,7 +452,7 @@ class _Evidence:
         return ColumnType("number", tuple(tags), units=self.units(), lists=lists)
 
     def continental(self) -> bool:
-        """Whether a comma stands before decimals here."""
+        """Whether a comma is the decimal mark."""
         if self.hints.decimal is not None:
             return self.hints.decimal == ","
         english, european = self.decimals()
@@ -474,13 +460,14 @@ class _Evidence:
             return True
         if english[0]:
             return False
-        # 101,102,104 is no number there, so that 101,102 is none either.
+        # 101,102,104 is no number with a decimal comma, so neither is 101,102.
         longer = self.has("comma", note=LISTS[1])[0] + self.has("comma", note=LISTS[2])[0]
         return (self.hints.commas and not longer) or self.whole_amounts()
 
     def whole_amounts(self) -> bool:
-        """Whether 2.000 is two thousand: of euros because there are 500 € and no other decimals, of
-        people because they are whole.
+        """Whether 2.000 is two thousand.
+
+        For euros, if there is a 500 € and no other decimals; for people, because they are whole.
         """
         points = self.has("en")
         numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
@@ -507,7 +494,7 @@ class _Evidence:
         elif thousands or self.words & AMOUNT_WORDS or MONEY_WORDS.search(self.header) or self.has("en", but="eu")[0]:
             return False
         elif self.whole()[0]:
-            # Numbers up to 999 beside such of six digits or more, and none between them.
+            # Numbers of three digits next to groups of three, and no other lengths.
             result = (self.figures.least, self.figures.most) == (3, 3)
         else:
             several, ascending = self.has("comma", note=LISTS[1])[0], self.has("comma", note=LISTS[2])[0]
@@ -519,12 +506,14 @@ class _Evidence:
         return result
 
     def whole(self) -> tuple[int, int]:
-        """Cells, and distinct texts, that are digits alone."""
+        """Return the numbers of cells and distinct texts that are only digits."""
         return self.count(lambda shape: _PLAIN_SHAPES.get(shape) == "int")
 
     def versions(self) -> bool:
-        """Whether 1.10 is another code than 1.1: the header speaks of versions or codes, and decimals
-        are of several lengths, or end in 0 beside whole numbers.
+        """Whether 1.10 and 1.1 are different codes.
+
+        The header is about versions or codes, and decimals have several lengths, or end in 0 next to whole
+        numbers.
         """
         widths, zeros = self.figures.widths, self.figures.zeros
         several = widths & (widths - 1)
@@ -539,9 +528,7 @@ class _Evidence:
         return False
 
     def decimals(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Cells, and distinct texts, that are numbers only with a point before decimals, and only
-        with a comma.
-        """
+        """Return the numbers of cells and texts that must have a decimal point, and that must have a comma."""
         return (
             self.count(
                 lambda shape: _tags(shape) & {"en", "comma"} != set() and "eu" not in _tags(shape) and shape[0].note not in LISTS
@@ -550,35 +537,34 @@ class _Evidence:
         )
 
     def codes(self) -> bool:
-        """Whether the column has digits with zeros in front, and no other numbers than digits."""
+        """Whether the column has digits with leading zeros, and no numbers other than digits."""
         plain = self.whole()
         numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
         return self.has("code")[0] > 0 and plain[0] + self.has("code")[0] == numbers[0]
 
     def unread(self) -> int:
-        """Cells that are a number or a time by themselves, where those are more than half of all, as
-        in a column of 1.234,50 and 1,234.50.
+        """Return the number of cells that are numbers or times alone, if they are more than half of all.
+
+        An example is a column of 1.234,50 and 1,234.50.
         """
         if self.codes():
             return 0
-        lists = self.count(
+        readable = self.count(
             lambda shape: any(
                 reading.family == "time" or (reading.family == "number" and reading.note in NO_WORD and reading.tag not in _CODES)
                 for reading in shape
             )
         )[0]
-        return lists if lists * 2 > self.cells else 0
+        return readable if readable * 2 > self.cells else 0
 
     def money(self) -> bool:
-        """Whether parentheses make a number negative here: of amounts of money, or of two cells beside
-        others in a column of numbers alone.
-        """
-        several, numbers = self.has("paren"), self.count(lambda shape: any(reading.family == "number" for reading in shape))
-        plain = several[1] > 1 and several[0] < numbers[0] == self.cells and not self.words & AMOUNT_WORDS
+        """Whether parentheses make a number negative: for money, or in two cells of a column of numbers."""
+        bracketed, numbers = self.has("paren"), self.count(lambda shape: any(reading.family == "number" for reading in shape))
+        plain = bracketed[1] > 1 and bracketed[0] < numbers[0] == self.cells and not self.words & AMOUNT_WORDS
         return self.of_money() or plain
 
     def of_money(self) -> bool:
-        """Whether header or cells are those of amounts of money."""
+        """Whether the header or the cells show amounts of money."""
         return bool(MONEY_WORDS.search(self.header)) or any(
             reading.tag in ("comma", "cont")
             or reading.note in (MONEY, PERCENT)
@@ -588,7 +574,7 @@ class _Evidence:
         )
 
     def units(self) -> dict[str, str]:
-        """The words that are units here, folded, with the spelling that most cells have."""
+        """Return the folded words that are units here, with their most frequent spelling."""
         spellings: dict[str, dict[str, int]] = {}
         for shape, (cells, _) in self.shapes.items():
             for unit in {reading.note for reading in shape if reading.family == "number"} - NO_WORD:
@@ -615,12 +601,12 @@ class _Evidence:
         return candidate
 
     def eras(self, times: int) -> bool:
-        """Whether 330 is a year here, beside 753 BC; `times` cells are times without that."""
+        """Whether 330 is a year next to 753 BC; `times` cells are times without that."""
         era, numbers = self.has("era")[0], self.count(lambda shape: any(r.family == "number" for r in shape))
         return era > 0 < numbers[0] and numbers == self.whole() and self.figures.most <= 4 and self.of_years(times, numbers[0])
 
     def basic(self, times: int) -> bool:
-        """Whether 20240131 is a day here; `times` cells are times without that."""
+        """Whether 20240131 is a day; `times` cells are times without that."""
         capable = self.has("basic")
         numbers = self.count(lambda shape: any(reading.family == "number" for reading in shape))
         if capable[0] * 2 <= numbers[0]:
@@ -629,9 +615,7 @@ class _Evidence:
         return bool(hinted) or (capable == numbers and times * 10 >= capable[0])
 
     def order(self) -> str:
-        """Whether days or months stand first in dates such as 03/05/2010; "" where nothing says so,
-        or the cells disagree.
-        """
+        """Return the order of day and month in dates such as 03/05/2010; "" if unknown or contradictory."""
         if self.hints.day_first is not None:
             return "dmy" if self.hints.day_first else "mdy"
         notes = [{reading.note for reading in shape} & {"dmy", "mdy"} for shape in self.shapes]
@@ -639,7 +623,7 @@ class _Evidence:
         return certain.pop() if len(certain) == 1 else ""
 
     def seasons(self) -> list[str]:
-        """Which of `season` and `month` 2004-05 is."""
+        """Return which of `season` and `month` 2004-05 is."""
         if self.hints.seasons is not None:
             return ["season"] if self.hints.seasons else ["month"]
         season, month = self.has("season", but="month"), self.has("month", but="season")
@@ -662,19 +646,19 @@ class _Evidence:
         return ["season"] if seasons else []
 
     def years(self, times: int) -> bool:
-        """Whether four digits are a year here; `times` cells are times without that."""
+        """Whether four digits are a year; `times` cells are times without that."""
         capable = self.has("year")[0]
         if not capable or self.count(lambda shape: {reading.family for reading in shape} - {"side"} == {"number"})[0]:
             return False
         return self.of_years(times, capable)
 
     def of_years(self, times: int, capable: int) -> bool:
-        """Whether header or cells speak of years, where so many cells may be one."""
+        """Whether the header or the cells are about years, if so many cells may be one."""
         hinted = self.words & CERTAIN_YEAR_WORDS or (self.words & YEAR_WORDS and not self.words & AMOUNT_WORDS)
         return bool(hinted) or self.header.rstrip(":") in YEAR_HEADERS or times * 10 >= capable
 
     def form(self) -> ColumnType | None:
-        """Texts of one form, where every cell is such a one."""
+        """Return the type of a form if every cell has that form."""
         for name in FORMS:
             if self.has(name)[0] == self.cells:
                 self.remarks["form"] = f"cells are read as values of the type {name}; types= with text keeps them"
@@ -708,27 +692,27 @@ class _Evidence:
         return ColumnType("clock", ("dur",) if both[1] > 1 or notes & {"3", "3r"} else ())
 
     def finish(self, chosen: ColumnType, declared: Declared) -> ColumnType:
-        """Add what a loader warns about, and whether the column can be read at once."""
+        """Add warnings, and whether the column can be read at once."""
         cut = ambiguous = short = 0
         plain: set[str] = set()
         for shape, (cells, _) in self.shapes.items():
             at = chosen.choose(shape)
-            # 1.234 is plain where the point is one before decimals.
+            # 1.234 is plain if the point is the decimal mark.
             plain.add("float" if shape == THREE and at == 0 else _PLAIN_SHAPES.get(shape, ""))
             if any(reading.tag == "short" for reading in shape):
                 short += cells
             elif at is None:
-                # One that can only be read one way is left as well where another says the opposite.
+                # Unambiguous dates stay text, too, if others have the opposite order.
                 ambiguous += cells if {"dmy", "mdy"} & {reading.note for reading in shape} and not chosen.order else 0
             elif shape[at].tag == "cut":
                 cut += cells
-        whole = ""
+        plain_kind = ""
         if chosen.kind == "number" and plain <= {"int", "float"}:
-            whole = "float" if "float" in plain else "int"
+            plain_kind = "float" if "float" in plain else "int"
         elif chosen.kind == "time" and plain == {"day"}:
-            whole = "day"
+            plain_kind = "day"
         elif chosen.kind == "time" and self.shapes.keys() == {YEAR} and "year" in chosen.tags and not chosen.years:
-            whole = "year"
+            plain_kind = "year"
         unread = self.unread() if chosen.kind == "text" and not ambiguous and "text" not in self.remarks else 0
         remarks = [remark for kind, remark in self.remarks.items() if kind == chosen.kind]
         sci = self.has("sci")[0]
@@ -748,22 +732,21 @@ class _Evidence:
             remarks.append(
                 f"100- {read if 'minus' in chosen.tags else 'stays text and may be -100; types= with number reads it so'}"
             )
-        return replace(chosen, plain=whole, cut=cut, ambiguous=ambiguous, unread=unread, remarks=tuple(remarks))
+        return replace(chosen, plain=plain_kind, cut=cut, ambiguous=ambiguous, unread=unread, remarks=tuple(remarks))
 
 
 def _tags(shape: Shape) -> set[str]:
     return {reading.tag for reading in shape}
 
 
-#: Different shapes that a profile counts one by one; in a column with more, no word stands out as a
-#: unit.
+#: The most distinct shapes in a profile; in a column with more, no word is a unit.
 _MOST_SHAPES: Final = 2000
-#: Columns of fewer cells are looked at cell by cell.
+#: Columns with fewer cells are examined cell by cell.
 FEW: Final = 200
-# Missing cells may be empty, or a hyphen, which is how an empty number with a sign looks.
+# Missing cells may be empty, or a hyphen, which matches as a sign without a number.
 _ALL_NUMBERS: Final = re.compile(r"(?:-?(?:(?:0|[1-9]\d{0,14})(?:\.\d{1,25})?)?\n)++", re.ASCII).fullmatch
 _ALL_DAYS: Final = re.compile(r"(?:(?:\d{4}-\d\d-\d\d)?\n)++", re.ASCII).fullmatch
-#: Shapes whose digits are looked at (`Figures`).
+#: Shapes whose digits are examined (`Figures`).
 _FIGURES: Final = frozenset((INT, YEAR, BASIC, POINT, THREE))
 _SURROGATE: Final = re.compile(r"[\udc80-\udcff]")
 _THREE_DECIMALS: Final = re.compile(r"^-?[1-9]\d{0,2}\.\d{3}$", re.ASCII | re.MULTILINE).findall
@@ -771,12 +754,10 @@ _THREE_DECIMALS: Final = re.compile(r"^-?[1-9]\d{0,2}\.\d{3}$", re.ASCII | re.MU
 
 @dataclass(slots=True)
 class Profile:
-    """What the cells of a column look like: how many cells, and distinct texts, there are of every
-    shape.
+    """Counts of the shapes of a column's cells, and of their distinct texts.
 
-    `missing` are the markers of missing cells, white space collapsed and case folded. A text counts
-    as distinct once for every call of `add` it occurs in, so that a profile stays small whatever
-    the column holds.
+    `missing` are the markers of missing cells, with white space collapsed and case folded. A text counts
+    as distinct once for every call of `add`, so that a profile stays small whatever the column contains.
     """
 
     missing: frozenset[str] = MISSING
@@ -784,13 +765,13 @@ class Profile:
     figures: Figures = field(default_factory=Figures)
 
     def add(self, cells: Collection[str]) -> None:
-        """Count cells, as they stand in the source."""
+        """Count cells, as in the source."""
         if len(cells) > FEW:
             if isinstance(cells, Fields) and self._add_fields(cells):
                 return
             if not any(marker[-1:].isdigit() for marker in self.missing) and self._add_plain(cells):
                 return
-            # Texts are told by their bytes, too, wherever they come from.
+            # Other cells can be classified by their bytes, too.
             if not isinstance(cells, Fields) and (fields := Fields.of(cells)) is not None and self._add_fields(fields):
                 return
         self._add_each(cells)
@@ -819,32 +800,30 @@ class Profile:
         counted[1] += distinct
 
     def _add_fields(self, cells: Fields) -> bool:
-        """Count a column of a clean chunk without making its cells, as far as it is of plain
-        numbers, ISO days, or texts; False where it is something else.
-        """
+        """Count a column of plain numbers, ISO days or texts without creating its cells; False for others."""
         if not any(marker[-1:].isdigit() for marker in self.missing):
             if (days := cells.days) is not None:
-                there = days.days[days.there]
-                self._count(ISO, len(there), _different(there))
+                present = days.days[days.there]
+                self._count(ISO, len(present), _different(present))
                 return True
             if (plain := cells.plain) is not None:
                 self._count_numbers(plain)
                 return True
         if not cells.collapsed or len(self.shapes) > FEW:
             return False
-        unsure = cells.doubtful() | cells.perhaps(self.missing | MISSING_NUMBERS)
-        texts = int(((cells.lengths > 0) & ~unsure).sum())
-        others = cells.some(unsure)
-        if not texts or len(others) * 4 > len(cells):
+        uncertain = cells.doubtful() | cells.perhaps(self.missing | MISSING_NUMBERS)
+        texts = int(((cells.lengths > 0) & ~uncertain).sum())
+        uncertain_texts = cells.some(uncertain)
+        if not texts or len(uncertain_texts) * 4 > len(cells):
             return False
-        distinct = cells.distinct - bool((cells.lengths == 0).any()) - len(set(others))
+        distinct = cells.distinct - bool((cells.lengths == 0).any()) - len(set(uncertain_texts))
         self._count((), texts, distinct)
-        self._add_each(others)
+        self._add_each(uncertain_texts)
         return True
 
     def _count_numbers(self, plain: Plain) -> None:
-        there = plain.there
-        number, decimals, lengths = plain.mantissa[there], plain.decimals[there], plain.lengths[there]
+        present = plain.there
+        number, decimals, lengths = plain.mantissa[present], plain.decimals[present], plain.lengths[present]
         key = number * 16 + decimals
         whole = decimals == 0
         self.figures.add_all(number, decimals, lengths)
@@ -862,12 +841,12 @@ class Profile:
             (INT, whole & ~year & ~basic),
             (POINT, ~whole & ~three),
         ):
-            some = key[mask]
-            if len(some):
-                self._count(shape, len(some), _different(some))
+            keys = key[mask]
+            if len(keys):
+                self._count(shape, len(keys), _different(keys))
 
     def _add_plain(self, cells: Collection[str]) -> bool:
-        """Count a column of plain numbers or ISO days at once; False where it is something else."""
+        """Count a column of plain numbers or ISO days at once; returns False for others."""
         joined = "\n".join(cells) + "\n"
         if _ALL_NUMBERS(joined):
             distinct = Counter(cells)
@@ -904,25 +883,27 @@ class Profile:
         decimal: str | None = None,
         seasons: bool | None = None,
     ) -> ColumnType:
-        """The type of the column, by the rules of this module; `declared`, `day_first`, `decimal`
-        and `seasons` overrule what the cells say, `commas` that of other columns.
+        """Return the type of the column by the rules of this module.
+
+        `declared`, `day_first`, `decimal` and `seasons` overrule the cells; `commas`: another column has
+        decimal commas.
         """
         hints = Hints(header, day_first, commas, decimal, seasons)
         return decide(self.shapes, self.figures, hints, declared, self.missing)
 
     @property
     def has_commas(self) -> bool:
-        """Whether cells have commas before decimals, and not points."""
+        """Whether cells have decimal commas, and not points."""
         return has_commas(self.shapes)
 
     @property
     def has_points(self) -> bool:
-        """Whether cells have points before decimals, and not commas."""
+        """Whether cells have decimal points, and not commas."""
         return has_points(self.shapes)
 
     @property
     def either_way(self) -> bool:
-        """Whether cells are numbers either way, and none says which."""
+        """Whether cells are numbers with either decimal mark, and none decides."""
         return either_way(self.shapes)
 
 
@@ -931,15 +912,15 @@ def _different(numbers: NDArray[np.int64]) -> int:
         return 0
     low, high = int(numbers.min()), int(numbers.max())
     if high - low < 1 << 63:
-        # Where they lie close together, a mark for each that may be there is quicker than sorting.
-        above = numbers - low
-        used = int(np.bitwise_or.reduce(above))
-        above >>= max(0, (used & -used).bit_length() - 1)
-        most = int(above.max())
-        if most < 64 * len(above):
-            there = np.zeros(most + 1, bool)
-            there[above] = True
-            return int(np.count_nonzero(there))
+        # If they are close together, marking each possible number is faster than sorting.
+        offsets = numbers - low
+        used_bits = int(np.bitwise_or.reduce(offsets))
+        offsets >>= max(0, (used_bits & -used_bits).bit_length() - 1)
+        largest = int(offsets.max())
+        if largest < 64 * len(offsets):
+            occurs = np.zeros(largest + 1, bool)
+            occurs[offsets] = True
+            return int(np.count_nonzero(occurs))
     ordered = np.sort(numbers)
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1
 
@@ -954,8 +935,7 @@ def type_cells(
     seasons: bool | None = None,
     missing: frozenset[str] = MISSING,
 ) -> list[Cell | None]:
-    """The cells of one column, typed together: value and raw text of each (`ColumnType.read`), None
-    for a missing one.
+    """Return the cells of one column, typed together: value and raw text of each, None for missing ones.
 
     >>> [str(cell[0]) if cell else None for cell in type_cells(["1,234", "n/a", "3rd", "DNF"])]
     ['1234', None, '3', 'DNF']
@@ -967,15 +947,16 @@ def type_cells(
 
 
 def undecodable(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:
-    """Cells that hold bytes which are not text: (position of the row, of the cell, the byte); read
-    with `surrogateescape`.
+    """Yield cells with undecodable bytes: the indices of row and cell, and the byte.
+
+    The text must have been read with `surrogateescape`.
     """
     joined = "".join(map("".join, rows))
     if joined.isascii() or not _SURROGATE.search(joined):
         return
     for at, row in enumerate(rows):
-        for where, cell in enumerate(row):
+        for cell_at, cell in enumerate(row):
             match = _SURROGATE.search(cell)
             if match:
-                yield at, where, ord(match[0]) & 0xFF
+                yield at, cell_at, ord(match[0]) & 0xFF
                 break

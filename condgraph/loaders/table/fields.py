@@ -1,11 +1,10 @@
-"""Clean delimited text as bytes: where every record is one line with as many delimiters as the header,
-fields are found with NumPy, and whole columns are looked at and read rather than cells.
+"""Fast reading of clean delimited text with NumPy: finds fields in bytes, and reads whole columns.
 
-`columns_of` splits lines into columns; what is not clean is left to `csv`: a chunk in which quotes
-mean something and no record goes over several lines alone, anything else with the rest of the file.
-A `Block` holds the bytes of some records, `Fields` is one column of it, and a sequence of its cells,
-which are made when somebody asks for them. `plain`, `days` and `doubtful` say what a look at each
-cell would say, or that they do not know.
+Text is clean if every record is one line with as many delimiters as the header. `columns_of` splits
+lines into columns; other text is left to `csv`: a single chunk if it has quotes but no record spans
+several lines, otherwise the rest of the file. A `Block` has the bytes of some records, and a `Fields`
+is one column of it, whose cells are created on demand. `plain`, `days` and `doubtful` classify whole
+columns.
 """
 
 from __future__ import annotations
@@ -26,15 +25,14 @@ from condgraph.engine.reading.numbers import CODES
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR
 from condgraph.engine.snapshot.container import MEAN, SPARE, sorted_texts
 
-#: Digits of a number that a float and 64 bits hold with room to spare.
+#: The most digits of a number that fits in a float and in 64 bits.
 _DIGITS: Final = 15
 _MINUS, _POINT, _ZERO, _SPACE, _DOLLAR = b"-.0 $"
-#: White space beyond ASCII, as `str.split` knows it; then that of ASCII within a line, but the space.
+#: White space beyond ASCII, as in `str.split`; and ASCII white space within a line, except the space.
 _WIDE_SPACE: Final = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]").search
 _OTHER_SPACE: Final = b"\t\x0b\x0c\x1c\x1d\x1e\x1f"
 _MONTH_LENGTHS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
-# How a text begins that has a digit and may be no text (`shapes` knows more): its first three
-# letters, and its first two.
+# The first three or two letters of texts that, with a digit, may be more than text (see `shapes`).
 _DOUBTFUL: Final = sorted(
     int.from_bytes(word.lower().encode(), "big")
     for word in (
@@ -51,8 +49,9 @@ _DOUBTFUL_TWO: Final = [
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Plain numbers, each `mantissa / 10 ** decimals`, where `there` says so; a missing cell is
-    empty, or a hyphen. Shape (cells,) each.
+    """Plain numbers, each `mantissa / 10 ** decimals`; shape (cells,) each.
+
+    `there` is False for missing cells, which are empty or a hyphen.
     """
 
     mantissa: NDArray[np.int64]
@@ -62,7 +61,7 @@ class Plain:
 
 
 def basic_days(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which numbers of eight digits are days of the calendar, YYYYMMDD, of the years 1000 to 2100."""
+    """Return which numbers of eight digits are calendar days YYYYMMDD in the years 1000 to 2100."""
     year, month, day = numbers // 10_000, numbers // 100 % 100, numbers % 100
     result: NDArray[np.bool_] = (year >= FIRST_YEAR) & (year <= LAST_YEAR) & _in_calendar(year, month, day)
     return result
@@ -77,16 +76,14 @@ def _in_calendar(year: NDArray[np.int64], month: NDArray[np.int64], day: NDArray
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """ISO days as days since 1970-01-01, where `there` says so; a missing cell is empty."""
+    """ISO days as days since 1970-01-01; `there` is False for missing cells, which are empty."""
 
     days: NDArray[np.int64]
     there: NDArray[np.bool_]
 
 
 class Block:
-    """The bytes of some records, UTF-8, and what stands between their fields; raises
-    UnicodeDecodeError where they are none.
-    """
+    """The UTF-8 bytes of some records, and their delimiter; raises UnicodeDecodeError for other bytes."""
 
     def __init__(self, data: bytes, delimiter: str) -> None:
         self.data, self._delimiter = data, delimiter
@@ -96,19 +93,19 @@ class Block:
 
     @cached_property
     def collapsed(self) -> bool:
-        """Whether there is no white space but single spaces, and those between fields and records."""
-        other = _OTHER_SPACE.replace(self._delimiter.encode(), b"")
-        if b"  " in self.data or any(space in self.data for space in other):
+        """Whether all white space is single spaces, apart from delimiters and line ends."""
+        other_space = _OTHER_SPACE.replace(self._delimiter.encode(), b"")
+        if b"  " in self.data or any(space in self.data for space in other_space):
             return False
         return self.ascii or not _WIDE_SPACE(self.text)
 
     @cached_property
     def padded(self) -> NDArray[np.uint8]:
-        """The bytes, with some more behind them."""
+        """The bytes, with some spare ones at the end."""
         return np.frombuffer(self.data + bytes(SPARE), np.uint8)
 
-    # Places of bytes are far fewer than bytes, and are looked up; a sum for every byte would be four
-    # times the text.
+    # Positions of such bytes are few, and are searched; a cumulative sum for every byte would take four
+    # times the size of the text.
 
     @cached_property
     def _digits(self) -> NDArray[np.int32]:
@@ -116,24 +113,24 @@ class Block:
 
     @cached_property
     def _wide(self) -> NDArray[np.int32]:
-        """The first bytes of characters that are not ASCII."""
+        """The positions of the first bytes of non-ASCII characters."""
         return _where(self.bytes >= 0xC0)
 
     @cached_property
     def _further(self) -> NDArray[np.int32]:
-        """The other bytes of characters that are not ASCII."""
+        """The positions of the continuation bytes of non-ASCII characters."""
         return _where((self.bytes & 0xC0) == 0x80)
 
     def places(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The characters that begin at some bytes."""
+        """Return the character indices of byte positions."""
         return at if self.ascii else at - self._further.searchsorted(at.astype(np.int32))
 
     def with_digits(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some stretches have a digit."""
+        """Return which ranges contain a digit."""
         return _within(self._digits, begins, ends)
 
     def beyond_ascii(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some stretches have a character that is not ASCII."""
+        """Return which ranges contain a non-ASCII character."""
         return np.zeros(len(begins), bool) if self.ascii else _within(self._wide, begins, ends)
 
 
@@ -142,15 +139,15 @@ def _where(mask: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def _within(places: NDArray[np.int32], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of some stretches have one of the places, which are sorted."""
-    # Of one type with the places, which would be copied otherwise.
+    """Return which ranges contain one of the sorted positions."""
+    # The same type as the positions, which would be copied otherwise.
     low, high = begins.astype(np.int32), ends.astype(np.int32)
     result: NDArray[np.bool_] = places.searchsorted(high) > places.searchsorted(low)
     return result
 
 
 class Fields(LazyTexts):
-    """One column of a block: where each of its cells begins and ends."""
+    """One column of a block: the start and end of each cell."""
 
     def __init__(self, block: Block, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
         self.block, self.begins, self.ends = block, begins, ends
@@ -158,9 +155,7 @@ class Fields(LazyTexts):
 
     @classmethod
     def of(cls, cells: Collection[str]) -> Fields | None:
-        """Cells that are there already as a column; None where line ends, or what is no text, stand
-        in them.
-        """
+        """Return existing cells as a column; None if they contain line ends or are no valid text."""
         joined = "\n".join(cells) + "\n"
         if joined.count("\n") != len(cells) or "\r" in joined or "\0" in joined:
             return None
@@ -193,7 +188,7 @@ class Fields(LazyTexts):
         return self._cut(self.begins, self.ends)
 
     def some(self, at: NDArray[Any]) -> list[str]:
-        """Some of the cells, by their places or a mask."""
+        """Return some of the cells, by indices or a mask."""
         return self._cut(self.begins[at], self.ends[at])
 
     def _cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[str]:
@@ -202,17 +197,15 @@ class Fields(LazyTexts):
         return [text[low:high] for low, high in zip(lows, highs, strict=True)]
 
     def where(self, mask: NDArray[np.bool_]) -> Fields:
-        """Some of the cells as a column."""
+        """Return some of the cells as a column."""
         return Fields(self.block, self.begins[mask], self.ends[mask])
 
     def utf8(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-        """The bytes of the block, and where each of the cells begins there."""
+        """Return the bytes of the block, and the start and length of each cell."""
         return self.block.padded, self.begins, self.lengths
 
     def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-        """The places of the cells in order, once, and which are not the cell before; None for long
-        ones.
-        """
+        """Return the sorted order of the cells, and which differ from the previous one; None for long cells."""
         return self._sorted
 
     @cached_property
@@ -221,104 +214,104 @@ class Fields(LazyTexts):
 
     @cached_property
     def distinct(self) -> int:
-        """How many different cells there are."""
+        """The number of distinct cells."""
         order = self._sorted
         return len(set(self.texts)) if order is None else int(np.count_nonzero(order[1]))
 
     def _byte(self, at: int) -> NDArray[np.uint8]:
-        """The byte at a place of each cell; whatever stands there where the cell has fewer."""
+        """Return the byte at an offset of each cell; arbitrary if the cell is shorter."""
         result: NDArray[np.uint8] = self.block.bytes.take(self.begins + at, mode="clip")
         return result
 
     @cached_property
     def plain(self) -> Plain | None:
-        """All cells as plain numbers of at most 15 digits, or missing; None where one is something
-        else.
-        """
+        """The cells as plain numbers of at most 15 digits, or missing; None if any cell is something else."""
         lengths, first = self.lengths, self._byte(0)
         longest = int(lengths.max(initial=0))
-        some = lengths > 0
-        negative = some & (first == _MINUS)
-        if longest > _DIGITS + 2 or not (((first - np.uint8(_ZERO)) < 10) | negative | ~some).all():
+        not_empty = lengths > 0
+        negative = not_empty & (first == _MINUS)
+        if longest > _DIGITS + 2 or not (((first - np.uint8(_ZERO)) < 10) | negative | ~not_empty).all():
             return None
         mantissa, decimals = np.zeros(len(self), np.int64), np.zeros(len(self), np.int64)
-        behind, points, good = np.zeros(len(self), bool), np.zeros(len(self), np.int64), negative.astype(np.int64)
+        after_point, points, valid_count = np.zeros(len(self), bool), np.zeros(len(self), np.int64), negative.astype(np.int64)
         for at in range(longest):
-            byte, live = self._byte(at), lengths > at
+            byte, in_cell = self._byte(at), lengths > at
             digit = byte - np.uint8(_ZERO)
-            is_digit, is_point = (digit < 10) & live, (byte == _POINT) & live
+            is_digit, is_point = (digit < 10) & in_cell, (byte == _POINT) & in_cell
             mantissa = np.where(is_digit, mantissa * 10 + digit, mantissa)
-            decimals += is_digit & behind
+            decimals += is_digit & after_point
             points += is_point
-            behind |= is_point
-            good += is_digit | is_point
-        there = some & ~(negative & (lengths == 1))
+            after_point |= is_point
+            valid_count += is_digit | is_point
+        present = not_empty & ~(negative & (lengths == 1))
         digits = lengths - negative - points
         zero_first = self.block.bytes.take(self.begins + negative, mode="clip") == _ZERO
-        whole = (good == lengths) & (points <= 1) & (digits <= _DIGITS) & (digits > decimals) & (behind == (decimals > 0))
-        whole &= ~(zero_first & (digits - decimals > 1)) & ~(negative & (mantissa == 0))
-        if not (whole | ~there).all():
+        valid = (
+            (valid_count == lengths) & (points <= 1) & (digits <= _DIGITS) & (digits > decimals) & (after_point == (decimals > 0))
+        )
+        valid &= ~(zero_first & (digits - decimals > 1)) & ~(negative & (mantissa == 0))
+        if not (valid | ~present).all():
             return None
-        return Plain(np.where(negative, -mantissa, mantissa), decimals, there, lengths)
+        return Plain(np.where(negative, -mantissa, mantissa), decimals, present, lengths)
 
     @cached_property
     def days(self) -> Days | None:
-        """All cells as days of the calendar, YYYY-MM-DD, or missing; None where one is something
-        else.
-        """
-        there = self.lengths > 0
-        if not ((self.lengths == 10) | ~there).all() or not there.any():
+        """The cells as calendar days YYYY-MM-DD, or missing; None if any cell is something else."""
+        present = self.lengths > 0
+        if not ((self.lengths == 10) | ~present).all() or not present.any():
             return None
         parts = []
-        good = (self._byte(4) == _MINUS) & (self._byte(7) == _MINUS)
-        if not (good | ~there).all():
+        valid = (self._byte(4) == _MINUS) & (self._byte(7) == _MINUS)
+        if not (valid | ~present).all():
             return None
         for places in ((0, 1, 2, 3), (5, 6), (8, 9)):
             number = np.zeros(len(self), np.int64)
             for at in places:
                 digit = self._byte(at) - np.uint8(_ZERO)
-                good &= digit < 10
+                valid &= digit < 10
                 number = number * 10 + digit
             parts.append(number)
         year, month, day = parts
-        good &= _in_calendar(year, month, day)
-        if not (good | ~there).all():
+        valid &= _in_calendar(year, month, day)
+        if not (valid | ~present).all():
             return None
         months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
-        return Days(months.astype("datetime64[D]").astype(np.int64) + day - 1, there)
+        return Days(months.astype("datetime64[D]").astype(np.int64) + day - 1, present)
 
     @cached_property
     def collapsed(self) -> bool:
-        """Whether white space in the cells is single spaces, and none at their ends."""
-        some = self.lengths > 0
+        """Whether white space in the cells is single inner spaces."""
+        not_empty = self.lengths > 0
         if not self.block.collapsed:
             return False
         edges = (self._byte(0) == _SPACE) | (self.block.bytes.take(self.ends - 1, mode="clip") == _SPACE)
-        return not (edges & some).any()
+        return not (edges & not_empty).any()
 
     def perhaps(self, markers: Collection[str]) -> NDArray[np.bool_]:
-        """Which cells may be one of some texts, white space collapsed and case folded; of collapsed
-        columns. The others are none of them, but for empty cells, which are not looked at.
+        """Return which cells may equal one of some texts, ignoring case; only for collapsed columns.
+
+        Cells that are not returned do not equal any, except that empty cells are not considered.
         """
-        some = self.lengths > 0
+        not_empty = self.lengths > 0
         first = self._lower(0)
         longest = 4 * max(map(len, markers), default=0)
         beyond: NDArray[np.bool_] = self.block.beyond_ascii(self.begins, self.ends) & (self.lengths <= longest)
         for length, begin in {(len(marker), ord(marker[0])) for marker in markers if marker and marker.isascii()}:
             beyond |= (self.lengths == length) & (first == begin)
-        return beyond & some
+        return beyond & not_empty
 
     def missing(self, markers: Collection[str]) -> NDArray[np.bool_]:
-        """Which cells are empty or a marker of missing cells; of collapsed columns."""
+        """Return which cells are empty or a marker of missing cells; only for collapsed columns."""
         result: NDArray[np.bool_] = self.lengths == 0
-        perhaps = np.flatnonzero(self.perhaps(markers))
-        if len(perhaps):
-            result[perhaps] = [text.casefold() in markers for text in self.some(perhaps)]
+        candidates = np.flatnonzero(self.perhaps(markers))
+        if len(candidates):
+            result[candidates] = [text.casefold() in markers for text in self.some(candidates)]
         return result
 
     def doubtful(self) -> NDArray[np.bool_]:
-        """Which cells may be more than text; the others can only be that (`shapes.shape`), but for
-        empty ones, which are not looked at. Of collapsed columns.
+        """Return which cells may be more than text; only for collapsed columns.
+
+        All others are certainly text (`shapes.shape`), except that empty cells are not considered.
         """
         first, second, third = (self._lower(at) for at in range(3))
         letter = (first >= ord("a")) & (first <= ord("z"))
@@ -331,22 +324,23 @@ class Fields(LazyTexts):
         return result
 
     def _lower(self, at: int) -> NDArray[np.uint8]:
-        """The byte at a place of each cell, in lower case; nothing (0) where the cell has fewer."""
+        """Return the lower-case byte at an offset of each cell; 0 if the cell is shorter."""
         byte = np.where(self.lengths > at, self._byte(at), np.uint8(0))
         upper = (byte >= ord("A")) & (byte <= ord("Z"))
         return np.where(upper, byte | np.uint8(0x20), byte)
 
 
-#: Bytes that are read at once.
+#: How many bytes are read at once.
 _PIECE: Final = 1 << 22
-#: Bytes of a chunk that are too many to be looked at together.
+#: The most bytes of a chunk.
 _LARGEST: Final = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFormat:
-    """How the file is written, as far as it matters here: `quotes` are the characters that make a
-    chunk one for `csv`, and `reader` is that.
+    """The format of records: the delimiter, the number of fields, and the characters that need `csv`.
+
+    `quotes` are these characters, and `reader` is the `csv` reader.
     """
 
     delimiter: str
@@ -357,7 +351,7 @@ class RecordFormat:
 
 @dataclass(slots=True)
 class Position:
-    """How far a file has been read: bytes, rows, and whether all of it."""
+    """How far a file has been read: bytes, rows, and whether it is finished."""
 
     offset: int = 0
     rows: int = 0
@@ -365,32 +359,33 @@ class Position:
 
 
 def lines_of(stream: BinaryIO, most: int, place: Position) -> Iterator[tuple[bytes, int]]:
-    """The lines of a file from a place on, `most` at once: their bytes, with a line end behind the
-    last, and their number. Ends early, with `place.done` not set, where lines are too long.
+    """Yield the lines of a file, at most `most` at once, as bytes that end with a line end, and their number.
+
+    Stops early, without setting `place.done`, if lines are too long.
     """
-    rest = b""
+    buffered = b""
     while True:
         piece = stream.read(_PIECE)
         if not piece:
             break
-        rest += piece
-        ends = np.flatnonzero(np.frombuffer(rest, np.uint8) == 10)
+        buffered += piece
+        ends = np.flatnonzero(np.frombuffer(buffered, np.uint8) == 10)
         begin = 0
         for at in range(most, len(ends) + 1, most):
             end = int(ends[at - 1]) + 1
-            yield rest[begin:end], most
+            yield buffered[begin:end], most
             begin = end
-        rest = rest[begin:]
-        if len(rest) > _LARGEST:
+        buffered = buffered[begin:]
+        if len(buffered) > _LARGEST:
             return
-    if rest:
-        rest += b"" if rest.endswith(b"\n") else b"\n"
-        lines = rest.count(b"\n")
+    if buffered:
+        buffered += b"" if buffered.endswith(b"\n") else b"\n"
+        lines = buffered.count(b"\n")
         for first in range(0, lines, most):
-            # The last piece may hold a few more than most.
-            end = _after(rest, most)
-            yield rest[:end], min(most, lines - first)
-            rest = rest[end:]
+            # The last piece may have a few more lines.
+            end = _after(buffered, most)
+            yield buffered[:end], min(most, lines - first)
+            buffered = buffered[end:]
     place.done = True
 
 
@@ -400,7 +395,7 @@ def _after(data: bytes, lines: int) -> int:
 
 
 def columns_of(data: bytes, lines: int, form: RecordFormat) -> Sequence[Sequence[str]] | None:
-    """The columns of some lines; None where they are for the careful way."""
+    """Return the columns of some lines; None if they need `csv`."""
     if b"\0" in data or (data.count(b"\r") and data.count(b"\r\n") != data.count(b"\r")):
         return None
     if any(quote in data for quote in (form.quotes[at : at + 1] for at in range(len(form.quotes)))):
@@ -425,7 +420,7 @@ def columns_of(data: bytes, lines: int, form: RecordFormat) -> Sequence[Sequence
         ends[:, -1] -= 1
     fields = [Fields(block, begins[:, at].copy(), ends[:, at].copy()) for at in range(form.width)]
     longest = max(int(column.lengths.max()) for column in fields)
-    # A line of nothing is no record.
+    # An empty line is no record.
     if longest > csv.field_size_limit() or (form.width == 1 and not fields[0].lengths.all()):
         return None
     return fields
@@ -436,7 +431,7 @@ def _quoted(data: bytes, lines: int, form: RecordFormat) -> Sequence[Sequence[st
         rows = list(form.reader(io.StringIO(data.decode(), newline="")))
     except (UnicodeDecodeError, csv.Error):
         return None
-    # As many records as lines: none of them goes over several.
+    # As many records as lines, so no record spans several lines.
     if len(rows) != lines or any(len(row) != form.width for row in rows):
         return None
     return list(zip(*rows, strict=True))

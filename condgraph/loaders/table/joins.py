@@ -1,6 +1,7 @@
-"""Keys of tables and references to them: how they are written and what columns with them are called; which
-ids the rows of a table that is loaded alone have, which rows of the graph its columns refer to, and
-warnings about references to nothing.
+"""Keys of tables and references to them, for tables that are loaded alone.
+
+Which ids the rows have, which rows of the graph the columns refer to, and warnings about references to
+missing rows; also the spelling of keys, and names of columns that hold them.
 """
 
 from __future__ import annotations
@@ -30,33 +31,33 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-# -- texts seen so far -------------------------------------------------------------------------------
-# The keys of a table's rows and the cells that refer to them: in memory, or in files where a load is bounded.
+# -- sets of texts -----------------------------------------------------------------------------------
+# The keys of a table's rows and the cells that refer to them: in memory, or in files if memory is bounded.
 #
-# Of a key that is in a file, twelve bytes stay in memory: a hash of 64 bits, and the place in the file. The hash
-# finds keys that may be equal, and their texts decide.
+# A key in a file takes twelve bytes of memory: a 64-bit hash, and its index in the file. The hash finds keys that
+# may be equal, and the texts decide.
 
 
-#: Keys that are held before they are written to a file.
+#: How many keys are collected before they are written to a file.
 _HELD: Final = 1 << 16
-#: Keys that stay in memory where no more come.
+#: Up to so many keys stay in memory at the end.
 _FEW: Final = 1 << 10
-#: Hashes that are sorted together.
+#: The most hashes that are sorted together.
 _SORTED: Final = 1 << 22
 _NUMBERS: Final = (("begins", np.int64), ("rows", np.int64))
-#: Of keys that cells name, and that nothing says they refer to, so many are told.
+#: How many keys a warning lists.
 _TOLD: Final = 3
-#: Texts that are no keys, of which so many are compared with keys that are nearly equal.
+#: The most unmatched texts that are compared with nearly equal keys.
 MOST_LOST: Final = 100_000
 
 
 def seen_by(files: SpilledFiles | None) -> Seen | SpilledSeen:
-    """The row of each key, in memory, or in the files of a bounded load."""
+    """Return a map of keys to rows, in memory, or in files for bounded memory."""
     return Seen() if files is None else SpilledSeen(files)
 
 
 def values_by(files: SpilledFiles | None) -> Values | SpilledValues:
-    """The different texts of a column, in memory, or in the files of a bounded load."""
+    """Return a set of a column's distinct texts, in memory, or in files for bounded memory."""
     return Values() if files is None else SpilledValues(files)
 
 
@@ -64,36 +65,34 @@ class Seen(dict[str, int]):
     """The row of each key, in memory."""
 
     def firsts(self, keys: Sequence[str], rows: Sequence[int]) -> list[int]:
-        """The first row of each key, which is its own where the key is new."""
+        """Return the first row of each key; new keys are added with their row."""
         return list(map(self.setdefault, keys, rows))
 
     def rows(self, keys: Sequence[str]) -> list[int | None]:
-        """The row of each key; None where there is none."""
+        """Return the row of each key, or None."""
         return list(map(self.get, keys))
 
     def among(self, further: Iterable[str]) -> Collection[str]:
-        """All keys and some more, which cells are compared with."""
+        """Return all keys and some more, to compare cells with."""
         return {*self, *further} if further else self
 
 
 class Cells(dict[str, int]):
-    """The different cells of a column, and the first row of each, in memory."""
+    """The distinct cells of a column with their first rows, in memory."""
 
     def add(self, cells: Sequence[str], rows: Sequence[int]) -> None:
-        """Take cells."""
         deque(map(self.setdefault, cells, rows), 0)
 
     def count(self) -> int:
-        """How many different ones there are."""
         return len(self)
 
     def that_are(self, keys: Any) -> tuple[int, list[str]]:
-        """How many are keys, and the first of these by code point."""
+        """Return how many cells are keys, and the first few by code point."""
         both = self.keys() & keys
         return len(both), sorted(both)[:_TOLD]
 
     def that_are_not(self, keys: Any) -> Iterator[tuple[str, int]]:
-        """Those that are no keys, with the first row of each, in their order."""
+        """Return the cells that are no keys, with their first rows, in order."""
         return ((cell, row) for cell, row in self.items() if cell not in keys)
 
 
@@ -107,13 +106,13 @@ class SpilledSeen:
     def __init__(self, files: SpilledFiles) -> None:
         self._files = files
         self._held: dict[str, int] = {}
-        #: Sorted hashes, and where their keys are.
+        #: Sorted hashes, and the indices of their keys.
         self._runs: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
         self._read: tuple[NDArray[Any], ...] = ()
 
     @cached_property
     def _columns(self) -> tuple[SpilledColumn, ...]:
-        """The texts, where each begins, and the rows."""
+        """The texts, the start of each, and the rows."""
         name = self._files.fresh("keys")
         columns = [self._files.column(f"{name}-{part}", dtype) for part, dtype in (("texts", np.uint8), *_NUMBERS)]
         columns[1].add(np.zeros(1, np.int64))
@@ -123,30 +122,30 @@ class SpilledSeen:
         return sum(len(places) for _, places in self._runs) + len(self._held)
 
     def firsts(self, keys: Sequence[str], rows: Sequence[int]) -> list[int]:
-        """The first row of each key, which is its own where the key is new."""
-        written, hold = self._written(keys), self._held.setdefault
-        firsts = [written[at] if at in written else hold(key, row) for at, (key, row) in enumerate(zip(keys, rows, strict=True))]
+        """Return the first row of each key; new keys are added with their row."""
+        written, add = self._written(keys), self._held.setdefault
+        firsts = [written[at] if at in written else add(key, row) for at, (key, row) in enumerate(zip(keys, rows, strict=True))]
         if len(self._held) >= _HELD:
             self._write()
         return firsts
 
     def rows(self, keys: Sequence[str]) -> list[int | None]:
-        """The row of each key; None where there is none."""
-        written, held = self._written(keys), self._held.get
-        return [written[at] if at in written else held(key) for at, key in enumerate(keys)]
+        """Return the row of each key, or None."""
+        written, in_memory = self._written(keys), self._held.get
+        return [written[at] if at in written else in_memory(key) for at, key in enumerate(keys)]
 
     def end(self) -> None:
-        """Say that no more keys come soon: they are written to the files, but for few."""
+        """Write the keys to the files, unless they are few; call it when no more come soon."""
         if len(self._held) > _FEW:
             self._write()
 
     def _written(self, keys: Sequence[str]) -> dict[int, int]:
-        """The rows of those that are in the files, by their places among `keys`."""
-        found: dict[int, int] = {}
+        """Return the rows of keys that are in the files, by index in `keys`."""
+        rows_found: dict[int, int] = {}
         if not self._runs:
-            return found
+            return rows_found
         hashes = _hashes(keys)
-        # Those that are sought one after the other are close to each other.
+        # In sorted order, successive searches touch nearby memory.
         order = np.argsort(hashes)
         hashes = hashes[order]
         texts, begins, rows = self._read
@@ -157,11 +156,11 @@ class SpilledSeen:
                 while place < len(known) and known[place] == hashes[at]:
                     text = places[place]
                     if texts[begins[text] : begins[text + 1]].tobytes() == key:
-                        found[int(order[at])] = int(rows[text])
+                        rows_found[int(order[at])] = int(rows[text])
                     place += 1
         for column in self._read:
             released(column)
-        return found
+        return rows_found
 
     def _write(self) -> None:
         data, sizes = bytes_of_texts(list(self._held))
@@ -173,10 +172,10 @@ class SpilledSeen:
         texts.add(np.frombuffer(data, np.uint8))
         rows.add(np.fromiter(self._held.values(), np.int64, len(self._held)))
         self._held = {}
-        # A run joins those before it that are not longer, so that there are few.
+        # Merge a run with earlier ones that are not longer, so that there are few runs.
         while self._runs and len(self._runs[-1][0]) <= len(hashes) < _SORTED:
-            before = self._runs.pop()
-            hashes, places = np.concatenate([before[0], hashes]), np.concatenate([before[1], places])
+            last_run = self._runs.pop()
+            hashes, places = np.concatenate([last_run[0], hashes]), np.concatenate([last_run[1], places])
             order = np.argsort(hashes, kind="stable")
             hashes, places = hashes[order], places[order]
         self._runs.append((hashes, places))
@@ -192,12 +191,12 @@ class SpilledSeen:
         yield from self._held
 
     def among(self, further: Iterable[str]) -> SpilledAmong:
-        """All keys and some more, which cells are compared with."""
+        """Return all keys and some more, to compare cells with."""
         return SpilledAmong(self._files, self, further)
 
 
 class SpilledAmong:
-    """All keys of a table, in a file that DuckDB reads."""
+    """All keys of a table, in a file for DuckDB."""
 
     def __init__(self, files: SpilledFiles, keys: Iterable[str], further: Iterable[str]) -> None:
         self._keys, self._further = keys, further
@@ -210,9 +209,9 @@ class SpilledAmong:
 
 
 def parts(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts as lists of some length."""
-    rest = iter(texts)
-    while part := list(islice(rest, _HELD)):
+    """Yield texts in lists of limited length."""
+    remaining = iter(texts)
+    while part := list(islice(remaining, _HELD)):
         yield part
 
 
@@ -227,16 +226,15 @@ class SpilledCells:
         self._files, self._table = files, files.table(files.fresh("cells"))
 
     def add(self, cells: Sequence[str], rows: Sequence[int]) -> None:
-        """Take cells."""
         places = np.arange(self._table.rows, self._table.rows + len(cells))
         self._table.add({"cell": _texts(cells), "n": np.array(rows, np.int64), "place": places})
 
     def count(self) -> int:
-        """How many different ones there are."""
+        """Return the number of distinct cells."""
         return next((row["n"] for row in self._found("SELECT count(DISTINCT cell) AS n FROM $0")), 0)
 
     def that_are(self, keys: Any) -> tuple[int, list[str]]:
-        """How many are keys, and the first of these by code point."""
+        """Return how many cells are keys, and the first few by code point."""
         query = "SELECT DISTINCT cell FROM $0 c SEMI JOIN $1 k ON c.cell = k.key ORDER BY cell"
         count, first = 0, []
         for row in self._found(query, keys.table):
@@ -246,7 +244,7 @@ class SpilledCells:
         return count, first
 
     def that_are_not(self, keys: Any) -> Iterator[tuple[str, int]]:
-        """Those that are no keys, with the first row of each, in their order."""
+        """Yield the cells that are no keys, with their first rows, in order."""
         query = "SELECT cell, arg_min(n, place) AS n FROM $0 c ANTI JOIN $1 k ON c.cell = k.key GROUP BY cell ORDER BY min(place)"
         return ((row["cell"].decode(), row["n"]) for row in self._found(query, keys.table))
 
@@ -257,44 +255,43 @@ class SpilledCells:
 
 
 class Values(set[str]):
-    """The different texts of a column, in memory."""
+    """The distinct texts of a column, in memory."""
 
     def take(self, texts: Iterable[str]) -> int:
-        """Take texts; how many are new."""
-        before = len(self)
+        """Add texts; returns how many are new."""
+        size_before = len(self)
         self.update(texts)
-        return len(self) - before
+        return len(self) - size_before
 
     def end(self) -> None:
-        """Say that no more texts come."""
+        """Do nothing; see `SpilledValues.end`."""
 
     def holds(self, texts: Sequence[str]) -> list[bool]:
-        """Which of some texts are here."""
+        """Return for each text whether it is contained."""
         return list(map(self.__contains__, texts))
 
     def holds_all(self, texts: Sequence[Any]) -> bool:
-        """Whether all of some texts are here."""
         return self.issuperset(texts)
 
     def inside(self, other: Any) -> int:
-        """How many are in another column too."""
+        """Return how many texts are also in another column."""
         return len(self & other)
 
     def beyond(self, other: Any) -> list[str]:
-        """The first by code point of those that are not in another column, and no more than are looked at."""
+        """Return the first texts by code point that are not in another column, a limited number."""
         return nsmallest(MOST_LOST + 1, self - other)
 
     def spelled(self, how: Callable[[str], str]) -> Values:
-        """The same in another spelling."""
+        """Return the texts in another spelling."""
         return Values(map(how, self))
 
 
 class SpilledValues:
-    """The different texts of a column, in files."""
+    """The distinct texts of a column, in files."""
 
     def __init__(self, files: SpilledFiles) -> None:
         self._files, self._seen = files, SpilledSeen(files)
-        #: How many are in others, which have so many.
+        #: Cached results of `inside`, by the other column and its size.
         self._inside: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
@@ -304,38 +301,37 @@ class SpilledValues:
         return iter(self._seen)
 
     def take(self, texts: Iterable[str]) -> int:
-        """Take texts; how many are new."""
-        before = len(self)
+        """Add texts; returns how many are new."""
+        size_before = len(self)
         for part in parts(texts):
             self._seen.firsts(part, range(len(part)))
-        return len(self) - before
+        return len(self) - size_before
 
     def end(self) -> None:
-        """Say that no more texts come."""
+        """Release memory; call it when no more texts come."""
         self._seen.end()
 
     def holds(self, texts: Sequence[str]) -> list[bool]:
-        """Which of some texts are here."""
+        """Return for each text whether it is contained."""
         return [row is not None for row in self._seen.rows(texts)]
 
     def holds_all(self, texts: Sequence[Any]) -> bool:
-        """Whether all of some texts are here."""
         return None not in texts and all(self.holds(texts))
 
     def inside(self, other: Any) -> int:
-        """How many are in another column too."""
+        """Return how many texts are also in another column."""
         key = id(other), len(other)
         if key not in self._inside:
             self._inside[key] = sum(sum(other.holds(part)) for part in parts(self))
         return self._inside[key]
 
     def beyond(self, other: Any) -> list[str]:
-        """The first by code point of those that are not in another column, and no more than are looked at."""
-        lost = (text for part in parts(self) for text, there in zip(part, other.holds(part), strict=True) if not there)
+        """Return the first texts by code point that are not in another column, a limited number."""
+        lost = (text for part in parts(self) for text, contained in zip(part, other.holds(part), strict=True) if not contained)
         return nsmallest(MOST_LOST + 1, lost)
 
     def spelled(self, how: Callable[[str], str]) -> SpilledValues:
-        """The same in another spelling."""
+        """Return the texts in another spelling."""
         result = SpilledValues(self._files)
         result.take(map(how, self))
         return result
@@ -344,9 +340,9 @@ class SpilledValues:
 # -- joins -------------------------------------------------------------------------------------------
 
 
-#: The part of a column's different values that have to be keys of the other table.
+#: The least share of a column's distinct values that must be keys of the other table.
 CONTAINED: Final = 0.5
-#: What a column is called that says what kind of relation a row is, as plain names.
+#: Plain names of columns that have the kind of a row's relation.
 TYPE_NAMES: Final = frozenset(
     ("type", "kind", "relation", "relationship", "relationtype", "relationshiptype", "reltype", "predicate", "linktype", "edgetype")
 )
@@ -357,10 +353,10 @@ _ENDINGS: Final = ("", "id", "key", "code", "no", "number", "uuid", "guid")
 
 
 def joined(parts: Sequence[str | None]) -> str | None:
-    """The key of a row as one text, None where a part is missing.
+    r"""Return the key of a row as one text; None if a part is missing.
 
     >>> joined(["10", "2"]), joined(["a+b", "c"]), joined(["10", None])
-    ('10+2', 'a\\\\+b+c', None)
+    ('10+2', 'a\\+b+c', None)
     """
     if len(parts) == 1:
         return parts[0]
@@ -370,8 +366,7 @@ def joined(parts: Sequence[str | None]) -> str | None:
 
 
 def whole(text: str) -> str:
-    """A whole number without the point that programs write behind it, as in columns where some are
-    missing.
+    """Return a whole number without a decimal point, which programs write in columns with missing values.
 
     >>> [whole(text) for text in ("12.0", "-3.00", "1.5", "A.0", "012.0")]
     ['12', '-3', '1.5', 'A.0', '012.0']
@@ -381,12 +376,12 @@ def whole(text: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A name with letters and digits alone, in lower case: what `productID` and `product_id` share."""
+    """Return a name's letters and digits in lower case: `productID` and `product_id` become equal."""
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
 def singular(name: str) -> str:
-    """The English singular of a plain name.
+    """Return the English singular of a plain name.
 
     >>> [singular(name) for name in ("products", "categories", "boxes", "addresses", "status", "people")]
     ['product', 'category', 'box', 'address', 'status', 'person']
@@ -404,7 +399,7 @@ def singular(name: str) -> str:
 
 
 def key_names(table: str) -> frozenset[str]:
-    """What a key of a table may be called, as plain names, apart from `id`."""
+    """Return the plain names that a table's key may have, apart from `id`."""
     stems = {plain(table), singular(plain(table))}
     return frozenset(stem + ending for stem in stems for ending in _ENDINGS) | {"id" + stem for stem in stems}
 
@@ -414,35 +409,36 @@ def _folded(text: str) -> str:
 
 
 def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
-    """What to say of values that are no keys of a table and would be but for case or leading zeros;
-    "" where none would. The first of very many are looked at.
+    """Return a message about values that differ from keys only in case or leading zeros, or "".
+
+    Only the first of very many are compared.
 
     >>> near_keys(["s09", "7", "x"], ["S09", "007"], "stops")
     "2 values would be keys of 'stops' but for case or leading zeros, and are not joined: 's09' ('S09') and '7' ('007')"
     """
-    wanted: dict[str, list[str]] = {}
-    rest = iter(lost)
-    for text in islice(rest, MOST_LOST):
-        wanted.setdefault(_folded(text), []).append(text)
-    of = f"of the first {MOST_LOST:,} " if next(rest, None) is not None else ""
+    by_folded: dict[str, list[str]] = {}
+    remaining = iter(lost)
+    for text in islice(remaining, MOST_LOST):
+        by_folded.setdefault(_folded(text), []).append(text)
+    prefix = f"of the first {MOST_LOST:,} " if next(remaining, None) is not None else ""
     near: dict[str, str] = {}
-    for key in keys if wanted else ():
+    for key in keys if by_folded else ():
         folded = _folded(key)
-        if folded in wanted:
+        if folded in by_folded:
             near[folded] = min(key, near.get(folded, key))
-    likeliest = {text: near[folded] for folded, texts in wanted.items() if folded in near for text in texts}
+    likeliest = {text: near[folded] for folded, texts in by_folded.items() if folded in near for text in texts}
     if not likeliest:
         return ""
     zeros = {text.isascii() and text.isdigit() for text in likeliest}
-    what = " or ".join(name for name, kind in (("case", False), ("leading zeros", True)) if kind in zeros)
-    some = " and ".join(f"{shortened(text, 60)!r} ({shortened(likeliest[text], 60)!r})" for text in list(likeliest)[:2])
-    be = "value would be a key" if len(likeliest) == 1 else "values would be keys"
+    difference = " or ".join(name for name, kind in (("case", False), ("leading zeros", True)) if kind in zeros)
+    examples = " and ".join(f"{shortened(text, 60)!r} ({shortened(likeliest[text], 60)!r})" for text in list(likeliest)[:2])
+    subject = "value would be a key" if len(likeliest) == 1 else "values would be keys"
     joined = "is not joined" if len(likeliest) == 1 else "are not joined"
-    return f"{of}{len(likeliest):,} {be} of {table!r} but for {what}, and {joined}: {some}"
+    return f"{prefix}{len(likeliest):,} {subject} of {table!r} but for {difference}, and {joined}: {examples}"
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number; digits after zeros are a code.
+    """Whether a text is a number; digits after a leading zero are a code.
 
     >>> [is_number(text) for text in ("12", "-1.5", "0", "007", "S09")]
     [True, True, True, False, False]
@@ -450,34 +446,32 @@ def is_number(text: str) -> bool:
     return not (len(text) > 1 and text[0] == "0" and text[1] != ".") and text.replace(".", "", 1).replace("-", "", 1).isdigit()
 
 
-#: Rows of a table that are looked at to find which column is its key: from the first to the last.
+#: How many rows, spread over a table, are examined to find its key column.
 _LOOKED_AT: Final = 50
-#: Of more tables it is not looked for keys that columns of another one have.
+#: With more tables, columns are not compared with their keys.
 _MOST_TABLES: Final = 100
 
 
 def called_like(column: str, key: str, table: str) -> bool:
-    """Whether a column is called like the key of a table, or like that table."""
-    mine = plain(column)
-    return mine != "id" and (mine == plain(key) or mine in key_names(table))
+    """Whether a column has the name of a table's key, or of the table."""
+    plain_column = plain(column)
+    return plain_column != "id" and (plain_column == plain(key) or plain_column in key_names(table))
 
 
 def called_alike(column: str, key: str, source: str) -> bool:
-    """The same of a table by the name of its source; a column without letters is called like nothing."""
+    """Whether a column has the name of a source's key or table; a column without letters has not."""
     return bool(plain(column)) and called_like(column, key, source.rpartition("/")[2])
 
 
 class JoinTarget(NamedTuple):
-    """What `join=` says that a column refers to: a source, and the column that is its key (nothing
-    where it is not said).
-    """
+    """The target of a column in `join=`: a source, and its key column ("" if not given)."""
 
     table: str
     key: str
 
 
 def join_option(join: Any) -> dict[str, JoinTarget]:
-    """`join=` of one table, checked, by column. Raises `OptionError`."""
+    """Return `join=` of one table, checked, by column; raises `OptionError`."""
     if join is None or join is False:
         return {}
     if not isinstance(join, Mapping) or not all(isinstance(item, str) and isinstance(to, str) and to for item, to in join.items()):
@@ -492,8 +486,9 @@ def join_option(join: Any) -> dict[str, JoinTarget]:
 
 
 class GraphTables:
-    """What a graph has that columns of the table `own` may refer to: rows, and what was referred
-    to; without what the sources `gone` say.
+    """The rows and entities of a graph that columns of the table `own` may refer to.
+
+    The content of the sources `gone` is ignored.
     """
 
     def __init__(
@@ -507,19 +502,19 @@ class GraphTables:
         self._called: dict[tuple[str, str], Seen | SpilledSeen] = {}
 
     def of(self, own: str) -> GraphTables:
-        """The same for another table, in the same graph."""
+        """Return the same for another table of the graph."""
         result = GraphTables(self._known, own, self._gone, self._files)
         result.__dict__.update(snapshot=self.snapshot, _rest=self._rest, _tables=self._tables)
         return result
 
     @cached_property
     def snapshot(self) -> Snapshot | None:
-        """The graph as it is; None where it is empty, or cannot be asked."""
+        """The present graph; None if it is empty or cannot be read."""
         return None if self._known is None else self._known()
 
     @cached_property
     def _rest(self) -> KeptRows | None:
-        """What is left of the graph; None where that is all of it."""
+        """The rows that remain without the sources `gone`; None if all do."""
         snapshot = self.snapshot
         if snapshot is None or not self._gone:
             return None
@@ -536,18 +531,16 @@ class GraphTables:
         owner = snapshot.arrays.get("ent.source")
         if not len(owner):
             return []
-        found: dict[int, list[Any]] = {}
+        by_source: dict[int, list[Any]] = {}
         for part in slices(len(owner)):
             of = np.where(snapshot.entity_kind[part] == EntityKind.ROW, owner[part], -1)
             for source in np.unique(of[of >= 0]).tolist():
-                found.setdefault(source, []).append((np.flatnonzero(of == source) + part.start).astype(np.int32))
-        return [(snapshot.source_of(source).name, np.concatenate(found[source])) for source in sorted(found)]
+                by_source.setdefault(source, []).append((np.flatnonzero(of == source) + part.start).astype(np.int32))
+        return [(snapshot.source_of(source).name, np.concatenate(by_source[source])) for source in sorted(by_source)]
 
     @cached_property
     def _sources(self) -> list[tuple[str, Any, frozenset[str] | None]]:
-        """The tables that are left: source, numbers of their rows, names of the columns that may be
-        the key; None where the rows have no key.
-        """
+        """The remaining tables: source, numbers of rows, and possible key columns (None: rows without a key)."""
         snapshot = self.snapshot
         if snapshot is None:
             return []
@@ -562,22 +555,22 @@ class GraphTables:
             if entity.name == f"{source} row {entity.row}":
                 return None
             if entity.id.startswith(f"{source}+"):
-                # A row without a key that was added.
+                # An added row without a key.
                 continue
             key = _key_of(entity.id, source)
             keyed = keyed or key != str(entity.row)
-            here = set()
+            matching = set()
             for statement in snapshot.outgoing(number, snapshot.relations, snapshot.statements).tolist():
                 at = statement - snapshot.relations
                 raw = int(raws[at]) if len(raws) else -1
                 text = text_of(snapshot.value("att", at)) if raw < 0 else snapshot.texts[raw]  # type: ignore[arg-type]
                 if collapse(text) == key:
-                    here.add(snapshot.predicate_name(snapshot.predicate_of(statement)))
-            columns = here if columns is None else columns & here
+                    matching.add(snapshot.predicate_name(snapshot.predicate_of(statement)))
+            columns = matching if columns is None else columns & matching
         return frozenset(columns) if columns else frozenset() if keyed else None
 
     def tables(self, column: str) -> list[str]:
-        """The tables that a column is called like, but for its own."""
+        """Return the other tables that a column is named after."""
         return [
             name
             for name, _, keys in self._sources
@@ -585,23 +578,19 @@ class GraphTables:
         ]
 
     def keyed(self) -> list[tuple[str, frozenset[str]]]:
-        """The tables whose rows have keys, but for its own, with the names of the columns that may be
-        these; none of too many tables.
-        """
+        """Return the other tables with keys, and their possible key columns; empty if there are too many tables."""
         if len(self._tables) > _MOST_TABLES:
             return []
         return [(name, keys) for name, _, keys in self._sources if keys is not None and name != self.own]
 
     def inside(self, table: str, cells: Collection[str], least: float) -> int:
-        """How many cells are keys of rows of a table; 0 where more than a part of them are none, which
-        ends the search.
-        """
+        """Return how many cells are keys of a table; 0 as soon as too many are not."""
         snapshot, prefix, result = self.snapshot, self.ident(table, ""), 0
         assert snapshot is not None
         for at, cell in enumerate(cells):
             number = snapshot.identified(prefix + cell)
             if number < 0 and not cell.startswith(prefix):
-                # A row has the id by which it was referred to before.
+                # The row may have the id by which it was referred to earlier.
                 number = snapshot.identified(cell)
             result += number >= 0 and snapshot.entity_kind[number] == EntityKind.ROW and self._row_of(snapshot, number) == table
             if at + 1 - result > (1 - least) * len(cells):
@@ -613,22 +602,20 @@ class GraphTables:
         return snapshot.source_of(owner).name if owner >= 0 else ""
 
     def called(self, table: str) -> str:
-        """The source that `join=` names: the one of that name, or the one table of a folder."""
+        """Return the source that `join=` names: with that name, or as the only such table of a folder."""
         keyed = [name for name, _, keys in self._sources if keys is not None]
         owners = [name for name in keyed if name.rpartition("/")[2] == table]
         return owners[0] if len(owners) == 1 and all(name != table for name, _, _ in self._sources) else table
 
     def rows(self, table: str) -> RowsByKey:
-        """The rows of a table by their keys; none where it is not there, or its rows have no key."""
+        """Return the rows of a table by key; empty if it does not exist or has no keys."""
         for name, numbers, keys in self._sources:
             if name == table and keys is not None:
                 return RowsByKey(self.snapshot, name, numbers, self._files)
         return RowsByKey()
 
     def check(self, table: str, key: str, column: str) -> None:
-        """Raise `OptionError` where a table is there, and its rows have no key or another one than
-        `key` (nothing: any).
-        """
+        """Raise `OptionError` if a table exists but has no keys, or another key column than `key`."""
         for name, _, keys in self._sources:
             if name != table:
                 continue
@@ -645,44 +632,46 @@ class GraphTables:
 
     @cached_property
     def former(self) -> RowsByKey:
-        """The rows that this table has already, by their keys: all of them where it is added to,
-        those that others mention where it is replaced.
+        """The existing rows of this table by key.
+
+        All of them if the table is added to; those that others mention if it is replaced.
         """
-        rest = self._rest
+        remaining = self._rest
         for name, numbers in self._tables:
             if name == self.own:
-                left = numbers if rest is None or name not in self._gone else numbers[rest.entities[numbers]]
-                return RowsByKey(self.snapshot, name, left, self._files)
+                kept_rows = numbers if remaining is None or name not in self._gone else numbers[remaining.entities[numbers]]
+                return RowsByKey(self.snapshot, name, kept_rows, self._files)
         return RowsByKey()
 
     def holds(self, ident: str) -> bool:
-        """Whether an entity is there."""
-        snapshot, rest = self.snapshot, self._rest
+        """Whether an entity exists."""
+        snapshot, remaining = self.snapshot, self._rest
         number = -1 if snapshot is None else snapshot.identified(ident)
-        return number >= 0 and (rest is None or bool(rest.entities[number]))
+        return number >= 0 and (remaining is None or bool(remaining.entities[number]))
 
     def wanted(self) -> Iterator[str]:
-        """The keys of rows of this table that other sources mention, and that no row has yet."""
-        snapshot, rest = self.snapshot, self._rest
+        """Yield the keys of this table's rows that other sources mention but no row has."""
+        snapshot, remaining = self.snapshot, self._rest
         if snapshot is None:
             return iter(())
         prefix = f"{self.own}/"
         kinds, owner = snapshot.entity_kind, snapshot.arrays.get("ent.source")
-        # Texts that begin alike stand together.
+        # Texts are sorted, so those with this prefix are contiguous.
         low, high = snapshot.texts.rank(prefix), snapshot.texts.rank(prefix[:-1] + "0")
         named = (snapshot.entity_id >= low) & (snapshot.entity_id < high) & (kinds == EntityKind.ENTITY)
         if len(owner):
             named &= owner < 0
-        if rest is not None:
-            named &= rest.entities
+        if remaining is not None:
+            named &= remaining.entities
         numbers = np.flatnonzero(named)
         idents = (ident for part in slices(len(numbers)) for ident in snapshot.texts.take(snapshot.entity_id[numbers[part]]))
         keys = (ident[len(prefix) :] for ident in idents)
         return chain(self.former, keys) if self.own in self._gone else keys
 
     def places(self, table: str, key: str, cells: Sequence[str]) -> list[str]:
-        """The ids of rows of a table that are not there yet: what columns that are called like its
-        key refer to already, or what the table calls them.
+        """Return the ids for rows of a table that may not exist yet.
+
+        An id by which similarly named columns already refer to the row comes before the table's own id.
         """
         idents, referred = self.idents(table, cells), self.referred(key, table).rows(cells)
         return [
@@ -691,11 +680,11 @@ class GraphTables:
         ]
 
     def idents(self, table: str, cells: Sequence[str]) -> list[str]:
-        """The ids that a table gives the rows of some keys."""
+        """Return the ids that a table gives to the rows of some keys."""
         return list(map(self.ident(table, "").__add__, cells))
 
     def ident(self, table: str, cell: str) -> str:
-        """The id that a table gives the row of a key: those of a folder go without its name."""
+        """Return the id that a table gives to the row of a key; tables of a folder omit the folder's name."""
         for name, numbers, _ in self._sources:
             stem = name.rpartition("/")[2]
             if name == table and stem != name and self.snapshot is not None:
@@ -704,8 +693,9 @@ class GraphTables:
         return f"{table}/{cell}"
 
     def referred(self, key: str, table: str) -> Seen | SpilledSeen:
-        """The entities, by their ids, that are called alike and that columns of other tables refer to, but
-        for rows of other tables: what rows of this table may be.
+        """Return the entities that similarly named columns of other tables refer to, by id, except rows of these.
+
+        Rows of this table may become these entities.
         """
         result = self._called.get((key, table))
         if result is None:
@@ -717,7 +707,7 @@ class GraphTables:
         return result
 
     def _referred(self, key: str, table: str) -> Any:
-        snapshot, rest = self.snapshot, self._rest
+        snapshot, remaining = self.snapshot, self._rest
         if snapshot is None:
             return ()
         names = [snapshot.predicate_name(number) for number in range(snapshot.predicate_count)]
@@ -725,39 +715,41 @@ class GraphTables:
         if not alike:
             return ()
         sources = [snapshot.source_of(number).name for number in range(len(snapshot.arrays.get("src.name")))]
-        # A table does not refer to its own rows by a name.
+        # References within the table itself do not count.
         own = sources.index(table) if table in sources else -1
-        found = [np.empty(0, np.int32)]
-        if rest is None:
+        parts = [np.empty(0, np.int32)]
+        if remaining is None:
             for low, high in snapshot.runs(alike, True, False):
-                others = snapshot.source[low:high] != own
-                found.append(different(snapshot.relation_object[low:high][others]))
+                from_others = snapshot.source[low:high] != own
+                parts.append(different(snapshot.relation_object[low:high][from_others]))
                 places = snapshot.arrays.get("prov.stmt")
                 first, last = np.searchsorted(places, [low, high])
-                also = places[first:last][snapshot.arrays.get("prov.src")[first:last] != own]
-                found.append(different(snapshot.relation_object[also]))
-        elif len(rest.relations["p"]):
-            texts, entities = np.flatnonzero(rest.texts), np.flatnonzero(rest.entities)
-            predicates = [text for text in np.unique(rest.relations["p"]).tolist() if snapshot.texts[int(texts[text])] in alike]
-            some = np.isin(rest.relations["p"], predicates) & (rest.relations["src"] != own)
-            further = rest.places[0][rest.places[1] != own]
-            some |= np.isin(rest.relations["p"], predicates) & np.isin(rest.relations["sid"], further)
-            found.append(entities[different(rest.relations["o"][some])])
-        numbers = different(np.concatenate(found))
+                further_statements = places[first:last][snapshot.arrays.get("prov.src")[first:last] != own]
+                parts.append(different(snapshot.relation_object[further_statements]))
+        elif len(remaining.relations["p"]):
+            texts, entities = np.flatnonzero(remaining.texts), np.flatnonzero(remaining.entities)
+            predicates = [
+                text for text in np.unique(remaining.relations["p"]).tolist() if snapshot.texts[int(texts[text])] in alike
+            ]
+            mask = np.isin(remaining.relations["p"], predicates) & (remaining.relations["src"] != own)
+            further = remaining.places[0][remaining.places[1] != own]
+            mask |= np.isin(remaining.relations["p"], predicates) & np.isin(remaining.relations["sid"], further)
+            parts.append(entities[different(remaining.relations["o"][mask])])
+        numbers = different(np.concatenate(parts))
         owner, kinds = snapshot.arrays.get("ent.source"), snapshot.entity_kind[numbers]
-        fine = kinds == EntityKind.ENTITY
+        usable = kinds == EntityKind.ENTITY
         if len(owner):
             free = np.array([self._free(source, table) for source in sources], bool)
-            fine |= (kinds == EntityKind.ROW) & free[owner[numbers]]
-        return numbers[fine]
+            usable |= (kinds == EntityKind.ROW) & free[owner[numbers]]
+        return numbers[usable]
 
     def _free(self, owner: str, table: str) -> bool:
-        """Whether a row of one table may be a row of another: it is the same, or not there."""
+        """Whether a row of one table may be a row of another: the tables are the same, or the first is replaced."""
         return owner == table or owner in self._gone
 
 
 def _key_of(ident: str, source: str) -> str:
-    """The key of a row, from its id."""
+    """Return the key in a row's id."""
     for prefix in (f"{source}/", f"{source.rpartition('/')[2]}/"):
         if ident.startswith(prefix):
             return ident[len(prefix) :]
@@ -765,7 +757,7 @@ def _key_of(ident: str, source: str) -> str:
 
 
 class RowsByKey:
-    """Rows of a table of the graph by their keys: the numbers of all rows, or of some; no rows are given: none."""
+    """Rows of a table by their keys; `numbers` are those of the rows (none by default)."""
 
     def __init__(
         self, snapshot: Snapshot | None = None, source: str = "", numbers: Any = (), files: SpilledFiles | None = None
@@ -783,7 +775,7 @@ class RowsByKey:
         return iter(self._seen)
 
     def ids(self, keys: Sequence[str]) -> list[str | None]:
-        """The ids of the rows that have some keys; None where none has."""
+        """Return the ids of the rows with some keys; None for a key without a row."""
         if self._snapshot is None:
             return [None] * len(keys)
         numbers = self._seen.rows(keys)
@@ -791,12 +783,12 @@ class RowsByKey:
         return [None if number is None else next(idents) for number in numbers]
 
 
-#: Cells of a column that are looked at to see whether they are keys of a table.
+#: How many cells of a column are compared with keys.
 _FIRST: Final = 1000
 
 
 class Keys:
-    """The ids of the rows of a table that is read, by their keys."""
+    """The ids of the rows of a table during its load, by key."""
 
     def __init__(self, graph_tables: GraphTables, key: str, table: str, warn: Callable[..., None]) -> None:
         self._graph_tables, self._table, self._warn, self._key = graph_tables, table, warn, key
@@ -804,28 +796,28 @@ class Keys:
         self._there = graph_tables.referred(key, table)
 
     def ids_of(self, keys: Sequence[str], rows: Sequence[int] | None = None) -> list[str]:
-        """The ids of rows, or of what refers to them: those that they have already, or by which they are referred to."""
+        """Return the ids of rows, or of references to them; existing ids are reused."""
         if not (self._former or self._there):
             return list(map(f"{self._table}/".__add__, keys))
         return list(map(self.settled, self.perhaps(keys), repeat(None) if rows is None else rows))
 
     def perhaps(self, keys: Sequence[str]) -> Iterator[tuple[str, str | None, bool]]:
-        """Of each key the id that its row has already, and whether entities called so are referred to."""
+        """Yield for each key: the key, the existing id of its row, and whether an entity of that name is referred to."""
         if not (self._former or self._there):
             return ((key, None, False) for key in keys)
-        former, there = self._former.ids(keys), self._there.rows(keys)
-        return ((key, ident, number is not None) for key, ident, number in zip(keys, former, there, strict=True))
+        former, referred = self._former.ids(keys), self._there.rows(keys)
+        return ((key, ident, number is not None) for key, ident, number in zip(keys, former, referred, strict=True))
 
     def settled(self, perhaps: tuple[str, str | None, bool], row: int | None = None) -> str:
-        """The id of a row, of what `perhaps` gives."""
-        key, ident, there = perhaps
+        """Return the id of a row from an item of `perhaps`."""
+        key, ident, is_referred = perhaps
         if ident is None:
             ident = f"{self._table}/{key}"
-            if not there:
+            if not is_referred:
                 return ident
             if not self._graph_tables.holds(ident):
                 return key
-        if row is not None and ident != key and there:
+        if row is not None and ident != key and is_referred:
             self._warn(
                 f"{ident!r} is referred to, and so is an entity {key!r} of its own, by a column that is called alike "
                 "(join= for that says that it is this row)",
@@ -836,7 +828,7 @@ class Keys:
 
 
 class Targets:
-    """Which entities the cells of one column of references are; `own`: those of the table itself; `cells`: none so far."""
+    """The entities that the cells of one reference column mean; `own` has the keys for its own table."""
 
     def __init__(
         self,
@@ -848,7 +840,7 @@ class Targets:
         own: Keys | None = None,
     ) -> None:
         self._warn, self._graph_tables, self._own = warn, graph_tables, own
-        #: Those of a column that refers to no table, or to its own.
+        #: The cells of a column that refers to no table, or to its own.
         self._cells = Cells() if files is None else SpilledCells(files)
         self.column = column
         self.key = ""
@@ -872,14 +864,14 @@ class Targets:
             elif tables:
                 self.table = tables[0]
                 self.known = graph_tables.rows(tables[0])
-        #: Cells that are no keys of another table, numbered.
+        #: Cells that are no keys of the other table, numbered.
         self._others = seen_by(files)
-        #: The first spelling of each of the first cells of a column that refers to no table, and the others.
+        #: The first spelling of cells of a column that refers to no table, and the cells spelled otherwise.
         self._spelled: dict[str, str] = {}
         self._near: dict[str, str] = {}
 
     def ids(self, cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
-        """The ids of what cells refer to; says which are not there."""
+        """Return the ids that cells refer to; warns of missing ones."""
         if self.table is None or self._own is not None:
             self._cells.add(cells, rows)
             for cell in dict.fromkeys(cells) if self._own is None and len(self._spelled) < MOST_LOST else ():
@@ -889,16 +881,16 @@ class Targets:
             return cells if self._own is None else self._own.ids_of(cells)
         firsts: dict[str, int] = {}
         deque(map(firsts.setdefault, cells, rows), 0)
-        found = dict(zip(firsts, self.known.ids(list(firsts)), strict=True))
-        others = [cell for cell, ident in found.items() if ident is None]
-        found.update(zip(others, self._places(others), strict=True))
-        before = len(self._others)
-        numbers = range(before, before + len(others))
-        for cell, number, first in zip(others, numbers, self._others.firsts(others, numbers), strict=True):
-            # Said once of a table that may follow.
+        idents = dict(zip(firsts, self.known.ids(list(firsts)), strict=True))
+        unmatched = [cell for cell, ident in idents.items() if ident is None]
+        idents.update(zip(unmatched, self._places(unmatched), strict=True))
+        known_count = len(self._others)
+        numbers = range(known_count, known_count + len(unmatched))
+        for cell, number, first in zip(unmatched, numbers, self._others.firsts(unmatched, numbers), strict=True):
+            # For a table that is not loaded yet, warn only once.
             if first == number and (self.known or number == 0):
                 self._warn_missing(cell, firsts[cell], "" if self.known else ", which is not loaded yet")
-        return [cast("str", found[cell]) for cell in cells]
+        return [cast("str", idents[cell]) for cell in cells]
 
     def _places(self, cells: Sequence[str]) -> list[str]:
         if self._joined:
@@ -910,22 +902,23 @@ class Targets:
         self._warn(f"{cell!r} is no key of {self.table!r}{more}", row=row, field=self.column)
 
     def finish(self, keys: Any) -> None:
-        """Say which cells that refer to rows of the table itself are no keys of it, and which are keys
-        of it although nothing says that they refer to them (Singapore is the capital of Singapore,
-        and a manager is an employee: only people know which of the two it is).
+        """Warn of cells that are no keys of the own table, and of cells that are keys without being references.
+
+        The latter may mean something else (Singapore is the capital of Singapore, but a manager is an
+        employee), so people must decide.
         """
         if self._near:
             pairs = list(self._near.items())[:2]
-            such = " and ".join(f"{shortened(cell, 60)!r} ({shortened(other, 60)!r})" for cell, other in pairs)
-            what = numbered(len(self._near), "name differs from another", "names differ from others")
-            self._warn(f"{what} in case alone, and each spelling is an entity of its own: {such}", field=self.column)
-        both, some = (0, []) if self.table is not None else self._cells.that_are(keys)
-        if both:
-            named = ", ".join(repr(shortened(cell, 60)) for cell in some)
-            item = both == 1
+            examples = " and ".join(f"{shortened(cell, 60)!r} ({shortened(other, 60)!r})" for cell, other in pairs)
+            count_text = numbered(len(self._near), "name differs from another", "names differ from others")
+            self._warn(f"{count_text} in case alone, and each spelling is an entity of its own: {examples}", field=self.column)
+        matches, first_matches = (0, []) if self.table is not None else self._cells.that_are(keys)
+        if matches:
+            named = ", ".join(repr(shortened(cell, 60)) for cell in first_matches)
+            single = matches == 1
             self._warn(
-                f"{both:,} of the {self._cells.count():,} entities named here {'has' if item else 'have'} the key of a row of "
-                f"this table, and {'is' if item else 'are'} not that row: such as {named} "
+                f"{matches:,} of the {self._cells.count():,} entities named here {'has' if single else 'have'} the key of a row of "
+                f"this table, and {'is' if single else 'are'} not that row: such as {named} "
                 f"(join={{{self.column!r}: {self._graph_tables.own!r}}} makes the column refer to the rows)",
                 field=self.column,
             )
@@ -934,25 +927,23 @@ class Targets:
             self._warn_missing(cell, row)
             if len(lost) <= MOST_LOST:
                 lost.append(cell)
-        none, there = (self._others, self.known) if self._own is None else (lost, keys)
-        near = near_keys(none, there, self.table or "") if there else ""
+        unmatched, known_keys = (self._others, self.known) if self._own is None else (lost, keys)
+        near = near_keys(unmatched, known_keys, self.table or "") if known_keys else ""
         if near:
             self._warn(near, field=self.column)
 
 
 def with_key_warnings(read: Read) -> Read:
-    """The same loader of a single table, which warns of columns whose cells are keys of tables of the
-    graph, and which refer to none: the first cells of each decide.
-    """
+    """Return a table loader that also warns of columns whose first cells are keys of other tables."""
 
     def read_and_warn(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
         graph_tables = GraphTables(reading.known, reading.source.name, reading.gone)
         join = options.get("join")
-        seen = {collapse(str(options.get("key") or "")), *(map(collapse, join) if isinstance(join, Mapping) else ())}
+        checked = {collapse(str(options.get("key") or "")), *(map(collapse, join) if isinstance(join, Mapping) else ())}
         for item in read(source, reading, options):
             yield item
-            if isinstance(item, Batch) and isinstance(item.predicates, str) and item.predicates not in seen:
-                seen.add(item.predicates)
+            if isinstance(item, Batch) and isinstance(item.predicates, str) and item.predicates not in checked:
+                checked.add(item.predicates)
                 if join is not False:
                     _warn_of_keys(item, item.predicates, graph_tables, reading)
 
@@ -965,18 +956,18 @@ def _warn_of_keys(batch: Batch, column: str, graph_tables: GraphTables, reading:
         return
     coded = not any(map(is_number, cells))
     for table, keys in graph_tables.keyed():
-        called = any(called_alike(column, key, table) for key in keys)
-        inside = graph_tables.inside(table, cells, CONTAINED if called else 1.0) if called or coded else 0
+        named_so = any(called_alike(column, key, table) for key in keys)
+        inside = graph_tables.inside(table, cells, CONTAINED if named_so else 1.0) if named_so or coded else 0
         if not inside:
             continue
-        some = shortened(", ".join(cells[:3]), 60)
+        more = shortened(", ".join(cells[:3]), 60)
         first = "its" if len(batch) <= _FIRST else "its first"
-        others = ", and the entities that it names are others" if isinstance(batch.objects, Ids) else ""
+        suffix = ", and the entities that it names are others" if isinstance(batch.objects, Ids) else ""
         reading.warn(
-            f"{first} {len(cells):,} different values ({some}) are keys of {table!r}{others}: join={{{column!r}: {table!r}}} makes "
+            f"{first} {len(cells):,} different values ({more}) are keys of {table!r}{suffix}: join={{{column!r}: {table!r}}} makes "
             "it refer to these rows"
             if inside == len(cells)
-            else f"{inside:,} of {first} {len(cells):,} different values are keys of {table!r}{others}: join={{{column!r}: "
+            else f"{inside:,} of {first} {len(cells):,} different values are keys of {table!r}{suffix}: join={{{column!r}: "
             f"{table!r}}} makes it refer to these rows",
             field=column,
         )
@@ -984,16 +975,16 @@ def _warn_of_keys(batch: Batch, column: str, graph_tables: GraphTables, reading:
 
 
 def _first_cells(batch: Batch) -> list[str]:
-    """The different texts of the first cells of a column that may be keys; none of one with other values."""
-    objects, most = batch.objects, min(len(batch), _FIRST)
+    """Return the distinct texts of a column's first cells; empty if they cannot be keys."""
+    objects, count = batch.objects, min(len(batch), _FIRST)
     if isinstance(objects, Numbers):
         if objects.unit != NO_UNIT or objects.numbers.dtype.kind != "i":
             return []
-        texts = list(map(str, objects.numbers[:most].tolist()))
+        texts = list(map(str, objects.numbers[:count].tolist()))
     elif isinstance(objects, Ids | Texts):
-        listed = objects.ids if isinstance(objects, Ids) else objects.texts
-        texts = listed.some(np.arange(most)) if isinstance(listed, Fields) else list(listed[:most])
+        texts_or_ids = objects.ids if isinstance(objects, Ids) else objects.texts
+        texts = texts_or_ids.some(np.arange(count)) if isinstance(texts_or_ids, Fields) else list(texts_or_ids[:count])
     else:
         return []
-    raws = batch.raws[:most] if isinstance(batch.raws, list) else [None] * most
+    raws = batch.raws[:count] if isinstance(batch.raws, list) else [None] * count
     return list(dict.fromkeys(collapse(text if raw is None else raw) for text, raw in zip(texts, raws, strict=True)))

@@ -1,15 +1,15 @@
-"""Tables of records: JSON documents and lines, and lists of dictionaries.
+"""Loader of records: JSON documents and lines, and lists of dictionaries.
 
-A record is a row, its keys are columns, in the order in which they first occur; a record may lack
-some. A record inside a record is flattened ("a.b"), a list of plain values gives one statement for
-each, a list of lists is its JSON text. The records of a list become rows of a further table,
-`source/key` (`source/key/key` where lists stand in lists), which refer to the row that holds them by
-a predicate called like its table.
+A record is a row, and its keys are columns, in the order of their first occurrence; a record may lack
+some. A nested record is flattened ("a.b"), a list of plain values gives one statement for each, and a
+list of lists is its JSON text. The records of a list become rows of another table, `source/key`
+(`source/key/key` for nested lists), which refer to the row that contains them by a predicate named
+like its table.
 
 Texts are typed as cells of their column (`column_types`); numbers are exact, booleans are the texts
-"true" and "false", null and NaN are missing. A document of columns, or of rows below a header, is the
-table that it is, with a warning, and so is GeoJSON: a feature is a row, its properties are columns,
-and its geometry further columns.
+"true" and "false", null and NaN are missing. A document of columns, or of rows below a header, is read
+as that table, with a warning. So is GeoJSON: a feature is a row, its properties are columns, and its
+geometry gives further columns.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from condgraph.loaders.table.column_types import Cell, ColumnType, Profile
 from condgraph.loaders.table.joins import with_key_warnings
 from condgraph.loaders.table.rows import CELL_OPTIONS, TABLE_OPTIONS, Table, TableOptions, column_names, column_of
 
-#: Rows that go out at once.
+#: How many rows are yielded at once.
 ROWS_A_CHUNK: Final = 10_000
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]").search
 _PLAIN: Final = (str, int, float, bool, Decimal, type(None), datetime.date, datetime.time, datetime.timedelta)
 
 
 class Digits(str):
-    """A number of a JSON file, as it is written there."""
+    """A number of a JSON file, as written."""
 
     __slots__ = ()
 
 
 class BadRecord(ValueError):
-    """What is wrong with a record, and in which field."""
+    """An error in a record, and the field that has it."""
 
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
@@ -63,14 +63,13 @@ class BadRecord(ValueError):
 
 
 def broken(text: str) -> bool:
-    """Whether a text holds halves of characters: bytes that could not be decoded, or escapes that
-    are not whole.
-    """
+    """Whether a text has unpaired surrogates, from undecodable bytes or incomplete escapes."""
     return not text.isascii() and _SURROGATE(text) is not None
 
 
 def native(value: Any) -> Value | None:
-    """A Python or JSON value that is no text as a value of the graph; None where it is missing.
+    """Return a Python or JSON value that is no text as a value of the graph; None if it is missing.
+
     Raises `BadRecord`.
     """
     if value is None:
@@ -130,12 +129,12 @@ def native(value: Any) -> Value | None:
 
 
 def native_or_text(value: Any) -> Value | None:
-    """`native`, with a text as it is."""
+    """Return the same as `native`, and a text unchanged but for white space."""
     return collapse(value) if isinstance(value, str) and not isinstance(value, Digits) else native(value)
 
 
 def printed(value: Any) -> str | None:
-    """The text of a Python value, None where it has no place in a cell or is missing."""
+    """Return the text of a Python value; None if it is missing or cannot be in a cell."""
     try:
         native_value = native_or_text(value)
     except BadRecord:
@@ -155,17 +154,17 @@ class Field:
         self.texts: list[str] = []
         self.decimals = 0
         self.midnight = True
-        #: Whether a record has anything in it that is more than null.
+        #: Whether some record has a value other than null.
         self.there = False
         self.cut = 0
         self.infinite = 0
         self.chosen = ColumnType("text")
         self.read: Callable[[str], Cell | None] = self.chosen.reader()
-        #: "year" or "day" where numbers are such.
+        #: "year" or "day" if numbers are years or days.
         self.numbers_are = ""
 
     def look(self, values: Sequence[Any]) -> None:
-        """Look at values in the first pass."""
+        """Profile values in the first pass."""
         for value in values:
             self.there = self.there or value is not None
             if isinstance(value, Digits):
@@ -182,9 +181,7 @@ class Field:
             self.flush()
 
     def settle(self, table: Table, at: int) -> None:
-        """Decide what the column is, which is the one at this place of its table; after the last
-        `flush`.
-        """
+        """Decide the type of the column, at this index of its table; call it after the last `flush`."""
         self.chosen = table.decide(at, self.profile)
         self.read = self.chosen.reader()
         self.numbers_are = self.chosen.numbers_are if table.declared(at) != "number" else ""
@@ -192,14 +189,14 @@ class Field:
             table.reading.warn(f"parts of a second are cut off in {self.cut} cells", field=table.names[at])
 
     def _number(self, text: str) -> None:
-        """Look at a number that is no text: nothing but years and days is open there."""
+        """Profile a number that is no text; it may only be a year or a day."""
         if text.isdigit():
             self.texts.append(text)
         else:
             self.decimals += 1
 
     def flush(self) -> None:
-        """Give the profile what it has not seen."""
+        """Add pending values to the profile."""
         self.profile.add(self.texts)
         if self.decimals:
             counted = self.profile.shapes.setdefault(POINT, [0, 0])
@@ -207,7 +204,7 @@ class Field:
         self.texts, self.decimals = [], 0
 
     def cell(self, value: Any) -> Cell | None:
-        """The value of a cell and its raw text; None where it is missing."""
+        """Return the value of a cell and its raw text; None if it is missing."""
         if isinstance(value, Digits):
             native_value = native(value)
             if self.numbers_are and isinstance(native_value, Quantity):
@@ -235,21 +232,22 @@ class Field:
         return Time.year(int(year)) if int(year) == year and 1 <= year <= 9999 else number
 
     def elements(self, values: Sequence[Any]) -> list[Any]:
-        """Values, and the numbers of texts that are lists of them (`ColumnType.parts`)."""
+        """Return values, with texts that are lists split (`ColumnType.parts`)."""
         return [part for value in values for part in (self.chosen.parts(value) if type(value) is str else [value])]
 
 
-#: How deep records and lists may stand inside each other.
+#: The deepest nesting of records and lists.
 _DEEPEST: Final = 20
 
-#: Hears of a record of a list that cannot be read, and may raise; the others of the list are read.
+#: A callback for a bad record in a list; it may raise, otherwise the other records are read.
 Bad: TypeAlias = Callable[[BadRecord], None]
 
 
 @dataclass(slots=True)
 class Flat:
-    """A record: its values by key, a list of them for each, and by key the records of its lists;
-    `json` are keys whose values are JSON texts.
+    """A flattened record: lists of values by key, and by key the records of its lists.
+
+    `json` are the keys whose values are JSON texts.
     """
 
     values: dict[str, list[Any]] = field(default_factory=dict)
@@ -258,14 +256,15 @@ class Flat:
 
 
 class Repeated(dict[str, Any]):
-    """A record that has a key, `key`, more than once."""
+    """A record with a repeated key, `key`."""
 
     key = ""
 
 
 def flatten(record: Mapping[Any, Any], bad: Bad | None = None) -> Flat:
-    """The values of a record by key, those of records inside with keys joined by points; raises
-    `BadRecord`. Records of lists that are bad go to `bad`, if there is one, and are left out.
+    """Return a record flattened, with keys of nested records joined by points; raises `BadRecord`.
+
+    Bad records in lists go to `bad`, if it is given, and are skipped.
     """
     flat = Flat()
     _flatten_into(flat, record, "", 0, bad)
@@ -312,7 +311,7 @@ def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int
 
 
 def _point(record: Mapping[Any, Any]) -> str | None:
-    """A geometry of GeoJSON that is a point, as a text that its column is read by; None for other records."""
+    """Return a point geometry of GeoJSON as text in the form of points; None for other records."""
     at = record.get("coordinates")
     if record.keys() != {"type", "coordinates"} or record["type"] != "Point" or not isinstance(at, list) or len(at) != 2:
         return None
@@ -320,7 +319,7 @@ def _point(record: Mapping[Any, Any]) -> str | None:
 
 
 def _records(name: str, values: list[Any], depth: int, bad: Bad | None) -> list[Flat]:
-    """The records of a list, without those that are bad."""
+    """Return the good records of a list."""
 
     def named(error: BadRecord) -> None:
         error = BadRecord(error.message, f"{name}.{error.field}" if error.field else name)
@@ -342,7 +341,7 @@ def _records(name: str, values: list[Any], depth: int, bad: Bad | None) -> list[
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON; numbers as their file has them.
+    """Return a value as JSON, with numbers as written in the file.
 
     >>> json_text([[Digits("8.50"), None], {"a": "b"}])
     '[[8.50, null], {"a": "b"}]'
@@ -358,21 +357,21 @@ def json_text(value: Any) -> str:
 
 
 _RECORDS_IN_MEMORY: Final = 50_000
-#: Tables that the lists of a source may become.
+#: The most tables that the lists of a source may become.
 _MOST_TABLES: Final = 1_000
 
 
 #: A record with its 1-based number.
 Record: TypeAlias = tuple[int, Flat]
-#: Gives the records again, with the fraction of the source read; bad ones are reported to the
-#: reading, if there is one.
+#: Yields the records from the start, with the fraction of the source read; bad ones are reported to
+#: the reading, if it is given.
 OpenRecords: TypeAlias = Callable[[Reading | None], Iterator[tuple[Record, float]]]
 
 
 class _Rows:
     """The records of one table: its columns, and the tables of its lists.
 
-    `path` is the way to it, "" for that of the source itself.
+    `path` is the path of its keys, "" for the source itself.
     """
 
     def __init__(self, reading: Reading, path: str, missing: frozenset[str]) -> None:
@@ -380,14 +379,14 @@ class _Rows:
         self.fields: dict[str, Field] = {}
         self.below: dict[str, _Rows] = {}
         self.number = 0
-        #: Records whose value of a key is kept as JSON, by key.
+        #: The number of records whose value is kept as JSON, by key.
         self.json: dict[str, int] = {}
-        #: What rows refer by to the row that holds them.
+        #: The predicate from a row to the row that contains it.
         self.holder = ""
         self.table: Table
 
     def look(self, flat: Flat, tables: dict[str, _Rows]) -> None:
-        """Look at a record in the first pass; `tables` has all tables by their paths."""
+        """Profile a record in the first pass; `tables` has all tables by path."""
         for key, values in flat.values.items():
             column = self.fields.get(key)
             if column is None:
@@ -424,7 +423,7 @@ class _Rows:
         return rows
 
     def settle(self, options: TableOptions) -> None:
-        """Decide what the columns are."""
+        """Decide the types of the columns."""
         names = column_names([*self.fields, self.holder] if self.path else list(self.fields), self.reading)
         self.holder = names.pop() if self.path else ""
         self.table = Table(self.reading, options, names)
@@ -447,32 +446,30 @@ class _Rows:
         return any(column.there for name, column in self.fields.items() if name == key or name.startswith(f"{key}."))
 
     def items(self, chunk: Sequence[tuple[int, Flat, str]]) -> Iterator[Item]:
-        """The items of some rows, each with its number and the id of the row that holds it, and of
-        what is in their lists.
-        """
+        """Yield the items of some rows and their lists; each row comes with its number and containing row's id."""
         keys, table = list(self.fields), self.table
-        entities, kept = table.rows(
+        entities, good = table.rows(
             [number for number, _, _ in chunk],
             None if table.key is None else [_first(flat, keys[table.key]) for _, flat, _ in chunk],
             None if table.name_column is None else [_first(flat, keys[table.name_column]) for _, flat, _ in chunk],
         )
-        rows = list(chunk) if kept is None else [chunk[at] for at in kept]
-        own = self._own(entities, rows)
-        yield from own if not self.path else self._sourced(own)
-        for key, below in self.below.items():
-            prefix = f"{below.reading.within}/"
-            further: list[tuple[int, Flat, str]] = []
+        rows = list(chunk) if good is None else [chunk[at] for at in good]
+        own_items = self._own(entities, rows)
+        yield from own_items if not self.path else self._sourced(own_items)
+        for key, list_table in self.below.items():
+            prefix = f"{list_table.reading.within}/"
+            list_rows: list[tuple[int, Flat, str]] = []
             for entity, (_, flat, _) in zip(entities, rows, strict=True):
                 if table.key is not None and entity.id.startswith(prefix):
                     raise LoadError(
                         f"the key of this row is an id of rows of {key!r}", file=self.reading.source.location, row=entity.row
                     )
                 for record in flat.below.get(key, ()):
-                    below.number += 1
-                    further.append((below.number, record, entity.id))
-            for start in range(0, len(further), ROWS_A_CHUNK):
+                    list_table.number += 1
+                    list_rows.append((list_table.number, record, entity.id))
+            for start in range(0, len(list_rows), ROWS_A_CHUNK):
                 check()
-                yield from below.items(further[start : start + ROWS_A_CHUNK])
+                yield from list_table.items(list_rows[start : start + ROWS_A_CHUNK])
 
     def _own(self, entities: Sequence[Entity], rows: Sequence[tuple[int, Flat, str]]) -> Iterator[Item]:
         yield from entities
@@ -492,8 +489,8 @@ class _Rows:
         rows: list[int] = []
         values: list[Value] = []
         raws: list[str | None] = []
-        for entity, several in cells:
-            for value in several if not column.chosen.lists else column.elements(several):
+        for entity, cell_values in cells:
+            for value in cell_values if not column.chosen.lists else column.elements(cell_values):
                 try:
                     cell = column.cell(value)
                 except BadRecord as error:
@@ -511,15 +508,15 @@ class _Rows:
         if not values:
             return None
         table.check(at, values, rows)
-        some = raws if any(raw is not None for raw in raws) else None
+        raw_texts = raws if any(raw is not None for raw in raws) else None
         if at in table.refs:
-            return Batch(subjects, table.names[at], table.ids_of(at, [text_of(value) for value in values], rows), rows, some)
+            return Batch(subjects, table.names[at], table.ids_of(at, [text_of(value) for value in values], rows), rows, raw_texts)
         if table.declared(at) == "text":
             values = [text_of(value) for value in values]
-        return Batch(subjects, table.names[at], column_of(values), rows, some)
+        return Batch(subjects, table.names[at], column_of(values), rows, raw_texts)
 
     def _sourced(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Items of a table that is not the source itself."""
+        """Yield items of a nested table with their source."""
         source = self.reading.source.name
         for item in items:
             if isinstance(item, Batch):
@@ -530,9 +527,7 @@ class _Rows:
 
 
 def read_records(open_records: OpenRecords, reading: Reading, options: Options) -> Iterator[Item]:
-    """Records as facts; they are read twice where there are many. Raises `LoadError` where there is
-    no record.
-    """
+    """Yield the facts of records, which are read twice if there are many; raises `LoadError` if there are none."""
     missing = TableOptions.of(options).missing
     top = _Rows(reading, "", missing)
     tables = {"": top}
@@ -547,9 +542,9 @@ def read_records(open_records: OpenRecords, reading: Reading, options: Options) 
             reading.advance(0, fraction / 2)
     if not top.fields and not top.below:
         raise LoadError("there is no record with a field", file=reading.source.location)
-    given = _options_of(tables, options)
+    table_options = _options_of(tables, options)
     for path, rows in tables.items():
-        rows.settle(TableOptions.of(given[path]))
+        rows.settle(TableOptions.of(table_options[path]))
         if path:
             yield rows.reading.source
     chunk: list[tuple[int, Flat, str]] = []
@@ -570,29 +565,31 @@ def read_records(open_records: OpenRecords, reading: Reading, options: Options) 
 
 
 def _options_of(tables: Mapping[str, _Rows], options: Options) -> dict[str, dict[str, Any]]:
-    """The options of each table. Those about columns of further tables ("items.price") are theirs;
-    what is of no table is left with the source's own, which says so.
+    """Return the options of each table.
+
+    Options about columns of nested tables ("items.price") go to these; unknown columns stay with the
+    source's own table, which reports them.
     """
-    given = {path: {key: options[key] for key in CELL_OPTIONS if key in options} for path in tables}
-    given[""].update({key: options[key] for key in ("key", "name_column") if key in options})
+    by_table = {path: {key: options[key] for key in CELL_OPTIONS if key in options} for path in tables}
+    by_table[""].update({key: options[key] for key in ("key", "name_column") if key in options})
     owners: dict[str, list[tuple[str, str]]] = {}
     for path, rows in tables.items():
         for column in rows.fields:
             owners.setdefault(collapse(f"{path}.{column}" if path else column), []).append((path, column))
     for option in ("types", "refs", "join"):
-        said = options.get(option)
-        if isinstance(said, str) and option == "types":
-            for item in given.values():
-                item[option] = said
-        elif isinstance(said, Mapping):
-            for name, value in said.items():
+        option_value = options.get(option)
+        if isinstance(option_value, str) and option == "types":
+            for item in by_table.values():
+                item[option] = option_value
+        elif isinstance(option_value, Mapping):
+            for name, value in option_value.items():
                 for path, column in owners.get(collapse(str(name)), [("", name)]):
-                    given[path].setdefault(option, {})[column] = value
-        elif said is not None and not (option == "join" and said is False):
+                    by_table[path].setdefault(option, {})[column] = value
+        elif option_value is not None and not (option == "join" and option_value is False):
             for name in option_texts(options, option):
                 for path, column in owners.get(collapse(name), [("", name)]):
-                    given[path].setdefault(option, []).append(column)
-    return given
+                    by_table[path].setdefault(option, []).append(column)
+    return by_table
 
 
 def _first(flat: Flat, key: str) -> str | None:
@@ -600,7 +597,7 @@ def _first(flat: Flat, key: str) -> str | None:
 
 
 def bad_of(report: Reading | None, number: int) -> Bad:
-    """Reports what is bad in a record, or in the records of its lists, if somebody listens."""
+    """Return a callback that reports errors of a record, or of the records of its lists."""
 
     def bad(error: BadRecord) -> None:
         if report is not None:
@@ -610,7 +607,7 @@ def bad_of(report: Reading | None, number: int) -> Bad:
 
 
 def read_dicts(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A list of dictionaries as facts."""
+    """Yield the facts of a list of dictionaries."""
     if not is_records(source):
         raise FormatError(f"an object of type {type(source).__name__} is not a list of dictionaries", file=reading.source.location)
 
@@ -632,12 +629,12 @@ def is_records(source: Any) -> bool:
     return isinstance(source, (list, tuple)) and bool(source) and isinstance(source[0], Mapping)
 
 
-#: Characters of a document, which is read whole.
+#: The most characters of a document, which is read as a whole.
 MOST_CHARACTERS: Final = 256 << 20
 
 
 def read_jsonl(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A file with one JSON object a line as facts."""
+    """Yield the facts of a file with one JSON object per line."""
     path = files.path_of(source)
     encoding = options.get("encoding")
     decoder = _decoder()
@@ -666,7 +663,7 @@ def read_jsonl(source: Any, reading: Reading, options: Options) -> Iterator[Item
 
 
 def read_json(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A JSON document as facts: the objects of its list, or the one object it is."""
+    """Yield the facts of a JSON document: the objects of its list, or its only object."""
     path = files.path_of(source)
     with files.open_text(path, options.get("encoding"), errors="surrogateescape") as stream, files.file_errors(path):
         text = stream.read(MOST_CHARACTERS + 1)
@@ -683,14 +680,14 @@ def read_json(source: Any, reading: Reading, options: Options) -> Iterator[Item]
     except RecursionError:
         raise LoadError("the document is nested too deeply", file=str(path)) from None
     del text
-    listed = _listed(document, reading)
+    items = _listed(document, reading)
 
     def records(report: Reading | None) -> Iterator[tuple[Record, float]]:
-        for number, item in enumerate(listed, 1):
+        for number, item in enumerate(items, 1):
             bad = bad_of(report, number)
             try:
                 record = _object(item)
-                yield (number, flatten(_feature(record) if _is_feature(record) else record, bad)), number / len(listed)
+                yield (number, flatten(_feature(record) if _is_feature(record) else record, bad)), number / len(items)
             except BadRecord as error:
                 bad(error)
 
@@ -698,29 +695,29 @@ def read_json(source: Any, reading: Reading, options: Options) -> Iterator[Item]
 
 
 def _listed(document: Any, reading: Reading) -> Sequence[Any]:
-    """The records of a document."""
+    """Return the records of a document."""
     if isinstance(document, dict) and document.get("type") == "FeatureCollection" and isinstance(document.get("features"), list):
-        others = [key for key in document if key not in ("type", "features")]
-        if others:
-            reading.warn(f"what the collection says beside its features is left out: {', '.join(map(repr, others[:10]))}")
+        other_keys = [key for key in document if key not in ("type", "features")]
+        if other_keys:
+            reading.warn(f"what the collection says beside its features is left out: {', '.join(map(repr, other_keys[:10]))}")
         return cast("list[Any]", document["features"])
     rows = _rows_of(document)
     if rows is None:
         keyed = _under_keys(document)
         if keyed is None:
             return document if isinstance(document, list) else [document]
-        what = f"records under keys, and is read as {len(keyed):,} rows with their keys in the column {next(iter(keyed[0]))!r}"
-        reading.warn(f"the document holds {what}")
+        description = (
+            f"records under keys, and is read as {len(keyed):,} rows with their keys in the column {next(iter(keyed[0]))!r}"
+        )
+        reading.warn(f"the document holds {description}")
         return keyed
-    what = "rows below a header" if isinstance(document, list) or "columns" in document else "columns"
-    reading.warn(f"the document holds {what}, and is read as {numbered(len(rows), 'row', 'rows')}")
+    description = "rows below a header" if isinstance(document, list) or "columns" in document else "columns"
+    reading.warn(f"the document holds {description}, and is read as {numbered(len(rows), 'row', 'rows')}")
     return rows
 
 
 def _rows_of(document: Any) -> list[dict[str, Any]] | None:
-    """The rows of a document that is a table otherwise than as a list of objects; None where it is
-    none.
-    """
+    """Return the rows of a document that is a table, but no list of objects; else None."""
     if isinstance(document, list):
         return _below(document[0], document[1:]) if document else None
     if not isinstance(document, dict) or isinstance(document, Repeated):
@@ -732,7 +729,7 @@ def _rows_of(document: Any) -> list[dict[str, Any]] | None:
         if not any(isinstance(cell, (dict, list)) for column in columns for cell in column):
             return [dict(zip(document, row, strict=True)) for row in zip(*columns, strict=True)]
     elif len(columns) > 1 and all(isinstance(column, dict) and column and column.keys() == columns[0].keys() for column in columns):
-        # As pandas writes columns: by the numbers of their rows.
+        # The columns of pandas, by row number.
         numbers = list(columns[0])
         if numbers == list(map(str, range(len(numbers)))):
             return [{key: item[number] for key, item in document.items()} for number in numbers]
@@ -740,7 +737,7 @@ def _rows_of(document: Any) -> list[dict[str, Any]] | None:
 
 
 def _under_keys(document: Any) -> list[dict[str, Any]] | None:
-    """The rows of a document that is records of mostly the same fields under keys; None where it is none."""
+    """Return the rows of a document with records of similar fields under keys; else None."""
     if not isinstance(document, dict) or isinstance(document, Repeated) or len(document) < 2:
         return None
     records = list(document.values())
@@ -754,7 +751,7 @@ def _under_keys(document: Any) -> list[dict[str, Any]] | None:
 
 
 def _below(header: Any, rows: Any) -> list[dict[str, Any]] | None:
-    """The rows below a header; None where they are none."""
+    """Return the rows below a header, or None."""
     if not isinstance(header, list) or not isinstance(rows, list) or not rows:
         return None
     if not all(isinstance(item, str) and not isinstance(item, Digits) for item in header) or len(set(header)) < len(header):
@@ -765,19 +762,20 @@ def _below(header: Any, rows: Any) -> list[dict[str, Any]] | None:
 
 
 def _is_feature(record: Mapping[str, Any]) -> bool:
-    """Whether a record is a feature of GeoJSON."""
+    """Whether a record is a GeoJSON feature."""
     return record.get("type") == "Feature" and "properties" in record and "geometry" in record
 
 
 def _feature(feature: dict[str, Any]) -> dict[str, Any]:
-    """A feature as a record: its properties, and where it is. Points have a longitude and a latitude;
-    the coordinates of anything else are lists of lists.
+    """Return a feature as a record: its properties and geometry.
+
+    Points have a longitude and a latitude; other coordinates are lists of lists.
     """
     properties, geometry = feature["properties"], feature["geometry"]
     record: dict[str, Any] = {}
     for key, value in feature.items():
         if key not in ("type", "properties", "geometry"):
-            # A box is four numbers, whose order matters.
+            # A bounding box is four numbers whose order matters, so it stays JSON text.
             taken = isinstance(properties, dict) and key in properties
             record[f"feature {key}" if taken else key] = json_text(value) if key == "bbox" else value
     record |= properties if isinstance(properties, dict) else {}
@@ -797,12 +795,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         repeated = Repeated(record)
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in pairs:
-            if key in seen:
+            if key in keys:
                 repeated.key = key
                 break
-            seen.add(key)
+            keys.add(key)
         return repeated
     return record
 
@@ -822,14 +820,14 @@ def _object(record: Any) -> dict[str, Any]:
     return record
 
 
-#: How a list of objects, or an object with a key, begins.
+#: The start of a list of objects, or of an object.
 _DOCUMENT: Final = re.compile(r"(?:\[\s*)?\{\s*(?:\"|\}\s*[,\]])|\[\s*\[\s*\"").match
 _DOCUMENTS: Final = (".json", ".geojson")
 _LINES: Final = (".jsonl", ".ndjson")
 
 
 def sniff_jsonl(path: Path, head: bytes) -> int:
-    """How much a file looks like one JSON object a line that is no export of a graph: 0 to 60."""
+    """Score a file as one JSON object per line, but no export of a graph: 0 to 60."""
     text = files.head_text(head)
     if not text or not text.lstrip().startswith("{"):
         return 0
@@ -849,12 +847,12 @@ def sniff_jsonl(path: Path, head: bytes) -> int:
         return 0
     if files.suffix_of(path) in _LINES:
         return 60
-    # One object alone is as likely a document.
+    # A single object is more likely a document.
     return 50 if len(records) > 1 else 10
 
 
 def sniff_json(path: Path, head: bytes) -> int:
-    """How much a file looks like a JSON document of objects that is no lines: 0 to 60."""
+    """Score a file as a JSON document of objects, rather than lines: 0 to 60."""
     text = (files.head_text(head) or "").lstrip("\ufeff \t\r\n")
     named = files.suffix_of(path) in _DOCUMENTS
     if not _DOCUMENT(text):
@@ -864,7 +862,7 @@ def sniff_json(path: Path, head: bytes) -> int:
     try:
         document, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
-        # Cut short, or damaged, which only its own reader can say well.
+        # Truncated, or damaged, which the reader reports best.
         return 44 if named else 8 if len(head) >= files.HEAD_BYTES else 0
     if "condgraph" in document or text[end:].strip():
         return 0

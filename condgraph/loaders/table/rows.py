@@ -1,9 +1,9 @@
-"""What all table loaders share: their options, the names of columns, and rows and columns as facts.
+"""What table loaders share: options, names of columns, and the conversion of rows and columns to facts.
 
-A row is an entity of kind row, `{source}/{n}` with n from 1, named "{source} row {n}" (options `key`
-and `name_column` say otherwise); a column is a predicate named by its header. Each cell that is not
-missing is a statement, with the cell's text beside its value where that prints differently. Rows go
-out in order, a few thousand at once: first their entities, then one `Batch` for each column.
+A row is an entity of kind row, `{source}/{n}` with n from 1, named "{source} row {n}" (unless `key` or
+`name_column` is given); a column is a predicate named by its header. Each cell that is not missing is
+a statement, with the cell's text if that differs from the printed value. Rows are yielded in order, a
+few thousand at a time: first their entities, then one `Batch` for each column.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ TABLE_OPTIONS: Final[Mapping[str, str]] = {
     "times": "columns that say when a row holds: '[valid_from, valid_to)' or, with the end included, '[valid_from, valid_to]'",
     "seasons": "whether 2004-05 is the years 2004 and 2005 rather than May 2004 (default: decided by column)",
 }
-#: Keys that a warning names.
+#: How many keys a warning names.
 _NAMED: Final = 5
-#: Those that say how cells are read, which tables inside a source share.
+#: Options for reading cells, which the tables of one source share.
 CELL_OPTIONS: Final = ("missing", "day_first", "decimal", "seasons")
 _TYPES: Final = "types are: " + ", ".join(DECLARED)
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options of `TABLE_OPTIONS`, checked; columns are by name until `Table` finds them."""
+    """The options of `TABLE_OPTIONS`, checked; columns are names until `Table` resolves them."""
 
     types: Mapping[str, Declared]
     every_type: Declared
@@ -109,12 +109,12 @@ def _name(options: Options, option: str) -> str | None:
     return None if value is None else collapse(value)
 
 
-#: Whole numbers up to this are exact as floats.
+#: Integers up to this are exact as floats.
 _EXACT_FLOAT: Final = 2**53
 
 
 def column_of(values: Sequence[Ref | Value]) -> Column:
-    """Values as the narrowest column that holds them without loss."""
+    """Return values as the narrowest column that holds them without loss."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return Texts(cast("Sequence[str]", values))
@@ -135,24 +135,24 @@ def column_of(values: Sequence[Ref | Value]) -> Column:
 
 
 def _array(numbers: Sequence[Number]) -> NDArray[np.int64] | NDArray[np.float64] | None:
-    """Numbers as an array that holds all of them exactly, None where there is none."""
-    whole = [number for number in numbers if isinstance(number, int)]
-    lowest, highest = (min(whole), max(whole)) if whole else (0, 0)
-    if len(whole) == len(numbers):
+    """Return numbers as an array that holds them exactly, or None."""
+    integers = [number for number in numbers if isinstance(number, int)]
+    lowest, highest = (min(integers), max(integers)) if integers else (0, 0)
+    if len(integers) == len(numbers):
         return np.array(numbers, dtype=np.int64) if lowest >= -(2**63) and highest < 2**63 else None
     if lowest >= -_EXACT_FLOAT and highest <= _EXACT_FLOAT and not any(isinstance(number, Decimal) for number in numbers):
         return np.array(numbers, dtype=np.float64)
     return None
 
 
-#: Objects, the texts of the source where they print differently (None: nowhere), and which of the
-#: cells are there.
+#: Objects, the source texts that differ from the printed values (None: none do), and a mask of the
+#: cells that are not missing.
 Whole: TypeAlias = tuple[Column, Sequence[str | None] | None, NDArray[np.bool_]]
 _TEN: Final = np.array([10.0**power for power in range(16)])
 
 
 def read_whole(fields: Fields, chosen: ColumnType) -> Whole | None:
-    """A column at once; None where it has to be read cell by cell."""
+    """Read a whole column at once, or return None if it must be read cell by cell."""
     if chosen.holds_lists:
         return None
     if chosen.kind == "text":
@@ -165,8 +165,8 @@ def read_whole(fields: Fields, chosen: ColumnType) -> Whole | None:
 def _texts(fields: Fields, missing: frozenset[str]) -> Whole | None:
     if not fields.collapsed:
         return None
-    there = ~fields.missing(missing)
-    return Texts(fields if there.all() else fields.where(there), collapsed=True), None, there
+    present = ~fields.missing(missing)
+    return Texts(fields if present.all() else fields.where(present), collapsed=True), None, present
 
 
 def _days(fields: Fields) -> Whole | None:
@@ -178,7 +178,7 @@ def _days(fields: Fields) -> Whole | None:
 
 
 def year_times(years: NDArray[np.int64]) -> Times:
-    """Whole years as times."""
+    """Return whole years as times."""
     starts, ends = ((number - 1970).astype("datetime64[Y]").astype("datetime64[s]") for number in (years, years + 1))
     return Times(starts.astype(np.int64), ends.astype(np.int64), np.full(len(years), Precision.YEAR, dtype=np.int8))
 
@@ -202,36 +202,38 @@ def _integers(fields: Fields) -> Whole | None:
 
 def _decimals(fields: Fields) -> Whole | None:
     plain = fields.plain
-    # A float keeps fifteen digits; one that is smaller than that prints with an exponent.
+    # A float keeps fifteen digits. Numbers below 0.0001, which print with an exponent, are rejected below.
     if plain is None or int(plain.lengths.max(initial=0)) > 15:
         return None
     mantissa, decimals = plain.mantissa, plain.decimals
-    # Both are exact as floats, so that one division rounds as reading the text does.
+    # Both are exact as floats, so one division rounds like parsing the text.
     numbers = mantissa / _TEN[decimals]
     if ((np.abs(numbers) < 1e-4) & (mantissa != 0)).any():
         return None
-    # A number prints without zeros at the end of its decimals.
-    other = (decimals > 0) & (mantissa % 10 == 0) & plain.there
-    there = plain.there
+    # A number prints without trailing zeros, so such texts are kept as raw texts.
+    trailing_zeros = (decimals > 0) & (mantissa % 10 == 0) & plain.there
+    present = plain.there
     raws = None
-    if other.any():
-        raws = Raws(int(np.count_nonzero(there)), np.flatnonzero(other if there.all() else other[there]), fields.where(other))
-    return Numbers(numbers[there]), raws, there
+    if trailing_zeros.any():
+        raws = Raws(
+            int(np.count_nonzero(present)),
+            np.flatnonzero(trailing_zeros if present.all() else trailing_zeros[present]),
+            fields.where(trailing_zeros),
+        )
+    return Numbers(numbers[present]), raws, present
 
 
 _READERS: Final[dict[str, Callable[[Fields], Whole | None]]] = {"int": _integers, "float": _decimals, "day": _days, "year": _years}
 
 
 def plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequence[int], cells: Sequence[str]) -> Batch | None:
-    """A column of plain integers, decimals or ISO days read at once; None where it has to be read
-    cell by cell after all.
-    """
-    kept: list[int] | None = None
+    """Read a column of plain integers, decimals or ISO days at once; None if it must be read cell by cell."""
+    present: list[int] | None = None
     if any(marker[-1:].isdigit() for marker in chosen.missing):
         return None
     if any(cell in chosen.missing or cell.casefold() in chosen.missing for cell in set(cells) if len(cell) < 8):
-        kept = [at for at, cell in enumerate(cells) if cell.casefold() not in chosen.missing]
-        cells = [cells[at] for at in kept]
+        present = [at for at, cell in enumerate(cells) if cell.casefold() not in chosen.missing]
+        cells = [cells[at] for at in present]
         if not cells:
             return None
     objects: Column
@@ -268,22 +270,21 @@ def plain_batch(name: str, chosen: ColumnType, ids: Sequence[str], rows: Sequenc
             elif np.any(array == np.trunc(array)):
                 printed = list(map(format_number, floats))
     except (ValueError, OverflowError):
-        # A missing marker with white space in it, say.
+        # For example, a missing marker that contains white space.
         return None
     if printed is None:
         return None
     raws = None if printed == list(cells) else [None if text == cell else cell for text, cell in zip(printed, cells, strict=True)]
-    if kept is not None:
-        ids, rows = [ids[at] for at in kept], [rows[at] for at in kept]
+    if present is not None:
+        ids, rows = [ids[at] for at in present], [rows[at] for at in present]
     return Batch(ids, name, objects, rows, raws)
 
 
 def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
-    """The predicates of a table's columns: headers with white space collapsed, made different from
-    each other.
+    """Return the predicates of a table's columns: headers with white space collapsed, made unique.
 
-    An empty header is named by its position ("column 3"), a repeated one gets a number ("Points
-    (2)"); both are warned about.
+    An empty header is named by its position ("column 3"), a repeated one gets a number ("Points (2)"),
+    both with a warning.
     """
     names: list[str] = []
     taken = {collapse(header) for header in headers}
@@ -293,8 +294,7 @@ def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
         stem = collapse(header)
         empty = not stem
         stem = stem or f"column {at}"
-        # Numbers up to the last one given to a header are taken: a thousand equal headers are not
-        # counted through each time.
+        # Continue with the last number of the header, so that a thousand equal headers take linear time.
         count = counts.get(stem, 1)
         name = stem if count == 1 else f"{stem} ({count})"
         while name in used or (name != collapse(header) and name in taken):
@@ -311,9 +311,7 @@ def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
 
 
 class Table:
-    """One table while it is read: its columns by name, the ids of its rows, and its columns as
-    batches.
-    """
+    """One table during a load: its columns by name, the ids of its rows, and its columns as batches."""
 
     def __init__(self, reading: Reading, options: TableOptions, names: Sequence[str]) -> None:
         self.reading = reading
@@ -327,14 +325,14 @@ class Table:
         self.refs = frozenset(self._find(name, "refs") for name in options.refs) | frozenset(joins)
         source = reading.source.name
         graph_tables = self._graph_tables = GraphTables(reading.known, source, reading.gone, reading.spill)
-        # Rows may be what columns of other sources refer to already.
+        # Columns of other sources may already refer to these rows.
         self._keys = None if self.key is None else Keys(graph_tables, self.names[self.key], source, reading.warn)
         self._targets = {}
         for at in self.refs:
             if at is not None and at != self.key:
-                to = joins.get(at)
-                own = self._own(at, to) if to is not None and to.table == source else None
-                self._targets[at] = Targets(graph_tables, self.names[at], to, reading.warn, reading.spill, own)
+                target = joins.get(at)
+                own_keys = self._own(at, target) if target is not None and target.table == source else None
+                self._targets[at] = Targets(graph_tables, self.names[at], target, reading.warn, reading.spill, own_keys)
         for name in options.types:
             self._find(name, "types")
         self._seen = seen_by(reading.spill)
@@ -342,28 +340,29 @@ class Table:
         self._undecided = False
 
     def look_for_commas(self, profiles: Mapping[int, Profile], delimiter: str = ",") -> None:
-        """Once all columns were looked at: a column of numbers that has commas before decimals speaks
-        for those that could be read both ways, unless another has points; semicolons between fields
-        leave commas to decimals whatever others have.
+        """Decide whether ambiguous numbers have decimal commas, after all columns are profiled.
+
+        A column of numbers that certainly has decimal commas decides for ambiguous ones, unless another has
+        points. Fields separated by semicolons imply decimal commas in any case.
         """
         commas = delimiter == ";"
         if self.options.decimal is not None or not (commas or any(profile.either_way for profile in profiles.values())):
             return
-        speak = next((at for at, item in profiles.items() if item.has_commas and self._numbers(at, item, commas)), None)
-        if not commas and speak is None:
+        deciding = next((at for at, item in profiles.items() if item.has_commas and self._numbers(at, item, commas)), None)
+        if not commas and deciding is None:
             return
         points = any(profile.has_points and self._numbers(at, profile, commas) for at, profile in profiles.items())
-        self._undecided = points if speak is not None and not commas else speak is None and not points
-        if speak is not None and not self._undecided:
-            self._commas = self.names[speak]
+        self._undecided = points if deciding is not None and not commas else deciding is None and not points
+        if deciding is not None and not self._undecided:
+            self._commas = self.names[deciding]
 
     def _numbers(self, at: int, profile: Profile, commas: bool) -> bool:
-        """Whether a column is one of numbers, where commas may stand before decimals."""
+        """Whether a column has numbers, which may have decimal commas."""
         kind = profile.decide(self.names[at], self.declared(at), self.options.day_first, commas=commas).kind
         return at not in self.refs and kind == "number"
 
     def _own(self, at: int, to: JoinTarget) -> Keys:
-        """The keys of this table, to which one of its columns refers."""
+        """Return the keys of this table, for a column that refers to its own table."""
         if self.key is None or self._keys is None or to.key not in ("", self.names[self.key]):
             raise OptionError(
                 f"join= says that {self.names[at]!r} refers to rows of its own table, whose key is "
@@ -373,9 +372,7 @@ class Table:
         return self._keys
 
     def finish(self) -> None:
-        """Call when all rows were read: says which references to rows of this table, of its own
-        columns or of other sources, are to nothing.
-        """
+        """Report references to missing rows of this table, from its own columns and other sources; call it last."""
         source = self.reading.source.name
         if self._targets:
             keys = self._seen.among(() if source in self.reading.gone else self._graph_tables.former)
@@ -383,10 +380,10 @@ class Table:
                 target.finish(keys)
         lost, named = 0, ""
         for part in parts(self._graph_tables.wanted()):
-            some = [key for key, row in zip(part, self._seen.rows(part), strict=True) if row is None]
+            missing_keys = [key for key, row in zip(part, self._seen.rows(part), strict=True) if row is None]
             if lost < _NAMED:
-                named = ", ".join([named] * (lost > 0) + [repr(shortened(key, 60)) for key in some[: _NAMED - lost]])
-            lost += len(some)
+                named = ", ".join([named] * (lost > 0) + [repr(shortened(key, 60)) for key in missing_keys[: _NAMED - lost]])
+            lost += len(missing_keys)
         if lost:
             more = f" and {lost - _NAMED} more" if lost > _NAMED else ""
             without = "" if self.key is not None else "; its rows have no keys (key= says the column that identifies them)"
@@ -405,29 +402,28 @@ class Table:
         return self.names.index(name)
 
     def ids_of(self, at: int, cells: Sequence[str], rows: Sequence[int]) -> Ids:
-        """The entities that the cells of a column of references are."""
+        """Return the entities that the cells of a reference column mean."""
         targets = self._targets.get(at)
         return Ids(cells if targets is None else targets.ids(cells, rows))
 
     def profile(self) -> Profile:
-        """An empty profile with the table's missing markers."""
         return Profile(self.options.missing)
 
     def declared(self, at: int) -> Declared:
-        """The type that the options give a column."""
+        """Return the declared type of a column."""
         name = self.names[at]
         return next((kind for item, kind in self.options.types.items() if collapse(item) == name), self.options.every_type)
 
     def decide(self, at: int, profile: Profile) -> ColumnType:
-        """The type of a column; warns about what it cannot read as it should."""
+        """Decide the type of a column, with warnings about cells that it cannot read properly."""
         name, declared = self.names[at], self.declared(at)
         if at in self.refs:
-            chosen = profile.decide(name, "text")
+            result = profile.decide(name, "text")
             if declared == "auto" and profile.decide(name).lists:
                 self.reading.warn("cells such as 101,102 are read as lists of references; types= with text overrules", field=name)
-                chosen = replace(chosen, lists=True)
-            return chosen
-        chosen = profile.decide(
+                result = replace(result, lists=True)
+            return result
+        result = profile.decide(
             name,
             declared,
             self.options.day_first,
@@ -435,76 +431,75 @@ class Table:
             decimal=self.options.decimal,
             seasons=self.options.seasons,
         )
-        for remark in chosen.remarks:
+        for remark in result.remarks:
             self.reading.warn(remark, field=name)
-        if self._commas not in (None, name) and chosen.kind == "number" and profile.either_way:
+        if self._commas not in (None, name) and result.kind == "number" and profile.either_way:
             self.reading.warn(
                 f"1.234 and 1,234 are read with a comma before decimals, as {self._commas!r} has them; "
                 "decimal= with a comma or a point decides",
                 field=name,
             )
-        if self._undecided and chosen.kind == "number" and profile.either_way:
+        if self._undecided and result.kind == "number" and profile.either_way:
             self.reading.warn(
                 "1,234 is read as 1234 and 1.234 as it is; in this table 1,234 may be meant as 1.234, and 1.234 as 1234, and "
                 "no cell says so; decimal= with a comma or a point decides",
                 field=name,
             )
-        if chosen.cut:
-            self.reading.warn(f"parts of a second are cut off in {chosen.cut} cells; the raw text keeps them", field=name)
-        if chosen.unread:
+        if result.cut:
+            self.reading.warn(f"parts of a second are cut off in {result.cut} cells; the raw text keeps them", field=name)
+        if result.unread:
             self.reading.warn(
-                f"{numbered(chosen.unread, 'cell is a number or a time', 'cells are numbers or times')}, written in ways that do "
+                f"{numbered(result.unread, 'cell is a number or a time', 'cells are numbers or times')}, written in ways that do "
                 "not go together, and the column stays text; types= with number or time reads what it can",
                 field=name,
             )
-        if chosen.ambiguous:
-            dates, stay = numbered(chosen.ambiguous, "date", "dates"), "stays" if chosen.ambiguous == 1 else "stay"
+        if result.ambiguous:
+            dates, stay = numbered(result.ambiguous, "date", "dates"), "stays" if result.ambiguous == 1 else "stay"
             self.reading.warn(
                 f"{dates} may have the day or the month first and {stay} text; day_first=true or false decides", field=name
             )
-        return chosen
+        return result
 
     def check(self, at: int, values: Sequence[Value], rows: Sequence[int]) -> None:
-        """Warn about cells of a column whose type the options give, and which are of another."""
+        """Warn of cells that do not have the declared type of their column."""
         declared = self.declared(at)
         if declared in ("number", "time") and at not in self.refs:
             kind = Quantity if declared == "number" else Time
-            others = [row for value, row in zip(values, rows, strict=True) if not isinstance(value, kind)]
-            if others:
-                cells = numbered(len(others), "cell", "cells")
-                self.reading.warn(f"{cells} cannot be read as a {declared}", row=others[0], field=self.names[at])
+            mismatched = [row for value, row in zip(values, rows, strict=True) if not isinstance(value, kind)]
+            if mismatched:
+                cells = numbered(len(mismatched), "cell", "cells")
+                self.reading.warn(f"{cells} cannot be read as a {declared}", row=mismatched[0], field=self.names[at])
 
     def _warn_of_texts(self, at: int, chosen: ColumnType, values: Sequence[Value], rows: Sequence[int]) -> None:
-        """Warn about cells that stay text in a column that is of another type by what most of its
-        cells are.
-        """
+        """Warn of cells that stay text in a column whose inferred type is another."""
         if chosen.kind in ("text", "form") or self.declared(at) != "auto" or at in self.refs:
             return
         texts = [(row, value) for row, value in zip(rows, values, strict=True) if isinstance(value, str)]
-        # Dates whose order is not known are reported once, for the whole column.
+        # Dates with an unknown order are reported once for the column, and not counted here.
         if len(texts) > chosen.ambiguous:
             row, first = texts[0]
             kind = "numbers" if chosen.kind == "number" else "times"
             stay = f"{len(texts)} cells stay" if len(texts) > 1 else "a cell stays"
-            such = "such as " if len(texts) > 1 else ""
-            self.reading.warn(f"{stay} text in a column of {kind}: {such}{shortened(first, 60)!r}", row=row, field=self.names[at])
+            prefix = "such as " if len(texts) > 1 else ""
+            self.reading.warn(f"{stay} text in a column of {kind}: {prefix}{shortened(first, 60)!r}", row=row, field=self.names[at])
 
     def rows(
         self, numbers: Sequence[int], keys: Sequence[str | None] | None, names: Sequence[str | None] | None
     ) -> tuple[list[Entity], list[int] | None]:
-        """The entities of rows, and which of the rows they are (None: all); a row whose key is
-        missing or repeated is bad.
+        """Return the entities of rows, and the indices of these rows (None for all).
+
+        A row whose key is missing or repeated is bad.
         """
-        rows, kept = self.rows_at_once(numbers, keys, names)
-        return list(rows.entities()), kept
+        rows, good = self.rows_at_once(numbers, keys, names)
+        return list(rows.entities()), good
 
     def rows_at_once(
         self, numbers: Sequence[int], keys: Sequence[str | None] | None, names: Sequence[str | None] | None
     ) -> tuple[Rows, list[int] | None]:
-        """The same side by side."""
+        """Return the same as `rows`, column by column."""
         if keys is None:
             source = self.reading.within
-            # Quicker than a text at a time; the name of a file may have percent signs.
+            # Faster than f-strings; the name of a file may contain percent signs.
             escaped = source.replace("%", "%%")
             ids = tuple(map(f"{escaped}/%d".__mod__, numbers))
             if names is None:
@@ -512,17 +507,19 @@ class Table:
             return Rows(ids, self._row_names(names, numbers), numbers), None
         assert self._keys is not None
         clean = self._clean(keys)
-        # A key that was there before has the number of its first row.
+        # A repeated key returns the number of its first row.
         if clean is not None and self._seen.firsts(clean, numbers) == list(numbers):
-            called: Sequence[str] = clean if names is None else self._row_names(names, numbers, clean)
-            return Rows(tuple(self._keys.ids_of(clean, numbers)), called, numbers), None
+            row_names: Sequence[str] = clean if names is None else self._row_names(names, numbers, clean)
+            return Rows(tuple(self._keys.ids_of(clean, numbers)), row_names, numbers), None
         idents: list[str] = []
-        called = []
-        kept: list[int] = []
+        row_names = []
+        good: list[int] = []
         collapsed = ["" if cell is None else collapse(cell) for cell in keys]
-        perhaps = list(self._keys.perhaps(collapsed))
-        there = [at for at, key in enumerate(collapsed) if keys[at] is not None and key.casefold() not in self.options.missing]
-        firsts = dict(zip(there, self._seen.firsts([collapsed[at] for at in there], [numbers[at] for at in there]), strict=True))
+        possible_ids = list(self._keys.perhaps(collapsed))
+        present = [at for at, key in enumerate(collapsed) if keys[at] is not None and key.casefold() not in self.options.missing]
+        firsts = dict(
+            zip(present, self._seen.firsts([collapsed[at] for at in present], [numbers[at] for at in present]), strict=True)
+        )
         for at, (number, key) in enumerate(zip(numbers, collapsed, strict=True)):
             if at not in firsts:
                 self.reading.bad("the row has no key", row=number, field=self.options.key)
@@ -532,17 +529,15 @@ class Table:
                 self.reading.bad(f"the key {key!r} stands in row {first} already", row=number, field=self.options.key)
                 continue
             name = key if names is None else self._row_name(names[at], number, key)
-            idents.append(self._keys.settled(perhaps[at], number))
-            called.append(name)
-            kept.append(at)
-        if len(kept) == len(numbers):
-            return Rows(tuple(idents), called, numbers), None
-        return Rows(tuple(idents), called, [numbers[at] for at in kept]), kept
+            idents.append(self._keys.settled(possible_ids[at], number))
+            row_names.append(name)
+            good.append(at)
+        if len(good) == len(numbers):
+            return Rows(tuple(idents), row_names, numbers), None
+        return Rows(tuple(idents), row_names, [numbers[at] for at in good]), good
 
     def _clean(self, cells: Sequence[str | None]) -> Fields | None:
-        """Cells that are all there and have no white space to collapse; None where some are to be
-        looked at one by one.
-        """
+        """Return cells without missing ones or white space to collapse; None if they must be examined one by one."""
         fields = cells if isinstance(cells, Fields) else None if None in cells else Fields.of(cast("Sequence[str]", cells))
         if fields is None or not fields.collapsed or fields.missing(self.options.missing).any():
             return None
@@ -571,20 +566,21 @@ class Table:
         rows: Sequence[int] | NDArray[np.int32],
         cells: Sequence[str],
     ) -> Batch | None:
-        """The statements of a column of texts, as `chosen` reads them, with the ids and the positions
-        of its rows; None where every cell is missing.
+        """Return the statements of a column of texts, read as type `chosen`; None if every cell is missing.
+
+        `ids` and `rows` are the ids and numbers of the rows.
         """
         fields = cells if isinstance(cells, Fields) else None
         if fields is None and chosen.kind == "text" and len(cells) > FEW:
             fields = Fields.of(cells)
-        whole = None if fields is None else read_whole(fields, chosen)
-        if whole is None:
+        result = None if fields is None else read_whole(fields, chosen)
+        if result is None:
             return self._cell_by_cell(at, chosen, read, ids, _listed(rows), cells)
-        objects, raws, there = whole
-        if not there.all():
-            if not there.any():
+        objects, raws, present = result
+        if not present.all():
+            if not present.any():
                 return None
-            ids, rows = list(compress(ids, there)), np.asarray(rows, np.int32)[there]
+            ids, rows = list(compress(ids, present)), np.asarray(rows, np.int32)[present]
         if at in self.refs and isinstance(objects, Texts):
             objects = self.ids_of(at, objects.texts, _listed(rows))
         return Batch(ids, self.names[at], objects, cast("Sequence[int]", rows), raws)
@@ -606,14 +602,14 @@ class Table:
             batch = plain_batch(name, chosen, ids, rows, cells)
             if batch is not None:
                 return batch
-        # The memory of a reader costs more than it saves where cells rarely come again.
-        look = chosen.read if len(set(cells)) * 2 > len(cells) else read
-        typed = [look(cell) for cell in cells]
+        # The cache of a reader costs more than it saves if cells rarely repeat.
+        read_cell = chosen.read if len(set(cells)) * 2 > len(cells) else read
+        typed = [read_cell(cell) for cell in cells]
         if None in typed:
-            kept = [other for other, cell in enumerate(typed) if cell is not None]
-            if not kept:
+            present = [other for other, cell in enumerate(typed) if cell is not None]
+            if not present:
                 return None
-            ids, rows = [ids[item] for item in kept], [rows[item] for item in kept]
+            ids, rows = [ids[item] for item in present], [rows[item] for item in present]
         values = [cell[0] for cell in typed if cell is not None]
         raws = [cell[1] for cell in typed if cell is not None]
         self.check(at, values, rows)

@@ -1,19 +1,18 @@
-"""Delimited text (CSV, TSV) as rows of cells: how a file is written, numbered rows in chunks, bad
-records left out and reported.
+"""Loader of delimited text (CSV, TSV): detects the format, and reads numbered rows in chunks.
 
-How a file is written is said by options or found out; another delimiter than expected is
-warned about. Lines before the header are left out where they say how the file is written (`sep=;`),
-or begin with `#` and have another number of fields than the header, with a warning; `comment=` names
-what begins such lines anywhere. Text that is no UTF-8 is read as what it seems to be, with a warning.
+Options or the text itself determine the format; an unexpected delimiter gives a warning. Lines before
+the header are skipped if they declare the format (`sep=;`), or begin with `#` and have another number
+of fields than the header, with a warning; `comment=` names the start of such lines anywhere. Text that
+is not UTF-8 is read in a guessed encoding, with a warning.
 
-As long as records are clean they are read whole (`fields`), from there on by `csv`. A record without
-its last fields, or with blank ones after them, is read with a warning, one for all of a file. A
-record with a comma too many is put right, with a warning, where a space after the comma says that it
-belongs to the text ("Rua do Paço, 67" without quotes); every other record with more fields than the
+Clean records are read in whole columns (`fields`); from the first other one on, `csv` reads them. A
+record without its last fields, or with blank ones after them, is accepted, with one warning for a
+file. A record with an extra comma is repaired, with a warning, if a space after the comma shows that
+it belongs to the text ("Rua do Paço, 67" without quotes); any other record with more fields than the
 header is bad.
 
-A file is read twice, once to type its columns, unless it is small; memory is bounded whatever its
-size, except that `key` remembers the keys.
+Unless it is small, a file is read twice, first to type its columns. Memory is bounded except for the
+keys of `key`.
 """
 
 from __future__ import annotations
@@ -45,22 +44,20 @@ from condgraph.loaders.table.joins import with_key_warnings
 from condgraph.loaders.table.rows import TABLE_OPTIONS, Table, TableOptions, column_names
 
 # -- the dialect -------------------------------------------------------------------------------------
-# How delimited text is written, found out from a sample: the delimiter, the way of quoting, what
-# stands before the header.
+# A sample determines the delimiter, the quoting, and the lines before the header.
 #
-# Ways of quoting, option `dialect`; found out when not given:
+# Values of the option `dialect`, which is detected by default:
 #
-# - `excel`      a field in quotes may hold delimiters and line ends; a quote inside is doubled (RFC 4180)
-# - `backslash`  the same, but a quote inside has a backslash before it, as WikiTableQuestions writes them
-# - `plain`      quotes mean nothing; a field ends at the delimiter, a record at the line end
+# - `excel`      a quoted field may contain delimiters and line ends; a quote inside is doubled (RFC 4180)
+# - `backslash`  the same, but a quote inside has a backslash before it, as in WikiTableQuestions
+# - `plain`      quotes have no meaning; a field ends at the delimiter, a record at the line end
 #
-# A file is `backslash` when it has `"` and cannot be read as `excel`, or only raggedly. A
-# tab-separated file is `plain` unless a field in quotes holds a tab, a line end or doubled quotes, or
-# all headers are in quotes. The delimiter is the one that gives the most even records of several
-# fields.
+# A file is `backslash` if it has `"` and cannot be read as `excel`, or only raggedly. A tab-separated
+# file is `plain` unless a quoted field contains a tab, a line end or doubled quotes, or all headers are
+# quoted. The delimiter is the one that gives the most even records of several fields.
 #
-# `sniff_csv` and `sniff_tsv` score a file: 70 with a header and several columns where it is called .csv,
-# .tsv or .tab, 60 where there are two or three; less without the extension, a header, or even records.
+# `sniff_csv` and `sniff_tsv` score a file: 70 with a header, several columns and the extension .csv,
+# .tsv or .tab; 60 with two or three columns; less without the extension, a header, or even records.
 # Three columns without a header are left to triples.
 
 
@@ -69,21 +66,21 @@ DIALECTS: Final[dict[str, dict[str, Any]]] = {
     "backslash": {"quotechar": '"', "doublequote": False, "escapechar": "\\", "strict": True},
     "plain": {"quoting": csv.QUOTE_NONE, "quotechar": None, "strict": True},
 }
-#: Characters that are enough to find the delimiter.
+#: How many characters are examined to find the delimiter.
 _HEAD: Final = 1 << 15
-#: Records that are looked at for what their columns are.
+#: How many records are examined for the types of columns.
 _MOST_ROWS: Final = 500
-#: Lines at the beginning that may be comments.
+#: The most lines of comments at the start.
 _MOST_COMMENTS: Final = 200
-#: Lines that may stand above a header, and the share of the records below it that are as wide.
+#: The most lines above a header, and the least share of records below it that are as wide.
 _MOST_ABOVE: Final = 50
 _MOST_WIDTHS: Final = 10
 _WIDE: Final = 0.5
-#: Stands between the fields of a file of one column, which has no delimiter.
+#: The delimiter of a file of one column, which has none.
 NO_DELIMITER: Final = "\x1f"
-#: A line that says the delimiter, as Excel writes it.
+#: A line that declares the delimiter, as Excel writes it.
 SEPARATOR: Final = re.compile(r"(?:\ufeff)?\"?sep=(.)\"?\s*", re.IGNORECASE).fullmatch
-#: A year, which may head a column of numbers.
+#: A year, which may be the header of a column of numbers.
 _YEAR: Final = re.compile(r"[12]\d{3}").fullmatch
 _QUOTED: Final = re.compile(r'(?:^|[\t\n])"((?:[^"]|"")*+)"(?=[\t\r\n]|\Z)').findall
 _NEEDS_QUOTES: Final = re.compile(r'[\t\n"]').search
@@ -92,20 +89,21 @@ _QUOTED_AFTER_SPACE: Final = re.compile(r"\s+\".*\"\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a file is written."""
+    """The format of a file: delimiter, dialect, and whether spaces after delimiters are skipped."""
 
     delimiter: str
     dialect: str
     skip_space: bool = False
 
     def reader(self, lines: Any) -> Any:
-        """A `csv.reader` over lines that keep their line ends."""
+        """Return a `csv.reader` over lines with line ends."""
         return csv.reader(lines, delimiter=self.delimiter, skipinitialspace=self.skip_space, **DIALECTS[self.dialect])
 
 
 def rows_of(text: str, layout: Layout, complete: bool) -> list[list[str]] | None:
-    """The records of a sample that are not blank; None where it cannot be read so. A cut sample
-    loses its last record.
+    """Return the records of a sample that are not blank; None if it cannot be read in this format.
+
+    An incomplete sample loses its last record.
     """
     lines = io.StringIO(text, newline="")
     reader = layout.reader(lines)
@@ -120,19 +118,18 @@ def rows_of(text: str, layout: Layout, complete: bool) -> list[list[str]] | None
 
 
 def evenness(rows: Sequence[Sequence[str]] | None) -> float:
-    """The share of records that have as many fields as the first."""
+    """Return the share of records with as many fields as the first."""
     return 0.0 if not rows else sum(len(row) == len(rows[0]) for row in rows) / len(rows)
 
 
 def above_header(text: str, complete: bool, candidates: str) -> int:
-    """How many lines stand above the header of a sample, as banks and statistical offices write
-    them; 0 where that is not plain.
+    r"""Return the number of lines above the header of a sample, as banks and statistical offices write them.
 
-    The header is the first record that is as wide as most of those below it. It has a name for each
-    column, and either columns of numbers or times below it, or a blank line above it. What stands
-    above it is narrower, and no table itself.
+    0 if it is unclear. The header is the first record as wide as most of those below it. It has a name for
+    each column, and either columns of numbers or times below it, or a blank line above it. The lines above
+    it are narrower, and no table themselves.
 
-    >>> above_header("Account,12\\nOwner,Ann\\n\\nday,text,sum\\n2024-01-02,a,5\\n", True, ",;")
+    >>> above_header("Account,12\nOwner,Ann\n\nday,text,sum\n2024-01-02,a,5\n", True, ",;")
     3
     """
     if len(text) > _HEAD:
@@ -145,16 +142,16 @@ def above_header(text: str, complete: bool, candidates: str) -> int:
     for delimiter in marks:
         records = _with_lines(text, Layout(delimiter, "excel"), complete)
         cells = [_cells(row) for _, row in records]
-        there = [at for at, count in enumerate(cells) if count]
-        # Fields first; then cells, since spreadsheets give every record the same number of fields.
+        not_blank = [at for at, count in enumerate(cells) if count]
+        # Try fields, then filled cells, since spreadsheets give every record the same number of fields.
         for widths in ([len(row) for _, row in records], cells):
-            if line := _header_of(records, there, widths):
+            if line := _header_of(records, not_blank, widths):
                 return line
     return 0
 
 
 def without_lines(text: str, above: int) -> str:
-    """A text without its first lines, which end as `csv` ends them."""
+    """Return a text without its first lines, which end as in `csv`."""
     lines = io.StringIO(text, newline="")
     for _ in range(above):
         lines.readline()
@@ -162,7 +159,7 @@ def without_lines(text: str, above: int) -> str:
 
 
 def _with_lines(text: str, layout: Layout, complete: bool) -> list[tuple[int, list[str]]]:
-    """The records of a sample with the numbers of their first lines, from 0; blank ones as well."""
+    """Return the records of a sample with their first line numbers, from 0, including blank records."""
     lines = io.StringIO(text, newline="")
     reader = layout.reader(lines)
     records: list[tuple[int, list[str]]] = []
@@ -176,7 +173,7 @@ def _with_lines(text: str, layout: Layout, complete: bool) -> list[tuple[int, li
 
 
 def _cells(row: Sequence[str]) -> int:
-    """How many fields a record has up to the last that is not blank."""
+    """Return the number of fields up to the last that is not blank."""
     for at in range(len(row), 0, -1):
         if row[at - 1].strip():
             return at
@@ -184,36 +181,38 @@ def _cells(row: Sequence[str]) -> int:
 
 
 def _header_of(records: Sequence[tuple[int, list[str]]], there: Sequence[int], widths: Sequence[int]) -> int:
-    """The line of the header, 0 where it is the first or none is plain; `there` has the places of the
-    records that are not blank.
+    """Return the line of the header; 0 if it is the first line or unclear.
+
+    `there` has the indices of the records that are not blank.
     """
     for width in sorted({widths[at] for at in there if widths[at] > 1}, reverse=True)[:_MOST_WIDTHS]:
-        first = next(place for place, at in enumerate(there) if widths[at] >= width)
-        below = there[first + 1 :]
+        header_place = next(place for place, at in enumerate(there) if widths[at] >= width)
+        below = there[header_place + 1 :]
         if not below or sum(widths[at] >= width for at in below) < _WIDE * len(below):
             continue
-        line, header = records[there[first]]
-        if not first or line > _MOST_ABOVE:
+        line, header = records[there[header_place]]
+        if not header_place or line > _MOST_ABOVE:
             return 0
         filled = [collapse(cell) for cell in header if cell.strip()]
-        named = (
+        has_names = (
             len(filled) >= max(2, width - 1)
             and len(set(filled)) == len(filled)
             and not any(shape(item) and not _YEAR(item) for item in filled)
         )
-        if not named or any(cell[:1] == " " for cell in header):
+        if not has_names or any(cell[:1] == " " for cell in header):
             return 0
-        above = [records[at][1] for at in there[:first]]
-        apart = there[first] > there[first - 1] + 1
-        if not apart and not heads_other_kinds([header, *(records[at][1] for at in below)]):
+        above = [records[at][1] for at in there[:header_place]]
+        after_blank = there[header_place] > there[header_place - 1] + 1
+        if not after_blank and not heads_other_kinds([header, *(records[at][1] for at in below)]):
             return 0
         return 0 if _is_table(above) else line
     return 0
 
 
 def _is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether lines above a header are a table of their own, and not names and values: all cells of a
-    column are numbers or times below a text, and there are several, or the first column is one.
+    """Whether lines above a header are a separate table, rather than names and values.
+
+    That is so if below the first cell of some column all are numbers or times, and there are several lines.
     """
     names = [row[0].strip() for row in rows]
     if len(rows) < 2 or names[0].endswith(":") or (len(rows) == 2 and not shape(collapse(names[1]))):
@@ -235,7 +234,7 @@ def heads_other_kinds(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def find_delimiter(text: str, complete: bool, candidates: str) -> str:
-    """The delimiter of a sample, the first candidate where none gives several fields."""
+    """Return the delimiter of a sample; the first candidate if none gives several fields."""
     best, best_score = candidates[0], 0.0
     if len(text) > _HEAD:
         text, complete = text[:_HEAD], False
@@ -256,9 +255,7 @@ def find_delimiter(text: str, complete: bool, candidates: str) -> str:
 
 
 def one_column(text: str, complete: bool, candidates: str) -> bool:
-    """Whether a sample is one column of texts: its header has no delimiter, and what could be one below
-    it divides no even records.
-    """
+    """Whether a sample is one column of texts: no candidate splits the header, or splits records evenly."""
     if len(text) > _HEAD:
         text, complete = text[:_HEAD], False
     samples = [
@@ -272,10 +269,10 @@ def one_column(text: str, complete: bool, candidates: str) -> bool:
 
 
 def find_dialect(text: str, complete: bool, delimiter: str) -> Layout:
-    """The way of quoting of a sample whose delimiter is known."""
+    """Return the layout of a sample with a known delimiter."""
     excel = Layout(delimiter, "excel")
     if '"' not in text:
-        # What follows the sample may still have quotes; tabs do without them.
+        # There may be quotes after the sample, except in tab-separated files, which need none.
         return Layout(delimiter, "plain") if delimiter == "\t" else excel
     rows = rows_of(text, excel, complete)
     if delimiter == "\t" and not _tabs_quoted(text, rows, complete and len(text) <= _HEAD):
@@ -305,22 +302,21 @@ def _in_quotes(cell: str) -> bool:
 
 
 def _is_quoted(column: Sequence[str]) -> bool:
-    """Whether a column is one of numbers or times in quotes, which are no part of these."""
+    """Whether a column has numbers or times in quotes, which are not part of them."""
     cells = [cell for cell in column if cell.strip()]
     return len(cells) > 1 and all(map(_in_quotes, cells)) and _is_typed([cell[1:-1] for cell in cells])
 
 
 def preamble(text: str, comment: str = "") -> tuple[int, str | None]:
-    """How many lines of a text come before its header, and the delimiter that one of them says
-    (Excel's `sep=;`).
+    r"""Return the number of lines before the header, and the delimiter that one of them declares (`sep=;`).
 
-    >>> [preamble("\\n".join(lines)) for lines in (["sep=;", "a;b"], ["# of 2020", "a,b", "1,2"], ["#,b", '1,"2,3"'])]
+    >>> [preamble("\n".join(lines)) for lines in (["sep=;", "a;b"], ["# of 2020", "a,b", "1,2"], ["#,b", '1,"2,3"'])]
     [(1, ';'), (1, None), (0, None)]
     """
     lines = text[: 1 << 16].splitlines()
     at, delimiter = 0, None
-    if lines and (said := SEPARATOR(lines[0])):
-        at, delimiter = 1, said[1]
+    if lines and (declared := SEPARATOR(lines[0])):
+        at, delimiter = 1, declared[1]
     first = at
     while at < min(len(lines), _MOST_COMMENTS) and (
         lines[at].startswith("#") or (at > first and not lines[at].strip()) or (comment and lines[at].startswith(comment))
@@ -333,57 +329,55 @@ def preamble(text: str, comment: str = "") -> tuple[int, str | None]:
         and not comment
         and any(1 < _fields(lines[first], mark) == _fields(lines[at], mark) for mark in (delimiter or ",;\t|"))
     ):
-        # A header that begins with a number sign.
+        # The header itself begins with a number sign.
         return first, delimiter
     return at, delimiter
 
 
 def _fields(line: str, delimiter: str) -> int:
-    """How many fields a line has; delimiters within quotes divide nothing."""
+    """Return the number of fields of a line, respecting quotes."""
     return len((rows_of(line, Layout(delimiter, "excel"), True) or [[]])[0])
 
 
 def like_data(text: str, complete: bool, layout: Layout) -> bool:
-    """Whether the first record has numbers or times as its columns do, and so is no header."""
+    """Whether the first record has numbers or times like its columns, and so is no header."""
     rows = rows_of(text[:_HEAD], layout, complete and len(text) <= _HEAD) or []
     if len(rows) < 2:
         return False
-    # Years head columns of numbers; the number of another kind does not.
+    # Years may be headers of columns of numbers; other numbers are not.
     values = [bool(shape(collapse(header))) for header in rows[0]]
-    alike = [value and not _YEAR(header.strip()) for value, header in zip(values, rows[0], strict=True)]
-    if not any(alike):
+    like_values = [value and not _YEAR(header.strip()) for value, header in zip(values, rows[0], strict=True)]
+    if not any(like_values):
         return False
     columns = zip(*(row for row in rows[1:] if len(row) == len(rows[0])), strict=True)
     typed = [at for at, column in enumerate(columns) if _is_typed(column)]
-    return any(alike[at] for at in typed) and all(values[at] for at in typed)
+    return any(like_values[at] for at in typed) and all(values[at] for at in typed)
 
 
 def _is_typed(column: Sequence[str], header: str = "") -> bool:
-    """Whether a column is one of numbers or times."""
+    """Whether a column has numbers or times."""
     profile = Profile()
     profile.add(column)
     return profile.decide(header).kind != "text"
 
 
 def explained(error: csv.Error, layout: Layout) -> str:
-    """What `csv` complains about, in terms of the file."""
-    said = str(error)
-    if "unexpected end of data" in said:
+    """Return an error of `csv` in terms of the file."""
+    message = str(error)
+    if "unexpected end of data" in message:
         return "a quote is opened and never closed"
-    if "field larger than" in said:
+    if "field larger than" in message:
         return (
             f"a field is longer than {csv.field_size_limit():,} characters: a quote is not closed, or longest_cell= has to allow it"
         )
-    if "expected after" in said:
+    if "expected after" in message:
         other = "backslash" if layout.dialect == "excel" else "excel"
         return f"a field goes on after its closing quote (dialect={other!r} or 'plain' reads other ways of quoting)"
-    return said
+    return message
 
 
 def sample_rows(head: bytes, delimiters: str) -> tuple[str, Sequence[Sequence[str]]]:
-    """The delimiter and the records of a file's head, for recognition; no records where the head is
-    no text of several fields.
-    """
+    """Return the delimiter and records of a file's head; no records if it is no text of several fields."""
     text = head_text(head, damaged=True)
     return _sample(text, len(head) < HEAD_BYTES, delimiters) if text and text.strip() else (delimiters[0], [])
 
@@ -391,13 +385,13 @@ def sample_rows(head: bytes, delimiters: str) -> tuple[str, Sequence[Sequence[st
 # Several formats look at the same head.
 @lru_cache(maxsize=4)
 def _sample(text: str, complete: bool, delimiters: str) -> tuple[str, Sequence[Sequence[str]]]:
-    skipped, said = preamble(text.lstrip("\ufeff"))
+    skipped, declared = preamble(text.lstrip("\ufeff"))
     if skipped:
         text = "".join(text.splitlines(keepends=True)[skipped:])
-    delimiter, rows = _rows(text, complete, said or delimiters)
+    delimiter, rows = _rows(text, complete, declared or delimiters)
     uneven = not rows or not fits(rows) or not rows[0][-1].strip()
-    if uneven and (above := above_header(text, complete, said or delimiters)):
-        return _rows(without_lines(text, above), complete, said or delimiters)
+    if uneven and (above := above_header(text, complete, declared or delimiters)):
+        return _rows(without_lines(text, above), complete, declared or delimiters)
     return delimiter, rows
 
 
@@ -407,8 +401,9 @@ def _rows(text: str, complete: bool, delimiters: str) -> tuple[str, list[list[st
 
 
 def padded(row: Sequence[str], width: int) -> list[str]:
-    """A record that lacks its last fields, or has blank ones too many, with as many as it should
-    have; any other as it is.
+    """Return a record with the right number of fields: padded, or without extra blank ones.
+
+    Any other record is returned unchanged.
     """
     if len(row) < width:
         return [*row, *[""] * (width - len(row))]
@@ -420,37 +415,37 @@ def fits(rows: Sequence[Sequence[str]]) -> bool:
     return all(len(row) == len(rows[0]) for row in rows)
 
 
-#: Files that may have text above and below a Markdown table.
+#: Extensions of files that may have text around a Markdown table.
 _PROSE: Final = (".md", ".markdown", ".txt")
 _DASHES: Final = re.compile(r":?-+:?").fullmatch
 
 
 def markdown_header(text: str, path: Path) -> int | None:
-    """The line, from 0, of the header of the first Markdown table of a text; None where it has none.
+    r"""Return the line, from 0, of the header of the first Markdown table in a text, or None.
 
-    The next line is one of dashes, with as many cells. Only files of prose may have lines above, and
-    an empty line or a heading stands between.
+    The next line is one of dashes, with as many cells. Only files of prose may have lines above it, and an
+    empty line or a heading before it.
 
-    >>> markdown_header("# Peaks\\n| a | b |\\n|---|:-:|\\n| 1 | 2 |\\n", Path("peaks.md"))
+    >>> markdown_header("# Peaks\n| a | b |\n|---|:-:|\n| 1 | 2 |\n", Path("peaks.md"))
     1
     """
-    before, header = "", ""
+    line_before, header = "", ""
     for at, line in enumerate(io.StringIO(text, newline="")):
         if "|" in header and "-" in line and not set(line) - set("|:- \t\r\n") and "|" in line:
             dashes = markdown_cells(line)
-            apart = at == 1 or not before.strip() or before.startswith("#")
-            if all(map(_DASHES, dashes)) and len(dashes) == len(markdown_cells(header)) and apart:
+            separated = at == 1 or not line_before.strip() or line_before.startswith("#")
+            if all(map(_DASHES, dashes)) and len(dashes) == len(markdown_cells(header)) and separated:
                 return at - 1
         if at == 1 and suffix_of(path) not in _PROSE:
             return None
-        before, header = header, line
+        line_before, header = header, line
     return None
 
 
 def markdown_cells(line: str) -> list[str]:
-    """The cells of a row of a Markdown table.
+    r"""Return the cells of a row of a Markdown table.
 
-    >>> markdown_cells("| a \\\\| b | | c |")
+    >>> markdown_cells("| a \\| b | | c |")
     ['a | b', '', 'c']
     """
     cells = [cell.replace("\\|", "|").strip() for cell in _UNESCAPED(line.strip())]
@@ -462,9 +457,10 @@ _UNESCAPED: Final = re.compile(r"(?<!\\)\|").split
 
 
 class MarkdownRows:
-    """The records of a Markdown table from its header on, as `csv.reader` has them. The table ends at
-    the first line without a pipe; `left` counts the lines below it that are not blank, and `first`
-    has some of them.
+    """An iterator of the records of a Markdown table from its header on, like `csv.reader`.
+
+    The table ends at the first line without a pipe; `left` counts the lines below it that are not blank,
+    and `first` has some of them.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -495,14 +491,12 @@ class MarkdownRows:
 _TABS: Final = (".tsv", ".tab")
 _NAMED: Final = (".csv", ".psv")
 _MOST: Final = 500
-#: What programs call columns.
+#: Names that programs give to columns.
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w.-]*").fullmatch
 
 
 def sniff_csv(path: Path, head: bytes) -> int:
-    """How much a file looks like a table with other marks than tabs between its fields, or is
-    called .csv: 0 to 70; 85 where it has a Markdown table.
-    """
+    """Score a file as a table with other delimiters than tabs: 0 to 70; 85 for a Markdown table."""
     suffix = suffix_of(path)
     text = (head_text(head, damaged=True) or "").lstrip("\ufeff")
     if "|" in text and markdown_header(text, path) is not None:
@@ -514,7 +508,7 @@ def sniff_csv(path: Path, head: bytes) -> int:
 
 
 def sniff_tsv(path: Path, head: bytes) -> int:
-    """How much a file looks like a table with tabs between its fields: 0 to 70."""
+    """Score a file as a tab-separated table: 0 to 70."""
     suffix = suffix_of(path)
     if suffix == ".csv":
         return 0
@@ -528,11 +522,11 @@ def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool) -> int:
     if is_page(head):
         return 0
     if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] in (b"{", b"[", b"<", b"@"):
-        # JSON, XML, N-Triples, Turtle: lines of those may have even numbers of commas.
+        # JSON, XML, N-Triples or Turtle, whose lines may have equal numbers of commas.
         return 5 if named else 0
     width = len(rows[0])
     if width < 2:
-        # One column, whose texts may hold any mark.
+        # One column, whose texts may contain any mark.
         return 40 if named else 0
     programs = all(map(_IDENTIFIER, rows[0]))
     if len(rows) == 1 and not named and not programs:
@@ -542,7 +536,7 @@ def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool) -> int:
     even = evenness(rows) >= 0.95
     headed = has_header(rows)
     if not even:
-        # A name that says so is believed last, so that the error is about the record that is bad.
+        # With the right extension it still counts a little, so that the error is about the bad record.
         return (40 if headed and evenness(rows) > 0.5 else 15) if named else 0
     if not headed:
         return 0 if not named else 25 if width == 3 else 40
@@ -550,15 +544,14 @@ def _likeness(head: bytes, rows: Sequence[Sequence[str]], named: bool) -> int:
 
 
 def is_page(head: bytes) -> bool:
-    """Whether a file is a page of HTML, as servers send in place of data."""
+    """Whether a file is an HTML page, which servers send instead of data."""
     return head.lstrip(b"\xef\xbb\xbf \r\n\t")[:14].lower().startswith((b"<!doctype html", b"<html"))
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record names columns: texts that are all there and different, above cells
-    that are of another kind.
+    """Whether the first record is a header: filled and distinct texts above cells of another kind.
 
-    Where all columns are texts, the names must not come again as cells.
+    If all columns are texts, the headers must not occur again as cells.
     """
     headers = [collapse(cell) for cell in rows[0]]
     named = [header for header in headers if header]
@@ -567,32 +560,30 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     body = [row for row in rows[1:_MOST] if len(row) == len(headers)]
     if not body:
         return not any(map(shape, named))
-    typed = again = False
+    typed = repeated = False
     for header, column in zip(headers, zip(*body, strict=True), strict=True):
         if _is_typed(column, header):
             if not shape(header):
                 return True
-            # A table may have years or numbers for some headers, but not over every column of numbers.
+            # Some headers may be years or numbers, but not over every column of numbers.
             typed = True
         elif header and header in map(collapse, column):
-            again = True
-    return not typed and not again and (len(body) > 1 or _heads_one(headers, body[0]))
+            repeated = True
+    return not typed and not repeated and (len(body) > 1 or _heads_one(headers, body[0]))
 
 
 def _heads_one(headers: Sequence[str], row: Sequence[str]) -> bool:
-    """Whether the names of columns stand above a single row of texts. Three columns may be a fact
-    above another.
-    """
+    """Whether headers are above a single row of texts; three columns may be two facts."""
     if not all(map(_IDENTIFIER, headers)):
         return False
-    like = all(_IDENTIFIER(cell) and cell.islower() for cell in row)
-    return len(headers) != 3 or ("".join(headers).islower() and not like)
+    like_identifiers = all(_IDENTIFIER(cell) and cell.islower() for cell in row)
+    return len(headers) != 3 or ("".join(headers).islower() and not like_identifiers)
 
 
 # -- rows --------------------------------------------------------------------------------------------
 
 
-#: Characters that are looked at to find out how a file is written.
+#: How many characters are examined to detect the format.
 SAMPLE: Final = 1 << 20
 
 
@@ -604,15 +595,15 @@ def _skip_option(options: Options) -> int | None:
 
 
 def _warn_left_out(text: str, lines: int, one: str, several: str, reading: Reading) -> None:
-    """Warn about the first lines of a text, which are no part of the table."""
-    left = [line.strip() for line in islice(io.StringIO(text, newline=""), lines) if line.strip() and not SEPARATOR(line)]
-    if left:
-        what = numbered(len(left), f"{one} is", f"{several} are")
-        reading.warn(f"{what} left out: {'; '.join(left)[:200]} (skip= says how many lines are)")
+    """Warn of skipped lines at the start of a text."""
+    skipped = [line.strip() for line in islice(io.StringIO(text, newline=""), lines) if line.strip() and not SEPARATOR(line)]
+    if skipped:
+        count = numbered(len(skipped), f"{one} is", f"{several} are")
+        reading.warn(f"{count} left out: {'; '.join(skipped)[:200]} (skip= says how many lines are)")
 
 
 def _guessed(path: Path, reading: Reading) -> str | None:
-    """The encoding that a file without one seems to have, said in a warning."""
+    """Guess the encoding of a file, with a warning."""
     with files.open_bytes(path) as stream, files.file_errors(path):
         data = stream.read(SAMPLE)
     result = files.guessed_encoding(data)
@@ -623,19 +614,19 @@ def _guessed(path: Path, reading: Reading) -> str | None:
 
 _CELLS_A_CHUNK: Final = 400_000
 _ROWS_A_CHUNK: Final = 20_000
-#: Records that are looked at for the way of the file.
+#: How many records are examined for spaces after delimiters.
 _LOOKED_AT: Final = 2_000
-#: A record of more lines than this is warned about: a quote may be missing.
+#: A record of more lines than this gives a warning that a quote may be missing.
 _LONG_RECORD: Final = 200
-#: What may stand between the fields of clean records, and what makes records of a way of quoting no
-#: clean ones.
+#: Possible delimiters of clean records, and the characters that a clean record of a dialect must not
+#: have.
 _MARKS: Final = ",;\t|:" + NO_DELIMITER
 _QUOTES: Final = {"excel": b'"', "backslash": b'"\\', "plain": b""}
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Rows side by side: their 1-based numbers, and the cells column by column."""
+    """Some rows: their 1-based numbers, and their cells by column."""
 
     numbers: Sequence[int]
     columns: Sequence[Sequence[str]]
@@ -643,21 +634,19 @@ class Chunk:
 
 @dataclass(slots=True)
 class _OddRecords:
-    """Records of another width than the header that can be read all the same: how many, and the
-    first two.
-    """
+    """Readable records with another number of fields than the header: their number, and the first two."""
 
     count: int = 0
     first: list[tuple[int, int, list[str]]] = field(default_factory=list)
 
     def add(self, number: int, line: int, row: list[str]) -> None:
-        """One more: its number, its line, its fields."""
+        """Add a record with its number and line."""
         self.count += 1
         if len(self.first) < 2:
             self.first.append((number, line, row))
 
     def warn(self, what: str, report: Reading) -> None:
-        """Warn about them, if there are any."""
+        """Warn of the records, if there are any."""
         if self.count:
             lines = "; ".join(f"line {line}: {shortened(','.join(row), 60)!r}" for _, line, row in self.first)
             report.warn(f"{numbered(self.count, 'record has', 'records have')} {what} ({lines})", row=self.first[0][0])
@@ -665,24 +654,22 @@ class _OddRecords:
 
 @dataclass(slots=True)
 class TextTable:
-    """A delimited file as a table: its rows as often as they are asked for."""
+    """A delimited file as a table, whose rows can be read repeatedly."""
 
     path: Path
     layout: Layout
     encoding: str | None
     header: bool
     headers: list[str] = field(default_factory=list)
-    #: Lines before the header that are no records, and what begins a comment.
+    #: The number of lines before the header, and the start of a comment.
     skipped: int = 0
     comment: str = ""
-    #: Whether this is a table of Markdown.
+    #: Whether this is a Markdown table.
     markdown: bool = False
 
     @classmethod
     def open(cls, path: Path, reading: Reading, options: Options, delimiters: str) -> Self:
-        """Find out how a file is written, and read its header. Raises `LoadError` and
-        `OptionError`.
-        """
+        """Detect the format of a file, and read its header; raises `LoadError` and `OptionError`."""
         delimiter, dialect, encoding = options.get("delimiter"), options.get("dialect"), options.get("encoding")
         if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
             raise OptionError(f"delimiter= is one character, not {delimiter!r}")
@@ -698,7 +685,7 @@ class TextTable:
         if longest is not None:
             if not isinstance(longest, int) or isinstance(longest, bool) or longest < 1:
                 raise OptionError(f"longest_cell= is a number of characters, not {longest!r}")
-            # The limit is one for the whole process, so it is only ever raised.
+            # The limit is global to the process, so it is only ever raised.
             csv.field_size_limit(max(longest, csv.field_size_limit()))
         comment = options.get("comment")
         if comment is not None and (not isinstance(comment, str) or not comment.strip()):
@@ -708,29 +695,29 @@ class TextTable:
         with files.open_text(path, encoding, errors="surrogateescape") as stream, files.file_errors(path):
             text = stream.read(SAMPLE)
             complete = len(text) < SAMPLE
-        header, given = option_bool(options, "header"), _skip_option(options)
-        marked = None
-        if "|" in (delimiter or delimiters) and header is not False and not (dialect or comment or given):
-            marked = markdown_header(text, path)
-        if marked is not None:
+        header, skip_option = option_bool(options, "header"), _skip_option(options)
+        markdown_line = None
+        if "|" in (delimiter or delimiters) and header is not False and not (dialect or comment or skip_option):
+            markdown_line = markdown_header(text, path)
+        if markdown_line is not None:
             reading.warn("the file is read as a Markdown table (dialect= overrules)")
-            _warn_left_out(text, marked, "line above the header", "lines above the header", reading)
-            table = cls(path, Layout("|", "plain"), encoding, True, skipped=marked, markdown=True)
+            _warn_left_out(text, markdown_line, "line above the header", "lines above the header", reading)
+            table = cls(path, Layout("|", "plain"), encoding, True, skipped=markdown_line, markdown=True)
             table._read_header()
             return table
-        skipped, said = preamble(text, comment or "") if given is None else (given, None)
+        skipped, declared_delimiter = preamble(text, comment or "") if skip_option is None else (skip_option, None)
         if skipped:
-            if given is None:
+            if skip_option is None:
                 _warn_left_out(text, skipped, "line of comment", "lines of comment", reading)
             text = without_lines(text, skipped)
-        if given is None and header is not False and not comment:
-            above = above_header(text, complete, delimiter or said or delimiters)
+        if skip_option is None and header is not False and not comment:
+            above = above_header(text, complete, delimiter or declared_delimiter or delimiters)
             if above:
                 _warn_left_out(text, above, "line above the header", "lines above the header", reading)
                 text, skipped = without_lines(text, above), skipped + above
         if comment:
             text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith(comment))
-        delimiter = delimiter or said
+        delimiter = delimiter or declared_delimiter
         if "\0" in text:
             raise LoadError("this is not text: it holds NUL characters", file=str(path), hint="encoding= names another encoding")
         if delimiter is None:
@@ -749,9 +736,7 @@ class TextTable:
 
     @contextmanager
     def _lines(self, after: Position | None = None) -> Iterator[Any]:
-        """The text of the file from its header on, without comments; what follows the rows that
-        were clean, if there were any.
-        """
+        """Yield the text from the header on; or, after clean rows, the text that follows them."""
         if after is not None and after.rows:
             with files.open_bytes(self.path) as raw, files.file_errors(self.path):
                 raw.seek(after.offset)
@@ -763,7 +748,7 @@ class TextTable:
             yield stream
 
     def _records_of(self, stream: Any) -> Any:
-        """A reader of the records of `_lines`; comments are blank lines to it."""
+        """Return a reader of the records of `_lines`, which sees comments as blank lines."""
         if self.markdown:
             return MarkdownRows(stream)
         if not self.comment:
@@ -781,20 +766,21 @@ class TextTable:
                 ) from None
         if first is None:
             raise LoadError("the file is empty; a table has at least a header", file=str(self.path))
-        for _, where, byte in undecodable([first]):
+        for _, column, byte in undecodable([first]):
             raise LoadError(
-                f"byte 0x{byte:02x} in the {where + 1}. field of the first record is not text in the encoding",
+                f"byte 0x{byte:02x} in the {column + 1}. field of the first record is not text in the encoding",
                 file=str(self.path),
                 hint="encoding= names another encoding, cp1252 or utf-16, say",
             )
         self.headers = first if self.header else [f"column {at}" for at in range(1, len(first) + 1)]
 
-    #: Whether spaces after delimiters are the way of the file; None until somebody asks.
+    #: Whether spaces after delimiters are usual in the file; None until it is computed.
     _spaces: bool | None = None
 
     def _clean(self, place: Position, width: int, most: int) -> Iterator[tuple[Sequence[Sequence[str]], int]]:
-        """The columns of chunks of rows as long as they are clean (`clean`), with the bytes of the
-        file that were read; `place` tells how far that is.
+        """Yield the columns of chunks of rows while they are clean, with the bytes of the file read.
+
+        `place` records how far that is.
         """
         form = self._record_format(width)
         if form is None:
@@ -819,7 +805,7 @@ class TextTable:
         return RecordFormat(delimiter, width, _QUOTES[self.layout.dialect], self.layout.reader)
 
     def _after_header(self, stream: Any, place: Position) -> bool:
-        """Take the lines up to the first row; whether they are as they are expected."""
+        """Skip the lines before the first row; returns whether they are as expected."""
         head = stream.peek(4)[:4]
         if files.marked_encoding(head) not in (None, "utf-8-sig"):
             return False
@@ -839,10 +825,9 @@ class TextTable:
         return True
 
     def chunks(self, report: Reading | None, names: Sequence[str], most: int = 0) -> Iterator[tuple[Chunk, float]]:
-        """The rows, with the fraction of the file read after each chunk, of at most so many rows.
+        """Yield the rows in chunks of at most `most`, with the fraction of the file read after each.
 
-        Bad records go to `report` (None: they were reported before) and are left out; rows keep
-        their numbers.
+        Bad records go to `report` (None: they were reported before) and are skipped; rows keep their numbers.
         """
         width = len(self.headers)
         most = most or max(1000, min(_ROWS_A_CHUNK, _CELLS_A_CHUNK // width))
@@ -865,9 +850,9 @@ class TextTable:
             yield self._chunk(numbers, rows, report, names), 1.0
 
     def _records(self, stream: Any, width: int, report: Reading | None, before: int) -> Iterator[tuple[int, list[str]]]:
-        """The rows of `_lines` with their numbers; `before` rows, a line each, came before them."""
+        """Yield the rows of `_lines` with their numbers; `before` rows, one line each, precede them."""
         reader = self._records_of(stream)
-        short, long = _OddRecords(), _OddRecords()
+        too_short, too_long = _OddRecords(), _OddRecords()
         number = before or (-1 if self.header else 0)
         blank = blanks = 0
         above = self.skipped + (before + self.header if before else 0)
@@ -884,30 +869,30 @@ class TextTable:
                         blank = 0
                         continue
                     blanks, blank = blanks + blank, 0
-                    if len(row) != width and len(even := padded(row, width)) == width:
-                        (short if len(row) < width else long).add(number, first, row)
-                        row = even
+                    if len(row) != width and len(complete_row := padded(row, width)) == width:
+                        (too_short if len(row) < width else too_long).add(number, first, row)
+                        row = complete_row
                     elif len(row) != width:
-                        joined = self._joined(row, width)
-                        said = f"{len(row)} fields where the table has {width}"
-                        if joined is None:
+                        repaired = self._joined(row, width)
+                        message = f"{len(row)} fields where the table has {width}"
+                        if repaired is None:
                             if report is not None:
-                                report.bad(f"{said} (line {first})", row=number)
+                                report.bad(f"{message} (line {first})", row=number)
                             continue
-                        row, cell = joined
+                        row, cell = repaired
                         if report is not None:
-                            report.warn(f"{said}: {cell!r} is read as one", row=number)
+                            report.warn(f"{message}: {cell!r} is read as one", row=number)
                     if line - first > _LONG_RECORD and report is not None:
                         report.warn(f"the record goes from line {first} to {line - 1}; a quote may be missing", row=number)
                     yield number, row
                 if report is not None:
                     if blanks and not self.comment:
                         report.warn(numbered(blanks, "blank line between rows is no row", "blank lines between rows are no rows"))
-                    short.warn(f"fewer than the {width} fields of the header, and the last are missing", report)
-                    long.warn(f"blank fields after the {width} of the header, which are left out", report)
+                    too_short.warn(f"fewer than the {width} fields of the header, and the last are missing", report)
+                    too_long.warn(f"blank fields after the {width} of the header, which are left out", report)
                     if isinstance(reader, MarkdownRows) and reader.left:
-                        below = numbered(reader.left, "line below the table is", "lines below the table are")
-                        report.warn(f"{below} left out: {shortened('; '.join(reader.first), 200)}")
+                        skipped_lines = numbered(reader.left, "line below the table is", "lines below the table are")
+                        report.warn(f"{skipped_lines} left out: {shortened('; '.join(reader.first), 200)}")
                 return
             except csv.Error as error:
                 number += 1
@@ -917,12 +902,10 @@ class TextTable:
                     report.bad(f"{explained(error, self.layout)} ({lines})", row=number)
 
     def _joined(self, row: list[str], width: int) -> tuple[list[str], str] | None:
-        """A record with a comma too many, put right: only where exactly as many fields as are too
-        many begin with a space.
+        """Repair a record with extra commas; returns it and the first joined field, or None if it is unclear.
 
-        A space stands after a comma in prose, and in most files not after one between fields.
-        Returns the record and the first joined field; None where the record could mean something
-        else.
+        Exactly as many fields as there are too many must begin with a space: prose has a space after a comma,
+        and most files do not have one between fields.
         """
         mark = self.layout.delimiter
         parts = [at for at, cell in enumerate(row) if at and cell[:1] == " " and cell.strip()]
@@ -937,14 +920,12 @@ class TextTable:
         return fields, fields[parts[0] - 1]
 
     def _spaced(self, width: int) -> bool:
-        """Whether spaces after delimiters are the way of the file: in over a tenth of the first
-        records of the right width.
-        """
+        """Whether spaces after delimiters are usual: in over a tenth of the first complete records."""
         if self._spaces is None:
             with self._lines() as stream:
-                even = [row for row in islice(self._lenient(stream), _LOOKED_AT) if len(row) == width]
-            spaced = sum(any(cell[:1] == " " for cell in row[1:]) for row in even)
-            self._spaces = self.layout.skip_space or not even or spaced * 10 > len(even)
+                complete = [row for row in islice(self._lenient(stream), _LOOKED_AT) if len(row) == width]
+            spaced = sum(any(cell[:1] == " " for cell in row[1:]) for row in complete)
+            self._spaces = self.layout.skip_space or not complete or spaced * 10 > len(complete)
         return self._spaces
 
     def _lenient(self, stream: Any) -> Iterator[list[str]]:
@@ -958,11 +939,11 @@ class TextTable:
 
     def _chunk(self, numbers: list[int], rows: list[list[str]], report: Reading | None, names: Sequence[str]) -> Chunk:
         bad = set()
-        for at, where, byte in undecodable(rows):
+        for at, column, byte in undecodable(rows):
             bad.add(at)
             if report is not None:
                 report.bad(
-                    f"byte 0x{byte:02x} is not text in the encoding (encoding= names another)", row=numbers[at], field=names[where]
+                    f"byte 0x{byte:02x} is not text in the encoding (encoding= names another)", row=numbers[at], field=names[column]
                 )
         if bad:
             numbers = [number for at, number in enumerate(numbers) if at not in bad]
@@ -971,7 +952,7 @@ class TextTable:
         return Chunk(numbers, columns)
 
 
-#: The last rows, which are looked at, and characters that what they are called has at most.
+#: How many of the last rows are examined for totals, and the most characters of a label for totals.
 _LAST: Final = 3
 _LONGEST: Final = 40
 _TOTAL: Final = re.compile(
@@ -981,7 +962,7 @@ _TOTAL: Final = re.compile(
 
 
 def is_total(cell: str) -> bool:
-    """Whether a cell is what people call a row that sums the others up.
+    """Whether a cell is a label for a row of totals.
 
     >>> is_total(" Grand Total: "), is_total("Total Gym")
     (True, False)
@@ -990,25 +971,23 @@ def is_total(cell: str) -> bool:
 
 
 def warn_of_totals(names: Sequence[str], last: Chunk, reading: Reading) -> None:
-    """Say which of the last rows of a table look like totals: one of their cells says so, and another
-    has digits.
-    """
+    """Warn of last rows that look like totals: one cell is such a label, and another has digits."""
     first = max(0, len(last.numbers) - _LAST)
     columns = [_last(column, first) for column in last.columns]
     for at in range(len(last.numbers) - first):
         cells = [column[at] for column in columns]
-        said = next((place for place, cell in enumerate(cells) if is_total(cell)), None)
-        if said is not None and any(any(map(str.isdigit, cell)) for cell in cells):
+        label = next((place for place, cell in enumerate(cells) if is_total(cell)), None)
+        if label is not None and any(any(map(str.isdigit, cell)) for cell in cells):
             reading.warn(
-                f"the row looks like a total of those above ({collapse(cells[said])!r}), and is loaded as one of them, so that "
+                f"the row looks like a total of those above ({collapse(cells[label])!r}), and is loaded as one of them, so that "
                 "sums count it too; take it out of the source, or leave it out where you ask",
                 row=last.numbers[first + at],
-                field=names[said],
+                field=names[label],
             )
 
 
 def warn_of_headers(headers: Sequence[str], chunk: Chunk, reading: Reading) -> None:
-    """Say which rows are the header once more, as in files that were joined."""
+    """Warn of rows that repeat the header, as in concatenated files."""
     rows: Sequence[int] = range(len(chunk.numbers)) if len(headers) > 1 else ()
     for header, column in zip(headers, chunk.columns, strict=True):
         if not rows or (isinstance(column, Fields) and (column.days is not None or column.plain is not None)):
@@ -1021,8 +1000,9 @@ def warn_of_headers(headers: Sequence[str], chunk: Chunk, reading: Reading) -> N
 
 
 def _last(column: Sequence[str], first: int) -> list[str]:
-    """The cells of a column from a place on. Of one that is numbers or days alone none is made: it
-    calls nothing a total.
+    """Return the cells of a column from an index on.
+
+    Cells of a column of numbers or days are not created, since none is a label for totals.
     """
     if isinstance(column, Fields):
         if column.days is not None or column.plain is not None:
@@ -1041,17 +1021,17 @@ _TEXT_OPTIONS: Final[Mapping[str, str]] = {
     "encoding": files.ENCODING_HELP,
     "longest_cell": "characters that a cell may have (default: 131072)",
 }
-#: A table of fewer cells is read once.
+#: A table with fewer cells is read only once.
 _CELLS_IN_MEMORY: Final = 1_000_000
 
 
 def read_csv(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A file of comma-separated values as facts."""
+    """Yield the facts of a file of comma-separated values."""
     yield from _read_text(source, reading, options, ",;\t|")
 
 
 def read_tsv(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
-    """A file of tab-separated values as facts."""
+    """Yield the facts of a file of tab-separated values."""
     yield from _read_text(source, reading, options, "\t")
 
 
@@ -1079,22 +1059,22 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
     if last is not None:
         warn_of_totals(table.names, last, reading)
     types = [table.decide(at, profile) for at, profile in enumerate(profiles)]
-    readers = [chosen.reader() for chosen in types]
+    readers = [column_type.reader() for column_type in types]
     again = memory if memory is not None else ((chunk, 0.5 + part / 2) for chunk, part in text.chunks(None, table.names))
     for chunk, fraction in again:
         columns = chunk.columns
-        entities, kept = table.rows_at_once(
+        entities, good = table.rows_at_once(
             chunk.numbers,
             None if table.key is None else columns[table.key],
             None if table.name_column is None else columns[table.name_column],
         )
         if len(entities):
             yield entities
-            # Once for all columns; a range would become an array for each.
+            # Converted once, since a range would become an array for each column.
             rows = np.asarray(entities.rows, np.int32)
-            for at, (column, chosen, read) in enumerate(zip(columns, types, readers, strict=True)):
-                taken = column if kept is None else [column[row] for row in kept]
-                batch = table.batch(at, chosen, read, entities.ids, rows, taken)
+            for at, (column, column_type, read) in enumerate(zip(columns, types, readers, strict=True)):
+                good_cells = column if good is None else [column[row] for row in good]
+                batch = table.batch(at, column_type, read, entities.ids, rows, good_cells)
                 if batch is not None:
                     yield batch
         reading.advance(len(chunk.numbers), fraction)
