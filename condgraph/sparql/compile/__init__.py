@@ -1,1 +1,1 @@
-"""A plan as one SPARQL query."""
+"""Compiles a plan into one SPARQL query."""

@@ -1,4 +1,4 @@
-"""Groups of patterns, and conditions of filters in them."""
+"""Groups of graph patterns, and conditions as filters in them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from condgraph.sparql.dialect import STANDARD, Dialect
 from condgraph.sparql.layout import GraphIris, double, inexact, integer, order_text, string
 
 # -- groups ------------------------------------------------------------------------------------------
-# Groups of patterns with their unions and differences, the terms of facts, and what compiling knows of
-# a graph.
+# Groups of patterns with their unions and differences, the terms of facts, and the target graph.
 
 
 TARGET: Final = "SPARQL"
-#: Characters of a group up to which it is written out into the branches of its unions.
+#: Longest group, in characters, that is copied into the branches of its unions.
 LONGEST_TEXT: Final = 20_000
 #: What a variable is bound to: an entity, a value node, or either.
 Objects: TypeAlias = Literal["entity", "value", "any"]
@@ -35,47 +34,44 @@ NOTHING: Final = "FILTER(false)"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The graph a plan is compiled for: its names, its schema, and its counts
-    (`sparql.load.write.counts`).
-    """
+    """The graph that a plan is compiled for: its names, its schema, and its counts (`sparql.load.write.counts`)."""
 
     names: GraphIris
     schema: KnownSchema
     counts: Mapping[str, int]
-    #: Gives entities by their ids, where the graph is in this process too: then names need no query, and
-    #: rows are read no further than needed.
+    #: Returns entities by id, if the graph is also in this process: names then need no query, and rows are
+    #: read only as far as needed.
     entities: Callable[[list[str]], list[Entity]] | None = None
-    #: How its store differs from SPARQL 1.1.
+    #: How the store differs from SPARQL 1.1.
     dialect: Dialect = STANDARD
 
     @property
     def local(self) -> bool:
-        """Whether the graph is in this process too."""
+        """Whether the graph is also in this process."""
         return self.entities is not None
 
 
 class Group(list[str]):
     """The patterns of one group.
 
-    Stores join from patterns, not from the results of a UNION or a MINUS. So differences come last,
-    and the rest of a group is written into the branches of its union; where that would be too long,
-    the union is a sub-select.
+    Stores join patterns well, but not the results of a UNION or a MINUS. So differences come last, and the rest of a group is
+    copied into the branches of its union; where that would be too long, the union becomes a sub-select.
     """
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         super().__init__(patterns)
         self.minus: list[str] = []
         self.unions: list[tuple[str, list[Group]]] = []
-        #: Whether the unions stay as they are, since the patterns after them need no binding of theirs.
+        #: Whether the unions stay separate, since the later patterns do not need their bindings.
         self.apart = False
 
     @property
     def empty(self) -> bool:
-        """Whether a filter of the group says that it gives nothing."""
+        """Whether a filter makes the group empty."""
         return any(pattern.endswith(NOTHING) for pattern in self)
 
     def text(self) -> str:
-        """All patterns, for between braces."""
+        """Return all patterns, to be put between braces."""
         if self.apart and self.unions:
             unions = [" UNION ".join(f"{{ {branch.text()} }}" for branch in branches) for _, branches in self.unions]
             return " ".join((*(f"{{ {union} }}" for union in unions), *self, *self.minus))
@@ -90,19 +86,20 @@ class Group(list[str]):
         return " ".join((*unions, *self, *self.minus))
 
     def _spread(self, most: int) -> str | None:
-        """The text with the unions spread over the rest; None where it is longer, or a sub-select
-        would be evaluated twice.
+        """Return the text with the rest of the group copied into the unions.
+
+        None if it is too long, or a sub-select would be evaluated twice.
         """
         if not self.unions:
             return " ".join((*self, *self.minus))
         if sum(map(len, self)) > most or any("SELECT" in pattern for pattern in self):
             return None
-        (_, branches), *others = self.unions
+        (_, branches), *remaining = self.unions
         texts = []
         for branch in branches:
             joined = Group((*branch, *self))
             joined.minus = [*branch.minus, *self.minus]
-            joined.unions = [*branch.unions, *others]
+            joined.unions = [*branch.unions, *remaining]
             text = joined._spread(most)
             if text is None:
                 return None
@@ -115,9 +112,7 @@ class Group(list[str]):
 
 @dataclass(frozen=True, slots=True)
 class FactNeeds:
-    """What an operator needs of facts: whether their statement is bound, and the variables of subject
-    and object.
-    """
+    """What an operator needs of facts: whether their statement is bound, and the variables of subject and object."""
 
     whole: bool = False
     subject: str | None = None
@@ -128,9 +123,7 @@ class FactNeeds:
 
 @dataclass(slots=True)
 class FactTerms:
-    """Variables (or IRIs) of the facts that patterns match. `statement` is None where only the direct
-    triple is matched.
-    """
+    """Variables (or IRIs) of matched facts. `statement` is None if only the direct triple is matched."""
 
     subject: str
     predicate: str
@@ -145,36 +138,35 @@ class FactTerms:
 
 
 # -- conditions --------------------------------------------------------------------------------------
-# A test for equality is a pattern that the store answers by its index (the node of a number, a year, a
-# day); a comparison by size is a FILTER. Numbers that a double cannot tell apart compare by
-# `pred:order`.
+# An equality test is a pattern, answered by the store's index (the node of a number, a year, a day);
+# other comparisons are a FILTER. Numbers that are the same double compare by `pred:order`.
 
 
 _NOTHING: Final = [NOTHING]
-#: Characters that UTF-16 orders differently, or writes in two units; the last character of one unit.
+#: Characters that UTF-16 sorts differently or writes as two units; the last character of one unit.
 _HIGH: Final = re.compile("[\ue000-\U0010ffff]")
 _PAIRS: Final = re.compile("[\U00010000-\U0010ffff]")
 _LAST, _SMALL = "\uffff", "!"
 
 
 class Compiling(Protocol):
-    """What a test needs of the compiler (`operators.Compiler`)."""
+    """The part of the compiler (`operators.Compiler`) that tests need."""
 
     target: Target
     counts: Mapping[str, int]
 
     def variable(self, prefix: str) -> str:
-        """A fresh variable."""
+        """Return a fresh variable."""
 
     def group(self) -> Group:
-        """A group without patterns."""
+        """Return an empty group."""
 
     def entities(self, node: Node, e: str, out: Group) -> bool:
-        """Patterns that bind `e` to each entity of a set; whether `e` is still loose."""
+        """Add patterns that bind `e` to each entity of a set; tell whether `e` is still loose."""
 
 
 def supports_test(test: Condition) -> bool:
-    """Whether a test becomes SPARQL; comparisons with the values of another step are left to the client."""
+    """Tell whether a test becomes SPARQL; comparisons with values of another step are left to the client."""
     if isinstance(test, (alg.AnyOf, alg.AllOf)):
         return all(map(supports_test, test.conditions))
     if isinstance(test, alg.Not):
@@ -183,8 +175,9 @@ def supports_test(test: Condition) -> bool:
 
 
 def test_patterns(compiler: Compiling, test: Condition, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
-    """Patterns under which the entity or value node `v` satisfies the test. `kinds` are the types
-    that it may have, where known.
+    """Return patterns under which the entity or value node `v` passes the test.
+
+    `kinds` are the types that it may have, where known.
     """
     if isinstance(test, alg.Compare):
         return _compare(compiler, test, v, objects, kinds)
@@ -197,13 +190,13 @@ def test_patterns(compiler: Compiling, test: Condition, v: str, objects: Objects
     if isinstance(test, alg.AllOf):
         return [line for part in test.conditions for line in test_patterns(compiler, part, v, objects, kinds)]
     if isinstance(test, alg.AnyOf):
-        found = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test)]
-        parts = [(part, lines) for part, lines in found if lines != _NOTHING]
+        alternatives = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test)]
+        parts = [(part, lines) for part, lines in alternatives if lines != _NOTHING]
         if len(parts) < 2:
             return parts[0][1] if parts else _NOTHING
         return ["FILTER(" + " || ".join(_expression(compiler, part, lines, v) for part, lines in parts) + ")"]
     if isinstance(test, alg.Not):
-        # Each alternative is denied by itself: Virtuoso finds nothing where EXISTS stands alone
+        # Each alternative is negated on its own: Virtuoso finds nothing if EXISTS is the only pattern
         # within NOT EXISTS.
         denied = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test.condition)]
         return [f"FILTER({_expression(compiler, part, lines, v, 'NOT ')})" for part, lines in denied if lines != _NOTHING]
@@ -211,24 +204,25 @@ def test_patterns(compiler: Compiling, test: Condition, v: str, objects: Objects
 
 
 def _alternatives(test: Condition) -> tuple[Condition, ...]:
-    """The tests of which one has to be true."""
+    """Return the tests of which one has to be true."""
     if isinstance(test, alg.AnyOf):
-        return tuple(one for part in test.conditions for one in _alternatives(part))
+        return tuple(alternative for part in test.conditions for alternative in _alternatives(part))
     if isinstance(test, alg.Among) and isinstance(test.entities, alg.Union):
-        return tuple(one for part in test.entities.parts for one in _alternatives(alg.Among(part)))
+        return tuple(alternative for part in test.entities.parts for alternative in _alternatives(alg.Among(part)))
     return (test,)
 
 
 def _expression(compiler: Compiling, test: Condition, lines: list[str], v: str, sign: str = "") -> str:
-    """A test with these patterns as an expression; `sign` is "NOT " where it must be false."""
+    """Return a test with these patterns as an expression; `sign` is "NOT " if it must be false."""
     if isinstance(test, alg.Among) and isinstance(test.entities, alg.ById):
         return _among(compiler, test.entities, v, sign)
     return f"{sign}EXISTS {{ {' '.join(lines)} }}"
 
 
 def _among(compiler: Compiling, node: alg.ById, v: str, sign: str = "") -> str:
-    """Whether a node is one of some entities. No VALUES: within EXISTS, Virtuoso takes a variable of
-    VALUES for another than that of the same name outside.
+    """Return a test that a node is one of some entities.
+
+    Without VALUES: within EXISTS, Virtuoso treats its variable as different from the outer one of the same name.
     """
     return f"{v} {sign}IN ({', '.join(map(compiler.target.names.entity, node.ids))})"
 
@@ -250,29 +244,28 @@ def _compare(compiler: Compiling, test: alg.Compare, v: str, objects: Objects, k
 
 
 def _text(compiler: Compiling, operator: Operator, text: str, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
-    """Texts, and entities by their names."""
+    """Return patterns for texts, and for entities by their names."""
     path = {"entity": "<pred:name>", "value": "<pred:value>", "any": "<pred:name>|<pred:value>"}[objects]
     if operator == "=":
         return [f"{v} {path} {string(text)} ."]
     t = compiler.variable("t")
     plain = kinds is not None and {kind for kind, _ in kinds} <= {values.Kind.TEXT, values.Kind.TIME}
-    only = objects == "entity" or (objects == "value" and plain)
-    sure = "" if only else f"DATATYPE({t}) = <{XSD}string> && "
-    # Virtuoso orders literals by where it keeps them, and their texts as it should.
-    there, here = ordered(f"STR({t})", text, compiler.target.dialect)
-    return [f"{v} {path} {t} . FILTER({sure}{there} {operator} {string(here)})"]
+    all_texts = objects == "entity" or (objects == "value" and plain)
+    guard = "" if all_texts else f"DATATYPE({t}) = <{XSD}string> && "
+    # Virtuoso sorts literals by where it stores them, but their texts correctly.
+    stored, literal = ordered(f"STR({t})", text, compiler.target.dialect)
+    return [f"{v} {path} {t} . FILTER({guard}{stored} {operator} {string(literal)})"]
 
 
 def ordered(term: str, text: str, dialect: Dialect) -> tuple[str, str]:
-    """A text of the store, as an expression, and one of the query, as they compare by code point.
+    """Return a text of the store, as an expression, and one of the query, so that they compare by code point.
 
-    Units of UTF-16 order texts otherwise only from U+E000 on. Where the query has such a character,
-    each one of both that takes two units gets the last of one unit before it; where that stands
-    itself, something small follows.
+    UTF-16 differs from code points only from U+E000 on. If the query has such a character, each character of two units in both
+    texts is prefixed with the last one of a single unit; where that character itself occurs, a small one is appended.
     """
     if not dialect.by_units or not _HIGH.search(text):
         return term, text
-    marked = _PAIRS.sub(lambda found: _LAST + found[0], text.replace(_LAST, _LAST + _SMALL))
+    marked = _PAIRS.sub(lambda match: _LAST + match[0], text.replace(_LAST, _LAST + _SMALL))
     inner = f"REPLACE({term}, {string(_LAST)}, {string(_LAST + _SMALL)})"
     return f"REPLACE({inner}, {string(f'({_PAIRS.pattern})')}, {string(_LAST + '$1')})", marked
 
@@ -281,39 +274,38 @@ def _quantity(compiler: Compiling, operator: Operator, literal: values.Quantity,
     units = None if kinds is None else {unit for kind, unit in kinds if kind is values.Kind.QUANTITY}
     if units is not None and literal.unit not in units:
         return _NOTHING
-    # A unit that all values have is said where servers plan better with it: Virtuoso begins at a
-    # number that many things have.
-    said = units != {literal.unit} or (operator == "=" and not compiler.target.local)
-    unit = f" {v} <pred:unit> {string(literal.unit)} ." if said else ""
+    # A unit that all values share is still tested where servers then plan better: Virtuoso begins with a
+    # number that many nodes have.
+    test_unit = units != {literal.unit} or (operator == "=" and not compiler.target.local)
+    unit = f" {v} <pred:unit> {string(literal.unit)} ." if test_unit else ""
     number = literal.number
     x = compiler.variable("x")
-    sure = ""
+    guard = ""
     if units == {literal.unit} and kinds is not None and operator != "=" and any(kind is values.Kind.TEXT for kind, _ in kinds):
-        # A text is no number, and an order of the two is an error, but `!=` of the two need not be.
-        sure = f"ISNUMERIC({x}) && "
+        # A text is no number, and comparing their order is an error, but `!=` of the two need not be.
+        guard = f"ISNUMERIC({x}) && "
     if compiler.counts.get("inexact"):
         if operator == "=":
             return [f"{v} <pred:order> {string(order_text(number))} .{unit}"]
         return [f"{v} <pred:order> {x} .{unit} FILTER(STR({x}) {operator} {string(order_text(number))})"]
     if inexact(number):
-        # All numbers of the graph are what their doubles print; the literal lies beside one of
-        # them.
+        # All numbers of the graph print like their doubles; the literal lies next to one of them.
         nearest = nearest_double(number)
         if operator == "=":
             return _NOTHING
         if operator == "!=":
-            return [f"{v} <pred:value> {x} .{unit}" + (f" FILTER({sure[:-4]})" if sure else "")]
+            return [f"{v} <pred:value> {x} .{unit}" + (f" FILTER({guard[:-4]})" if guard else "")]
         if abs(nearest) != float("inf"):
             below = Decimal(values.format_number(nearest)) < Decimal(values.format_number(number))
             operator = {True: "<=", False: "<"}[below] if operator in ("<", "<=") else {True: ">", False: ">="}[below]  # type: ignore[assignment]
-        return [f"{v} <pred:value> {x} .{unit} FILTER({sure}{x} {operator} {double(nearest)})"]
+        return [f"{v} <pred:value> {x} .{unit} FILTER({guard}{x} {operator} {double(nearest)})"]
     if operator == "=":
         return [f"{v} <pred:value> {double(number)} .{unit}"]
-    return [f"{v} <pred:value> {x} .{unit} FILTER({sure}{x} {operator} {double(number)})"]
+    return [f"{v} <pred:value> {x} .{unit} FILTER({guard}{x} {operator} {double(number)})"]
 
 
 def _time(compiler: Compiling, operator: Operator, literal: values.Time, v: str) -> list[str]:
-    """Times as intervals; a year or a day that a time has to lie in is found by its index."""
+    """Return patterns for times as intervals; a year or day that contains the time is found by its index."""
     start, end = integer(literal.start), integer(literal.end)
     year, date = year_of(literal), date_of(literal)
     if operator == "=":
@@ -340,7 +332,7 @@ def _bounds(time: values.Time) -> tuple[int, int]:
 
 
 def during_test(compiler: Compiling, test: alg.During, statement: str) -> str:
-    """Patterns under which the validity of a statement stands in the relation to an interval; they give no row twice."""
+    """Return patterns under which the validity of a statement relates to an interval; they repeat no row."""
     a, b = compiler.variable("a"), compiler.variable("b")
     validity = f"{statement} <pred:valid_start> {a} . {statement} <pred:valid_end> {b} ."
     holds = during_filter(test.relation, a, b, integer(test.interval.start), integer(test.interval.end))
@@ -351,9 +343,7 @@ def during_test(compiler: Compiling, test: alg.During, statement: str) -> str:
 
 
 def during_filter(relation: str, a: str, b: str, low: str, high: str) -> str:
-    """How a validity `[a, b)` stands to the interval `[low, high)`; an unknown bound is taken at
-    its least favourable.
-    """
+    """Relate a validity `[a, b)` to the interval `[low, high)`; an unknown bound is taken at its least favourable."""
     if relation == "may":
         return f"{a} < {high} && {b} > {low}"
     if relation == "must":

@@ -21,60 +21,61 @@ from condgraph.sparql.layout import ENTITY_CLASSES, TYPE, integer, pred, string
 # -- statements --------------------------------------------------------------------------------------
 # Facts as graph patterns: scans, tests on objects, on qualifiers and on validity.
 #
-# A fact is the direct triple `<subject> <predicate> <object>` where that is enough, and its statement
-# node where qualifiers, validity or a source are needed. The triple of a qualifier looks like that of
-# a fact whose subject is a statement; so a variable that no pattern makes an entity is `loose`, and
-# gets a name before it is passed on.
+# A fact is the direct triple `<subject> <predicate> <object>` where that suffices, and its statement node
+# where qualifiers, validity or a source are needed. The triple of a qualifier looks like a fact with a
+# statement as subject; so a variable that no pattern restricts to entities is `loose`, and is given a
+# name pattern before it is passed on.
 
 
 def reach_of(node: Node) -> alg.End:
-    """The end that facts reach."""
+    """Return the end that facts reach."""
     while not isinstance(node, (alg.Scan, alg.OtherEnd, alg.FactsOf)):
         node = node.inputs()[0]
     return node.reach
 
 
 # -- entities ----------------------------------------------------------------------------------------
-# Sets of entities as graph patterns, in the one SPARQL 1.1 query that a plan becomes.
+# Sets of entities as graph patterns, in the one SPARQL 1.1 query of a plan.
 #
-# Each operator becomes a few patterns over a variable for an entity, or over subject, predicate, object
-# and statement of a fact (`plan.SUPPORT` lists those that do). Sets need no more than that: a pattern
-# is existential, and the query selects DISTINCT.
+# Each operator becomes a few patterns over the variable of an entity, or over subject, predicate, object
+# and statement of a fact (`plan.SUPPORT` lists these operators). Sets need no more: a pattern is
+# existential, and the query selects DISTINCT.
 
 
-#: A plan whose shared parts would be written out to more patterns than this is refused.
+#: A plan whose shared parts expand to more patterns than this is refused.
 MOST_PATTERNS: Final = 20_000
 
 
 class Compiler:
-    """Writes the patterns of a plan: `entities` of sets, `facts` of statements. Variables are numbered as
-    they come, so that equal plans are equal texts.
+    """Writes the patterns of a plan: `entities` for sets, `facts` for statements.
+
+    Variables are numbered in order, so that equal plans give equal texts.
     """
 
     def __init__(self, target: conditions.Target) -> None:
         self.target, self.iris, self.schema, self.counts = target, target.names, target.schema, target.counts
-        #: Whether the client leaves out predicates of the vocabulary.
+        #: Whether the client removes predicates of the vocabulary.
         self.client_filters = False
         self._variables = self._patterns = 0
-        #: The variables of rows, by their names in the plan.
+        #: Variables of rows, by their names in the plan.
         self.row_variables: dict[str, str] = {}
 
     def variable(self, prefix: str) -> str:
-        """A fresh variable."""
+        """Return a fresh variable."""
         self._variables += 1
         return f"?{prefix}{self._variables}"
 
     @staticmethod
     def group() -> conditions.Group:
-        """A group without patterns."""
+        """Return an empty group."""
         return conditions.Group()
 
     def settle(self, e: str, out: conditions.Group) -> None:
-        """Make sure that a loose variable is an entity: statements have no names."""
+        """Restrict a loose variable to entities: statements have no names."""
         out.append(f"{e} <pred:name> {self.variable('n')} .")
 
     def source(self, name: str) -> str:
-        """The node of a source; an unknown one is an error."""
+        """Return the node of a source; raises `UnknownNameError`."""
         if name not in self.schema.sources:
             raise UnknownNameError("source", name, candidates=nearest(name, self.schema.sources))
         return self.iris.source(name)
@@ -82,21 +83,19 @@ class Compiler:
     # -- facts -------------------------------------------------------------------------------------
 
     def facts(self, node: Node, out: conditions.Group, *, whole: bool = False, reached: str | None = None) -> conditions.FactTerms:
-        """Patterns of facts. `whole` binds the statement; `reached` is the variable that the
-        reached end is to have.
-        """
+        """Add patterns of facts. `whole` binds the statement; `reached` names the variable of the reached end."""
         subject, thing = (reached, None) if reach_of(node) == "subject" else (None, reached)
         return self.bound(node, out, conditions.FactNeeds(whole, subject, thing))
 
     def bound(self, node: Node, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
-        """The facts, and their statement bound where it is wanted."""
+        """Add patterns of facts, and bind the statement where needed."""
         rows = self.fact_patterns(node, out, wanted)
         out.extend(rows.bind)
         rows.bind.clear()
         return rows
 
     def fact_patterns(self, node: Node, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
-        """Patterns of facts, for operators that pass on what is needed of them."""
+        """Add patterns of facts, for operators that pass on what is needed of them."""
         return _FACTS_BY_TYPE[type(node)](self, node, out, wanted)
 
     def scan(self, node: alg.Scan, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
@@ -105,7 +104,7 @@ class Compiler:
         thing = wanted.object or self.variable("e" if node.family == "relation" else "v")
         target = subject if node.reach == "subject" else thing
         anchor = subject if node.anchor == "subject" else thing
-        # Statements that are fetched whole have all objects, also those that lead nowhere.
+        # Whole statements are fetched with all objects, even those that no further step can follow.
         objects = self._objects(node, fetched=wanted.whole and wanted.object is None)
         of = node.of
         whole = wanted.whole or node.source is not None or (node.predicates is None and (of is None or self._all(of)))
@@ -117,8 +116,8 @@ class Compiler:
         statement, predicate = None, self._predicate(node, out)
         if whole:
             statement = self.variable("f")
-            # The direct triple says nothing new, and is where most stores begin. A store without statistics would go through all
-            # statements of the one end for each of the other.
+            # The direct triple adds nothing, but most stores start with it. A store without statistics
+            # would read all statements of one end for each of the other.
             reaches = objects == "entity" and node.anchor != node.reach and of is not None and not self._skip(of, node)
             if not predicate.startswith("?") and (self.target.dialect.counts or wanted.among is not None or not reaches):
                 out.append(f"{subject} {predicate} {thing} .")
@@ -126,20 +125,20 @@ class Compiler:
                 out.append(self._of_sort(thing, objects))
             rows = conditions.FactTerms(subject, predicate, thing, statement, target, objects)
             ends = [f"{statement} <pred:fact_h> {subject} .", f"{statement} <pred:fact_t> {thing} ."]
-            # First the end where a store begins that orders patterns of one kind as they are written.
+            # First the end to start from, for stores that keep the written order of similar patterns.
             first, last = ends if node.anchor == "subject" else reversed(ends)
             rows.bind.append(f"{first} {statement} <pred:fact_r> {predicate} . {last}")
             if node.source is not None:
                 rows.bind.append(f"{statement} <pred:source> {self.source(node.source)} .")
             return rows
         out.append(f"{subject} {predicate} {thing} .")
-        # Any predicate: a store that does not go on from the union begins at the other end.
+        # Any predicate: a store that cannot continue from the union starts at the other end.
         out.apart |= node.predicates is None
         if node.predicates is None and not self.client_filters:
             out.append(f'FILTER(STRSTARTS(STR({predicate}), "{self.iris.base}"))')
         if not self._every_object_fits(node, objects):
             out.append(self._of_sort(thing, objects))
-        # The subject may be a statement, where the predicate is a qualifier key as well.
+        # The subject may be a statement, if the predicate is also a qualifier key.
         doubtful = (loose or node.anchor == "object") and self._may_be_key(node)
         if doubtful and node.reach == "object":
             self.settle(subject, out)
@@ -147,7 +146,7 @@ class Compiler:
         return conditions.FactTerms(subject, predicate, thing, None, target, objects, loose=doubtful)
 
     def _objects(self, node: alg.Scan, *, fetched: bool = False) -> conditions.Objects:
-        """What the objects can be: the family of the scan, or what the predicate is known to have."""
+        """Return what the objects can be, by the family of the scan and the schema."""
         if node.family == "relation" or node.anchor == "object" or (node.reach == "object" and not fetched):
             return "entity"
         if node.family == "attribute":
@@ -160,7 +159,7 @@ class Compiler:
         return "any"
 
     def _every_object_fits(self, node: alg.Scan, objects: conditions.Objects) -> bool:
-        """Whether the predicates have objects of this kind alone."""
+        """Tell whether the predicates only have objects of this kind."""
         if objects == "any":
             return True
         if node.predicates is None:
@@ -173,7 +172,7 @@ class Compiler:
         return f' FILTER({sign}STRSTARTS(STR({thing}), "{self.iris.base}{VALUE}"))'
 
     def _may_be_key(self, node: alg.Scan) -> bool:
-        """Whether a triple of these predicates may be a qualifier of a statement."""
+        """Tell whether a triple of these predicates may be a qualifier of a statement."""
         return node.predicates is None or any(self.schema.qualifier_kinds(name) for name in node.predicates)
 
     def _predicate(self, node: alg.Scan, out: conditions.Group) -> str:
@@ -186,13 +185,13 @@ class Compiler:
 
     @staticmethod
     def _all(of: Node) -> bool:
-        """Whether a set is all entities."""
+        """Tell whether a set is all entities."""
         return (
             isinstance(of, alg.AllEntities) and of.source is None and EntityKind.ENTITY in of.kinds and EntityKind.ROW in of.kinds
         )
 
     def _skip(self, of: Node, node: alg.Scan) -> bool:
-        """Whether every anchor of the scan is one of all entities, so that no pattern is needed."""
+        """Tell whether every anchor of the scan belongs to "all entities", so that no pattern is needed."""
         if not self._all(of):
             return False
         counted = ["concept_objects"] if node.anchor == "object" else ["concept_subjects", "concept_attributes"]
@@ -201,7 +200,7 @@ class Compiler:
         return not any(self.counts.get(name, 1) for name in counted)
 
     def where(self, node: alg.Where, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
-        """Facts whose object satisfies the test."""
+        """Facts whose object passes the test."""
         if isinstance(node.condition, alg.Among):
             thing = wanted.object or self.variable("e")
             if wanted.among is not None:
@@ -218,20 +217,20 @@ class Compiler:
         return rows
 
     def kinds(self, node: Node) -> Kinds | None:
-        """The types and units that the objects of facts may have; None where it is not known."""
+        """Return the types and units that the objects of facts may have; None where unknown."""
         while isinstance(node, alg.Facts) and (inner := alg.passed(node)) is not None:
             node = inner
         if not isinstance(node, alg.Scan) or node.predicates is None:
             return None
-        found: dict[tuple[Kind, str], int] = {}
+        kinds: dict[tuple[Kind, str], int] = {}
         for name in node.predicates:
-            found.update(self.schema.attribute_kinds(name))
-        return found
+            kinds.update(self.schema.attribute_kinds(name))
+        return kinds
 
     def where_qualifier(
         self, node: alg.WhereQualifier, out: conditions.Group, wanted: conditions.FactNeeds
     ) -> conditions.FactTerms:
-        """Facts of which some qualifier satisfies the test."""
+        """Facts with a qualifier that passes the test."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         q = self.variable("q")
         kinds = self.schema.qualifier_kinds(node.key)
@@ -246,30 +245,26 @@ class Compiler:
         return rows
 
     def during(self, node: alg.During, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
-        """Facts whose validity stands in the relation to an interval."""
+        """Facts whose validity relates to an interval."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         assert rows.statement is not None
         out.append(conditions.during_test(self, node, rows.statement))
         return rows
 
     def where_validity(self, node: alg.WhereValidity, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
-        """Facts whose start or end, as its qualifiers have it, satisfies the test; a point in time
-        is both.
-        """
+        """Facts whose start or end, as stated by qualifiers, passes the test; a point in time is both."""
         rows = self.bound(node.facts, out, replace(wanted, whole=True))
         q, p, a, b = (self.variable(prefix) for prefix in "qpab")
         keys = [self.iris.predicate(name) for name in (START_TIME if node.part == "start" else END_TIME, POINT_IN_TIME)]
         out.append(f"VALUES {p} {{ {' '.join(keys)} }} {rows.statement} {p} {q} . {q} {TYPE} <pred:Time> .")
         out.append(f"{rows.statement} <pred:valid_start> {a} . {rows.statement} <pred:valid_end> {b} .")
-        # Bounds in the wrong order are unknown, whatever the qualifiers say.
+        # Bounds in the wrong order make the validity unknown, whatever the qualifiers are.
         out.append(f"FILTER({a} != {integer(UNKNOWN_START)} || {b} != {integer(UNKNOWN_END)})")
         out.extend(conditions.test_patterns(self, node.condition, q, "value", {(Kind.TIME, "1"): 1}))
         return rows
 
     def other_end(self, node: alg.OtherEnd, out: conditions.Group, wanted: conditions.FactNeeds) -> conditions.FactTerms:
-        """The same statements, with the other end reached; attributes have no entity at their
-        object.
-        """
+        """The same statements with the other end reached; attributes have no entity as object."""
         rows = self.fact_patterns(node.facts, out, wanted)
         if node.reach == "object" and rows.objects != "entity":
             out.append(self._of_sort(rows.object, "entity"))
@@ -281,23 +276,19 @@ class Compiler:
         return rows
 
     def entities(self, node: Node, e: str, out: conditions.Group) -> bool:
-        """Patterns that bind `e` to each entity of a set, some more than once; whether `e` is still
-        loose.
-        """
+        """Add patterns that bind `e` to each entity of a set, possibly repeated; tell whether `e` is still loose."""
         self._patterns += 1
         if self._patterns > MOST_PATTERNS:
             raise UnsupportedError(conditions.TARGET, [f"a program of more than {MOST_PATTERNS} patterns"])
         return _ENTITIES_BY_TYPE[type(node)](self, node, e, out)
 
     def settled(self, node: Node, e: str, out: conditions.Group) -> None:
-        """`entities`, with `e` bound to an entity in any case."""
+        """Like `entities`, with `e` restricted to entities in any case."""
         if self.entities(node, e, out):
             self.settle(e, out)
 
     def all_entities(self, node: alg.AllEntities, e: str, out: conditions.Group) -> bool:
-        """All entities of the kinds; of one source those that are rows of it or stand in its
-        statements.
-        """
+        """All entities of some kinds; with a source, its own rows, or these and the ends of its statements."""
         kinds = tuple(dict.fromkeys(node.kinds))
         if node.source is not None:
             f, source = self.variable("f"), self.source(node.source)
@@ -318,7 +309,6 @@ class Compiler:
         return False
 
     def by_name(self, node: alg.ByName, e: str, out: conditions.Group) -> bool:
-        """Entities by exact name."""
         if len(node.names) == 1:
             out.append(f"{e} <pred:name> {string(node.names[0])} .")
         else:
@@ -327,19 +317,17 @@ class Compiler:
         return False
 
     def by_id(self, node: alg.ById, e: str, out: conditions.Group) -> bool:
-        """Entities by id."""
         out.append(f"VALUES {e} {{ {' '.join(map(self.iris.entity, node.ids))} }} {e} <pred:name> {self.variable('n')} .")
         return False
 
     def members(self, node: alg.Members, e: str, out: conditions.Group) -> bool:
-        """Entities in any of the concepts: membership is stored closed."""
+        """Members of any of the concepts; stored memberships include those of subclasses."""
         c = self.variable("c")
         out.append(f"{e} <pred:instance_of> {c} .")
         self.entities(node.concepts, c, out)
         return False
 
     def union(self, node: alg.Union, e: str, out: conditions.Group) -> bool:
-        """Entities in any part."""
         branches, loose = [], False
         for part in node.parts:
             branches.append(conditions.Group())
@@ -350,16 +338,16 @@ class Compiler:
     def intersect(self, node: alg.Intersect, e: str, out: conditions.Group) -> bool:
         """Entities in all parts: all patterns hold.
 
-        Two paths that meet in `e` have one order of joins in a store without statistics, which may go
-        along the first and back along the second, through all that hangs on a hub. So of several
-        paths all but one are sub-selects where they have an entity between their ends.
+        For two paths that meet in `e`, a store without statistics may follow the first and go back along the second,
+        through all
+        neighbours of a hub. So of several paths with an entity between their ends, all but one become sub-selects.
         """
         loose = True
         paths = [part for part in node.parts if isinstance(part, alg.Reached)]
-        long = [part for part in paths if _is_long(part)]
-        apart = long if len(long) < len(paths) else long[1:]
+        long_paths = [part for part in paths if _is_long(part)]
+        selected = long_paths if len(long_paths) < len(paths) else long_paths[1:]
         for part in node.parts:
-            if self.target.dialect.selects_paths and any(part is one for one in apart):
+            if self.target.dialect.selects_paths and any(part is path for path in selected):
                 inner = conditions.Group()
                 loose &= self.entities(part, e, inner)
                 out.append(f"{{ SELECT DISTINCT {e} WHERE {{ {inner.text()} }} }}")
@@ -368,7 +356,6 @@ class Compiler:
         return loose
 
     def minus(self, node: alg.Minus, e: str, out: conditions.Group) -> bool:
-        """Entities of the left that are not in the right."""
         loose = self.entities(node.left, e, out)
         inner = conditions.Group()
         self.entities(node.right, e, inner)
@@ -376,11 +363,10 @@ class Compiler:
         return loose
 
     def reached(self, node: alg.Reached, e: str, out: conditions.Group) -> bool:
-        """The ends of the facts."""
         return self.facts(node.facts, out, reached=e).loose
 
     def same_name(self, node: alg.SameName, e: str, out: conditions.Group) -> bool:
-        """All entities of the same names."""
+        """All entities that share a name with these."""
         of, name = self.variable("e"), self.variable("n")
         self.entities(node.of, of, out)
         out.append(f"{of} <pred:name> {name} . {e} <pred:name> {name} .")
@@ -397,9 +383,7 @@ class Compiler:
         return False
 
     def arg_extreme(self, node: alg.ArgExtreme, e: str, out: conditions.Group) -> bool:
-        """The entities with the best value of a key, all ties; the most frequent type and unit
-        compete.
-        """
+        """The entities with the best value of a key, including ties; the most frequent type and unit competes."""
         groups = {group: n for group, n in self.schema.attribute_kinds(node.key).items() if group[0] in (Kind.QUANTITY, Kind.TIME)}
         if not groups:
             out.append(f"{e} <pred:name> {self.variable('n')} . {conditions.NOTHING}")
@@ -421,8 +405,9 @@ class Compiler:
         return self._contest(node, scan, largest, e, out)
 
     def ordered(self, node: alg.ArgExtreme) -> str | None:
-        """A query of the entities with their values of the key, the best first; None where several
-        types or units may compete.
+        """Return a query of the entities with their values of the key, the best first;
+
+        None if several types or units may compete.
         """
         out = conditions.Group()
         if not self._keyed(node, out):
@@ -430,11 +415,10 @@ class Compiler:
         return f"SELECT ?e ?x WHERE {{ {out.text()} }} ORDER BY {_by(node.direction)}"
 
     def tied(self, node: alg.ArgExtreme) -> str | None:
-        """A query of one row: all that tie with the best, as IRIs each with its name behind it,
-        percent-encoded, parted by spaces.
+        """Return a query of one row: all that tie with the best, separated by spaces, each an IRI followed by its encoded name.
 
-        The set is gone through once; where a query joins the best value to the set, Virtuoso works
-        one of them out for each row of the other.
+        The set is read once; if a query joins the best value with the set, Virtuoso computes one of them for each row
+        of the other.
         """
         out = conditions.Group()
         if not self._keyed(node, out):
@@ -445,9 +429,7 @@ class Compiler:
         return f"SELECT ?x ({joined} AS ?tied) WHERE {{ {out.text()} }} {by}"
 
     def _keyed(self, node: alg.ArgExtreme, out: conditions.Group) -> bool:
-        """Patterns that bind `?e` to the entities and `?x` to what they are compared by; False
-        where several types may compete.
-        """
+        """Add patterns that bind `?e` to the entities and `?x` to their sort key; False if several types may compete."""
         kinds = self.schema.attribute_kinds(node.key)
         groups = [group for group in kinds if group[0] in (Kind.QUANTITY, Kind.TIME)]
         if len(groups) != 1:
@@ -458,7 +440,7 @@ class Compiler:
         rows = self.facts(alg.Scan(node.of, (node.key,), family="attribute"), out, reached="?e")
         if rows.loose:
             self.settle("?e", out)
-        # Virtuoso sorts long texts by when they were loaded, unless they are made new.
+        # Virtuoso sorts long texts by load order, unless they are computed.
         key = "?x ." if term != "order" else "?y . BIND(STR(?y) AS ?x)"
         out.append(f"{rows.object} <pred:{term}> {key}")
         if len(kinds) > 1:
@@ -468,9 +450,7 @@ class Compiler:
     def _extreme(
         self, scan: alg.Scan, term: str, largest: bool, kind: Kind, mixed: bool
     ) -> tuple[tuple[str, str], Callable[[str], str]]:
-        """A sub-select of the best value among one type: its variable and text, and what makes sure
-        of the type.
-        """
+        """Return a sub-select of the best value of one type, as its variable and text, and a function that adds the type test."""
 
         def condition(v: str) -> str:
             return f" {v} {TYPE} {pred('Time' if kind is Kind.TIME else 'Quantity')} ." if mixed else ""
@@ -481,17 +461,17 @@ class Compiler:
             self.settle(rows.reached, inner)
         x, best = self.variable("x"), self.variable("best")
         inner.append(f"{rows.object} <pred:{term}> {x} .{condition(rows.object)}")
-        # Virtuoso sorts long texts by when they were loaded, unless they are made new.
+        # Virtuoso sorts long texts by load order, unless they are computed.
         of = f"STR({x})" if term == "order" else x
         text = f"SELECT ({'MAX' if largest else 'MIN'}({of}) AS {best}) WHERE {{ {inner.text()} }}"
         return (best, text), condition
 
     def _contest(self, node: alg.ArgExtreme, scan: alg.Scan, largest: bool, e: str, out: conditions.Group) -> bool:
-        """Several types and units: a sub-select finds the most frequent (ties: times, no unit,
-        units by name), the next the best of it.
+        """Compare several types and units: one sub-select finds the most frequent one, the next its best value.
 
-        A value's type and unit are one text, so that each sub-select binds what the next one looks
-        for.
+        Ties: times come first, then no unit, then units by name. Type and unit of a value form one text, so that each
+        sub-select binds
+        what the next one looks for.
         """
         number = "order" if self.counts.get("inexact") else "value"
         edge = "end" if largest else "start"
@@ -531,7 +511,7 @@ class Compiler:
 
 
 def _is_long(path: alg.Reached) -> bool:
-    """Whether a path leads on from other paths."""
+    """Tell whether a path continues other paths."""
     return any(isinstance(node, alg.Reached) for node in postorder(path) if node is not path)
 
 
@@ -539,7 +519,7 @@ def _by(direction: alg.Direction) -> str:
     return "DESC(?x)" if direction == "largest" else "?x"
 
 
-#: What becomes of each set; `None` where the client works it out (`plan.SUPPORT`).
+#: Methods by set operator; None where the client computes it (`plan.SUPPORT`).
 ENTITIES: Final[EntityTable[Compiler, [str, conditions.Group], bool]] = {
     "AllEntities": Compiler.all_entities,
     "ById": Compiler.by_id,
@@ -557,7 +537,7 @@ ENTITIES: Final[EntityTable[Compiler, [str, conditions.Group], bool]] = {
 }
 _ENTITIES_BY_TYPE: Final = by_type(ENTITIES) | {alg.EntitiesOf: entities_of}
 
-#: What becomes of each operator; `None` where the client works it out (`plan.SUPPORT`).
+#: Methods by operator; None where the client computes it (`plan.SUPPORT`).
 FACTS: Final[FactTable[Compiler, [conditions.Group, conditions.FactNeeds], conditions.FactTerms]] = {
     "Scan": Compiler.scan,
     "Where": Compiler.where,

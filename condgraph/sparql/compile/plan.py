@@ -1,4 +1,4 @@
-"""A plan as one SPARQL query, or as one that gathers what the client works on."""
+"""Compile a plan into one SPARQL query for its answer, or into one that gathers what the client needs to finish it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import TYPE, integer
 
 # -- which operators become patterns -----------------------------------------------------------------
-# What SPARQL makes of each operator: the table that a test holds against the algebra.
+# How each operator is run; a test compares the table with the algebra.
 #
-# "supported" operators are patterns of the query wherever they stand. "lowered" ones are finished by
-# the client, in the engine's own code, on what the query gathers (`gather`); those with a reason in
-# brackets are patterns where that does not apply.
+# "supported" operators are patterns of the query anywhere. "lowered" ones are finished by the client with
+# the engine's own code, on what the query gathers (`gather`); if a reason in brackets follows, they are
+# patterns where it does not apply.
 
 
 _BAG: Final = "lowered: a bag is worked out from the statements that carry it"
@@ -114,41 +114,40 @@ SUPPORT: Final[dict[type[Node], str]] = {
 
 
 # -- compiled ----------------------------------------------------------------------------------------
-# A compiled query, and which operators become patterns of it.
+# A compiled query, and the operators that become patterns of it.
 
 
-#: The rows of a query: entities (with names, where the graph is on a server), entities with their sort
-#: key (those that tie with the first count), one row with all ties, values, predicates, a count, a
-#: truth value, rows that bind variables, what a plan over such rows rests on, or gathered triples.
+#: The rows of a query: entities (with names, if the graph is on a server), entities with their sort key
+#: (ties with the first count), one row with all ties, values, predicates, a count, a truth value, rows
+#: that bind variables, the evidence of a plan over such rows, or gathered triples.
 Shape: TypeAlias = Literal["entities", "best", "tied", "values", "predicates", "count", "truth", "rows", "witness", "gathered"]
 
 
-#: The operators that become patterns, by name.
+#: Names of the operators that become patterns.
 PATTERNS: Final = given(ENTITIES) | given(FACTS) | given(SOLUTIONS) | {"EntitiesOf", "FactsOf"}
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query and the shape of its rows. `leaves` are the operators whose results a gathered answer
-    starts from.
-    """
+    """A query and the shape of its rows. `leaves` are the operators whose results a gathered answer starts from."""
 
     text: str
     shape: Shape
     leaves: tuple[Node, ...] = field(default=())
-    #: Of rows: the operator that gives them, above which the client works out the rest, and the columns of its variables.
+    #: For rows: the operator that gives them, from which the client computes the rest, and the columns of
+    #: its variables.
     core: alg.Solutions | None = None
     columns: tuple[tuple[str, str], ...] = ()
 
 
 def native(node: Node) -> bool:
-    """Whether an operator and everything below it become patterns."""
+    """Tell whether an operator and everything below it become patterns."""
     order = postorder(node)
     return not lowered(order) if over_rows(order) else all(map(_native_one, order))
 
 
 def lowered(order: Iterable[Node]) -> set[int]:
-    """The operators (by identity) among those of a plan, inputs first, that are no patterns, or take one that is none."""
+    """Return the operators of a plan (by `id`; inputs first) that are no patterns, or depend on one that is none."""
     result: set[int] = set()
     shapes: dict[int, RowShape] = {}
     for node in order:
@@ -163,7 +162,7 @@ def lowered(order: Iterable[Node]) -> set[int]:
 
 
 def over_rows(order: Iterable[Node]) -> bool:
-    """Whether some operator of a plan gives rows that bind variables."""
+    """Tell whether some operator of a plan gives rows that bind variables."""
     return any(isinstance(node, alg.Solutions) for node in order)
 
 
@@ -174,25 +173,25 @@ def _native_one(node: Node) -> bool:
 
 
 def has_patterns(node: Node) -> bool:
-    """Whether operators of this type become patterns."""
+    """Tell whether operators of this type become patterns."""
     return type(node).__name__ in PATTERNS
 
 
 # -- gather ------------------------------------------------------------------------------------------
-# Plans that the client finishes: one query for the statements and entities that the rest of the
-# plan is run on.
+# Plans that the client finishes: one query fetches the statements and entities on which the rest of the
+# plan runs.
 #
-# The largest parts that are patterns become `leaves`. A scan above them, whose entities only the
-# client will know, is gathered for all entities. Each row is (leaf, what the leaf gave, a triple
-# about it): statements with their qualifiers and places, entities with their names and rows, value
-# nodes. `sparql.gathered` makes a snapshot of them.
+# The largest parts that are patterns become `leaves`. A scan above them, whose entities only the client
+# will know, is gathered for all entities. Each row is (leaf, result of the leaf, a triple about it):
+# statements with their qualifiers and places, entities with their names and rows, value nodes.
+# `sparql.gathered` makes a snapshot of them.
 
 
-#: Terms of entities, value nodes and records that a statement leads to.
+#: Terms of the entities, value nodes and records that a statement leads to.
 _ABOUT: Final = (
     "name", "value", "unit", "exact", "start", "end", "precision", "source", "row", "position",
 )  # fmt: skip
-#: Terms of the nodes that a branch gives itself, and those that lead on to others; more of them with
+#: Terms of the nodes that a branch returns, and terms that lead on from them; more of both with
 #: memberships and sources.
 _OWN: Final = ("fact_h", "fact_r", "fact_t", "source", "row", "raw", "record", "name", "position")
 _LEAD: Final = ("fact_h", "fact_t", "record")
@@ -203,25 +202,23 @@ _ANY: Final = 10**9
 
 
 def gather(plan: Node, target: Target) -> Compiled:
-    """The query that gathers the statements on which the client finishes a plan."""
+    """Return the query that gathers the statements with which the client finishes a plan."""
     branches, leaves, stated = _branches(plan, target)
     if not branches:
-        # A plan of given values alone needs nothing of the graph, where no triple has this
-        # predicate; it stays one query.
+        # A plan of constants alone needs nothing from the graph; the query has a predicate that no triple
+        # has.
         return Compiled("SELECT ?leaf ?n ?s ?p ?o WHERE { ?n <pred:nothing> ?o }", "gathered", ())
     return Compiled(gathering(branches, target, stated), "gathered", tuple(leaves))
 
 
 def gather_parts(plan: Node, target: Target) -> list[str]:
-    """`gather` as one query for each part."""
+    """Return `gather` as one query for each part."""
     branches, _, stated = _branches(plan, target)
     return [gathering([branch], target, stated) for branch in branches]
 
 
 def _branches(plan: Node, target: Target) -> tuple[list[str], list[Node], bool]:
-    """The parts of the query, the leaves by their numbers, and whether the parts give memberships
-    as well.
-    """
+    """Return the parts of the query, the leaves by number, and whether the parts include memberships."""
     leaves: list[Node] = []
     extra: list[Node] = []
     collect(plan, leaves, extra, set())
@@ -237,17 +234,16 @@ def _branches(plan: Node, target: Target) -> tuple[list[str], list[Node], bool]:
 
 
 def gathering(branches: Iterable[str], target: Target, stated: bool = False) -> str:
-    """The query of rows (leaf, what the branch gave, a triple about it); `stated` branches give
-    sources and memberships as well.
+    """Return the query of rows (leaf, result, a triple about it); `stated` adds terms of sources and memberships.
 
-    Qualifiers are told by their names: a statement's predicates in the graph's own base. Where a
-    store `names_predicates`, they are those of the schema; then entities give what they say with a
-    qualifier's predicate as well, which `Gathered` leaves out.
+    Qualifiers are recognised by name: predicates of a statement in the graph's own base. If a store `names_predicates`,
+    they are
+    listed from the schema; entities then also return triples with such predicates, which `Gathered` removes.
     """
     base, about = target.names.base, [f"<{PRED}{term}>" for term in _ABOUT] + [f"<{RDF}type>"]
     own = [f"<{PRED}{term}>" for term in (*_OWN, *(_STATED if stated else ()))] + [f"<{RDF}type>"]
     lead = [f"<{PRED}{term}>" for term in (*_LEAD, *(_ENDS if stated else ()))]
-    given = "SELECT DISTINCT ?leaf ?n WHERE { " + " UNION ".join(f"{{ {branch} }}" for branch in branches) + " }"
+    selected = "SELECT DISTINCT ?leaf ?n WHERE { " + " UNION ".join(f"{{ {branch} }}" for branch in branches) + " }"
     head = "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE "
     if target.dialect.names_predicates:
         keys = [target.names.predicate(key) for key in target.schema.qualifiers]
@@ -255,22 +251,21 @@ def gathering(branches: Iterable[str], target: Target, stated: bool = False) -> 
         parts = [f"{{ ?n ?p ?x . FILTER(?p IN ({', '.join(some)})) BIND(?n AS ?s) }}" for some in cut([*own, *keys], size)]
         there = f"VALUES ?p {{ {' '.join(about)} }} ?s ?p ?x ."
         parts += [f"{{ ?n ?k ?s . FILTER(?k IN ({', '.join(some)})) {there} }}" for some in cut([*lead, *keys], size)]
-        return f"{head}{{ {{ {given} }} {' UNION '.join(parts)} }}"
-    # The limit is more than any graph has: Oxigraph looks up the triples of each node where it expects
-    # few of them. Where a long pattern, or a list of values, makes it expect more, it reads the whole
-    # store.
+        return f"{head}{{ {{ {selected} }} {' UNION '.join(parts)} }}"
+    # The limit exceeds any graph: Oxigraph looks up the triples of each node if it expects few nodes. If
+    # a long pattern, or a list of values, makes it expect more, it reads the whole store.
     first, second = (
-        f'FILTER({one} IN ({", ".join(listed)}) || (STRSTARTS(STR(?n), "{base}.s/") && STRSTARTS(STR({one}), "{base}")))'
-        for one, listed in (("?p", own), ("?k", lead))
+        f'FILTER({v} IN ({", ".join(listed)}) || (STRSTARTS(STR(?n), "{base}.s/") && STRSTARTS(STR({v}), "{base}")))'
+        for v, listed in (("?p", own), ("?k", lead))
     )
     return (
-        f"{head}{{ {{ {given} LIMIT {_ANY} }} {{ ?n ?p ?x . {first} BIND(?n AS ?s) }} UNION "
+        f"{head}{{ {{ {selected} LIMIT {_ANY} }} {{ ?n ?p ?x . {first} BIND(?n AS ?s) }} UNION "
         f"{{ ?n ?k ?s . {second} ?s ?p ?x . FILTER(?p IN ({', '.join(about)})) }} }}"
     )
 
 
 def collect(node: Node, leaves: list[Node], extra: list[Node], seen: set[int]) -> None:
-    """The largest native parts, and what scans and neighbours of computed entities need."""
+    """Collect the largest native parts, and what scans and neighbours of computed entities need."""
     if id(node) in seen:
         return
     seen.add(id(node))
@@ -299,33 +294,29 @@ def _every_row(node: alg.Neighbour) -> Iterator[Node]:
 
 
 def _every_member(node: alg.Members) -> Iterator[Node]:
-    """Everything that may be in a concept, since only the client will know the concepts; `gather` adds
-    all memberships.
-    """
+    """Yield everything that may be in a concept, since only the client will know the concepts; `gather` adds all memberships."""
     yield alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
 
 
-#: What is gathered for operators that read the graph (`Facets.reads`) where only the client will
-#: know their inputs.
+#: What is gathered for operators that read the graph (`Facets.reads`) if only the client will know their
+#: inputs.
 READ: Final[dict[type[Node], Callable[[Any], Iterator[Node]]]] = {
     alg.Scan: _every_statement,
     alg.ArgExtreme: _every_value,
     alg.Neighbour: _every_row,
     alg.Members: _every_member,
 }
-#: Operators that match entities by name; `namesakes` gathers these.
+#: Operators that match entities by name; `namesakes` gathers these entities.
 BY_NAME: Final = (alg.Referents, alg.SameName)
 
 
 def extra_of(plan: Node) -> Iterator[Node]:
-    """The operators that do not become patterns."""
+    """Return the operators that do not become patterns."""
     return (node for node in postorder(plan) if not native(node))
 
 
 def memberships(compiler: Compiler, members: alg.Entities | None = None, concepts: alg.Entities | None = None) -> Iterator[str]:
-    """Memberships and subclasses as they were stated: all, or those that put `members` under
-    `concepts`, with what lies between.
-    """
+    """Yield queries for stated memberships and subclasses: all, or those that put `members` under `concepts`."""
     for ends in (("member", "concept"), ("subclass", "superclass")):
         out = Group()
         m, end, c = (compiler.variable(prefix) for prefix in "mec")
@@ -336,13 +327,13 @@ def memberships(compiler: Compiler, members: alg.Entities | None = None, concept
         out.append(f"{m} <pred:{ends[1]}> {c} . {m} <pred:{ends[0]}> {end} .")
         if members is not None and ends[0] == "member":
             compiler.entities(members, end, out)
-        # A path in a group that gives nothing is an error of Virtuoso's planner.
+        # In a group that gives nothing, a path makes Virtuoso's planner fail.
         if not out.empty:
             yield f"SELECT DISTINCT (-1 AS ?leaf) ({m} AS ?n) WHERE {{ {out.text()} }}"
 
 
 def memberships_of(compiler: Compiler, of: alg.Entities, most: int) -> Iterator[str]:
-    """The memberships, as stated, with these entities at an end: at most `most` for each end."""
+    """Yield queries for stated memberships with one of these entities at an end, at most `most` for each end."""
     for end in ("member", "concept"):
         out = Group()
         m, e = compiler.variable("m"), compiler.variable("e")
@@ -352,7 +343,7 @@ def memberships_of(compiler: Compiler, of: alg.Entities, most: int) -> Iterator[
 
 
 def branch_of(compiler: Compiler, i: int, leaf: Node) -> str:
-    """The part of the query that gives the statements, or the entities, of a leaf."""
+    """Return the part of the query that gives the statements, or the entities, of a leaf."""
     out = Group()
     if isinstance(leaf, alg.Facts):
         rows = compiler.facts(leaf, out, whole=True)
@@ -364,9 +355,7 @@ def branch_of(compiler: Compiler, i: int, leaf: Node) -> str:
 
 
 def _renamed(plan: Node) -> Iterator[tuple[Node, list[Node]]]:
-    """Operators that match entities by name, outside of the native parts, with the native parts below
-    them.
-    """
+    """Yield operators that match entities by name, outside of native parts, with the native parts below them."""
     seen: set[int] = set()
     stack = [plan]
     while stack:
@@ -382,9 +371,7 @@ def _renamed(plan: Node) -> Iterator[tuple[Node, list[Node]]]:
 
 
 def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iterator[str]:
-    """The entities that have the name of something that the parts below give; all, where the client
-    computes the names.
-    """
+    """Yield queries for entities that share a name with a result of the parts below; all, if the client computes the names."""
     select = f"SELECT DISTINCT ({integer(i)} AS ?leaf) (?n1 AS ?n) WHERE {{ %s }}"
     if any(isinstance(part, (alg.Apply, alg.External)) for part in postorder(node)):
         yield select % "?n1 <pred:name> ?n2 ."
@@ -410,11 +397,11 @@ def namesakes(compiler: Compiler, i: int, node: Node, below: list[Node]) -> Iter
 
 
 def other_namesakes(compiler: Compiler, i: int, of: alg.Entities, scans: Iterable[alg.Scan], most: int) -> Iterator[str]:
-    """The other entities that have the name of an entity of a part, or of one that stands in its scans: the
-    first `most` of each branch.
+    """Yield queries for other entities that share a name with an entity of a part, or with one in its scans.
 
-    One a name would do, but what an aggregate gives may be unbound for all that Oxigraph knows: it
-    then compares each with every triple of the store (6,000 around a hub took a minute).
+    Each has at most `most` results. One entity for each name would do, but Oxigraph treats the result of an aggregate
+    as possibly
+    unbound, and compares it with every triple of the store (6,000 names around a hub took a minute).
     """
     select = f"SELECT DISTINCT ({integer(i)} AS ?leaf) ?n WHERE {{ {{ SELECT DISTINCT ?v WHERE {{ %s }} LIMIT {int(most)} }} "
     select += f"?v <pred:name> ?t . ?n <pred:name> ?t . FILTER(?n != ?v) }} LIMIT {int(most)}"
@@ -432,7 +419,7 @@ def other_namesakes(compiler: Compiler, i: int, of: alg.Entities, scans: Iterabl
 
 
 def _leading_to(compiler: Compiler, k: str) -> str:
-    """The condition that a predicate of a statement leads to an end or a qualifier."""
+    """Return the condition that a predicate of a statement leads to an end or a qualifier."""
     ends, target = ["<pred:fact_h>", "<pred:fact_t>"], compiler.target
     keys = [target.names.predicate(key) for key in target.schema.qualifiers]
     if target.dialect.names_predicates and len(keys) < target.dialect.list_length:
@@ -441,20 +428,20 @@ def _leading_to(compiler: Compiler, k: str) -> str:
 
 
 # -- plan --------------------------------------------------------------------------------------------
-# What the top of a plan works out from whole bags (sums, extremes, the n-th, native functions) is
-# finished by the client, with the engine's own code: then the query gathers the statements and
-# entities below (`gather`), and the engine runs the rest on them. `SUPPORT` says of every
-# operator which of the two it is.
+# Operators at the top of a plan that need whole bags (sums, extremes, the n-th, native functions) are run
+# by the client, with the engine's own code: the query then gathers the statements and entities below them
+# (`gather`). `SUPPORT` tells for each operator which of the two applies.
 
 
-#: An entity and its name in one column: an IRI has no spaces. A second column costs Virtuoso more
-#: than looking the name up.
+#: An entity and its name in one column, as IRIs contain no spaces. A second column costs Virtuoso more
+#: than looking up the name.
 _NAMED: Final = '(CONCAT(STR(?e), " ", ?name) AS ?named)'
 
 
 def compile_plan(plan: Node, target: Target) -> Compiled:
-    """The query of a plan; raises `UnsupportedError` where no query can say it. `sparql.gathered` has the text of what a plan over
-    rows rests on.
+    """Compile a plan; raises `UnsupportedError` if no query can express it.
+
+    `sparql.gathered` has the query for the evidence of a plan over rows.
     """
     try:
         order = postorder(plan)
@@ -479,7 +466,7 @@ def compile_plan(plan: Node, target: Target) -> Compiled:
 
 
 def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
-    """The query of a plan whose top needs no client; None for others."""
+    """Return the query of a plan that needs no client at its top; None for others."""
     if isinstance(plan, (alg.Entities, alg.Names, alg.Facts)):
         inner = plan.entities if isinstance(plan, alg.Names) else plan
         if not native(inner):
@@ -531,15 +518,16 @@ def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
 
 
 def values_are_native(values: Node) -> bool:
-    """Whether a bag becomes patterns."""
+    """Tell whether a bag becomes patterns."""
     if isinstance(values, alg.Qualifiers):
         return values.key is not None and native(values.facts)
     return isinstance(values, alg.Objects) and native(values.facts)
 
 
 def value_rows(compiler: Compiler, values: Node, out: Group, *, whole: bool = False) -> tuple[str, Objects, Kinds | None]:
-    """Patterns that bind a variable to the node of each value (`whole`: of each statement); the
-    variable, and what it may be.
+    """Add patterns that bind a variable to the node of each value (`whole`: of each statement).
+
+    Returns the variable, and what it may be.
     """
     if isinstance(values, alg.Objects):
         rows = compiler.facts(values.facts, out, whole=whole)
@@ -557,18 +545,21 @@ def value_rows(compiler: Compiler, values: Node, out: Group, *, whole: bool = Fa
 
 
 def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, out: Group) -> str:
-    """Each value once, in the first column: a value node says its value, long ones and entities
-    have to be read.
+    """Return a query with each value once in the first column.
+
+    The name of a value node contains the value; long ones and entities need further columns.
     """
-    long = compiler.counts.get("long", 1) and objects != "entity" and (kinds is None or any(k is not Kind.TIME for k, _ in kinds))
-    if objects == "value" and not long:
+    may_be_long = (
+        compiler.counts.get("long", 1) and objects != "entity" and (kinds is None or any(k is not Kind.TIME for k, _ in kinds))
+    )
+    if objects == "value" and not may_be_long:
         return f"SELECT DISTINCT {v} WHERE {{ {out.text()} }}"
     parts = []
     columns = "?v"
     if objects != "value":
         parts.append(f"?v <pred:name> ?name . ?v {TYPE} ?kind . OPTIONAL {{ ?v <pred:row> ?row }}")
         columns += " ?name ?kind ?row"
-    if long:
+    if may_be_long:
         parts.append("?v <pred:value> ?x . OPTIONAL { ?v <pred:unit> ?unit . OPTIONAL { ?v <pred:exact> ?exact } }")
         columns += " ?x ?unit ?exact"
     optional = " ".join(f"OPTIONAL {{ {part} }}" for part in parts)
@@ -576,23 +567,22 @@ def _values(compiler: Compiler, v: str, objects: Objects, kinds: Kinds | None, o
 
 
 def compile_descriptions(iris: list[str]) -> str:
-    """The kind and the row of some entities."""
+    """Return the query of the kind and the row of some entities."""
     listed = ", ".join(f"<{iri}>" for iri in iris)
     about = f"?e <pred:name> ?name . ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }}"
     return f"SELECT ?e ?name ?kind ?row WHERE {{ {about} FILTER(?e IN ({listed})) }}"
 
 
 def compile_kinds(compiled: Compiled) -> str:
-    """The entities of a query with the shape "entities", with the kind and the row of each."""
+    """Return the query of a `Compiled` of the shape "entities", with kind and row added."""
     text = compiled.text.replace(_NAMED, "?e ?name", 1)
     return f"SELECT ?e ?name ?kind ?row WHERE {{ {{ {text} }} ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }} }}"
 
 
 def compile_sizes(nodes: list[Node], target: Target, most: int = 3, *, statements: bool = False) -> str:
-    """One query for how many results each operator gives (?step, ?size), and rows (?step, ?name)
-    with the first of them.
+    """Compile one query for the number of results of each operator (?step, ?size), and rows (?step, ?name) with the first ones.
 
-    Operators that do not become patterns have no rows; with `statements`, values are as many as the statements they are of.
+    Operators that do not become patterns have no rows; with `statements`, values are counted by their statements.
     """
     compiler = Compiler(target)
     parts = []
@@ -615,5 +605,5 @@ def compile_sizes(nodes: list[Node], target: Target, most: int = 3, *, statement
 
 
 def counting(step: str, of: str | None, where: Group) -> str:
-    """A part of a query that counts what a variable is."""
+    """Return a part of a query that counts the values of a variable."""
     return f"{{ SELECT ({step} AS ?step) (COUNT(DISTINCT {of}) AS ?size) WHERE {{ {where.text()} }} }}"

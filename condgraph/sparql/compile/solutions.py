@@ -1,9 +1,9 @@
 """Operators over rows that bind several variables, as groups of SPARQL.
 
-A variable of a plan is the same variable of the query everywhere, so that groups join as SPARQL joins them: entities and values
-are nodes that equal terms share, names of predicates their IRIs. Every statement of a pattern is bound to its node, which keeps
-parallel statements apart; what else may give a row twice (the sets in a pattern, tests with sets) stands in a subquery that
-does not.
+A variable of a plan is the same variable of the query everywhere, so that SPARQL joins the groups: entities and values are
+nodes, shared by equal terms, names of predicates their IRIs. Every statement of a pattern is bound to its node, which keeps
+parallel statements apart; whatever else may repeat a row (the sets in a pattern, tests with sets) is put in a subquery that
+selects DISTINCT.
 """
 
 from __future__ import annotations
@@ -31,46 +31,46 @@ from condgraph.sparql.compile.conditions import (
 )
 from condgraph.sparql.layout import GraphIris
 
-#: Steps up to which a path of a bounded length is written out.
+#: Steps up to which a path of bounded length is written out.
 MOST_STEPS: Final = 30
 
 
 class Compiler(Protocol):
-    """What rows need of the compiler (`operators.Compiler`)."""
+    """The part of the compiler (`operators.Compiler`) that rows need."""
 
     target: Target
     iris: GraphIris
     schema: KnownSchema
     counts: Mapping[str, int]
-    #: The variables of rows, by their names in the plan.
+    #: Variables of rows, by their names in the plan.
     row_variables: dict[str, str]
 
     def variable(self, prefix: str) -> str:
-        """A fresh variable."""
+        """Return a fresh variable."""
 
     def group(self) -> Group:
-        """A group without patterns."""
+        """Return an empty group."""
 
     def entities(self, node: Node, e: str, out: Group) -> bool:
-        """Patterns that bind `e` to each entity of a set; whether `e` is still loose."""
+        """Add patterns that bind `e` to each entity of a set; tell whether `e` is still loose."""
 
     def settled(self, node: Node, e: str, out: Group) -> None:
-        """The same, with `e` bound to an entity in any case."""
+        """Like `entities`, with `e` restricted to entities in any case."""
 
     def facts(self, node: Node, out: Group, *, whole: bool = False, reached: str | None = None) -> FactTerms:
-        """Patterns of facts; `whole` binds the statement."""
+        """Add patterns of facts; `whole` binds the statement."""
 
 
 _OBJECTS: Final[Mapping[Sort, Objects]] = {"entity": "entity", "value": "value", "any": "any"}
 
 
 def rows(compiler: Compiler, node: Node) -> str:
-    """The group that gives the rows of an operator, for between braces."""
+    """Return the group that gives the rows of an operator, to be put between braces."""
     return _BY_TYPE[type(node)](compiler, node)
 
 
 def variable(compiler: Compiler, name: str) -> str:
-    """The variable of the query for one of the plan."""
+    """Return the query's variable for one of the plan."""
     known = compiler.row_variables
     if name not in known:
         known[name] = compiler.variable("r")
@@ -81,13 +81,13 @@ def variable(compiler: Compiler, name: str) -> str:
 
 
 def shape_here(node: alg.Solutions, known: Mapping[int, RowShape]) -> RowShape | None:
-    """The shape of an operator over rows that becomes a group, given those of its inputs; None where the client works it out."""
+    """Return the shape of an operator that becomes a group, given the shapes of its inputs; None if the client computes it."""
     shape = shape_of(node, known)
     return shape if shape is not None and _is_group(node, known) else None
 
 
 def _is_group(node: alg.Solutions, known: Mapping[int, RowShape]) -> bool:
-    """Whether SPARQL says what an operator of a known shape does."""
+    """Tell whether SPARQL can express an operator of a known shape."""
     if isinstance(node, alg.Pattern):
         conditions = [part.condition for part in node.statements]
         conditions += [qualifier.condition for part in node.statements for qualifier in part.qualifiers]
@@ -108,7 +108,7 @@ def _is_group(node: alg.Solutions, known: Mapping[int, RowShape]) -> bool:
 
 
 def _place(compiler: Compiler, place: alg.Place | None, out: list[str], prefix: str = "e") -> str:
-    """The variable of a place for an entity."""
+    """Return the variable of an entity in a pattern."""
     if isinstance(place, alg.Variable):
         return variable(compiler, place.name)
     e = compiler.variable(prefix)
@@ -118,7 +118,7 @@ def _place(compiler: Compiler, place: alg.Place | None, out: list[str], prefix: 
 
 
 def _among(compiler: Compiler, of: alg.Entities, e: str) -> str:
-    """Patterns that bind each entity of a set once."""
+    """Return patterns that bind each entity of a set once."""
     group = Group()
     compiler.settled(of, e, group)
     if isinstance(of, alg.ByName | alg.ById):
@@ -127,7 +127,7 @@ def _among(compiler: Compiler, of: alg.Entities, e: str) -> str:
 
 
 def _tests(compiler: Compiler, test: alg.Condition, v: str, objects: Objects) -> str:
-    """Patterns under which a node satisfies a condition, that give no row twice."""
+    """Return patterns under which a node passes a condition, which repeat no row."""
     lines = " ".join(test_patterns(compiler, test, v, objects, None))
     return f"FILTER EXISTS {{ {lines} }}" if test.inputs() else lines
 
@@ -138,19 +138,19 @@ def _pattern(compiler: Compiler, node: alg.Pattern) -> str:
     shape = of_pattern(node)
     parts: tuple[alg.StatementPattern | alg.MembershipPattern, ...] = (*node.statements, *node.memberships)
     times = Counter(name for part in parts for name in part.variables)
-    often = {name for name in times if times[name] > 1}
+    repeated = {name for name in times if times[name] > 1}
     for statement in node.statements:
-        statements.append(_statement(compiler, statement, shape, often, out))
+        statements.append(_statement(compiler, statement, shape, repeated, out))
     if node.different:
-        pairs = [(one, other) for at, one in enumerate(statements) for other in statements[:at]]
-        out += [f"FILTER({one} != {other})" for one, other in pairs]
+        pairs = [(first, second) for index, first in enumerate(statements) for second in statements[:index]]
+        out += [f"FILTER({first} != {second})" for first, second in pairs]
     for part in node.memberships:
         out.append(_membership(compiler, part))
     return " ".join(out)
 
 
 def _membership(compiler: Compiler, part: alg.MembershipPattern) -> str:
-    """The patterns of members and concepts; what is not bound gives no row twice."""
+    """Return the patterns of members and concepts; unbound variables repeat no row."""
     out: list[str] = []
     e, c = _place(compiler, part.member, out), _place(compiler, part.concept, out, "c")
     m = compiler.variable("m")
@@ -164,7 +164,7 @@ def _membership(compiler: Compiler, part: alg.MembershipPattern) -> str:
 
 
 def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, often: set[str], out: list[str]) -> str:
-    """The patterns of a statement; its variable. `often` are the variables that other parts of the pattern have, too."""
+    """Add the patterns of a statement and return its variable; `often` are the variables shared with other parts."""
     iris, schema = compiler.iris, compiler.schema
     s, o = _place(compiler, part.subject, out), _place(compiler, part.object, out)
     f = compiler.variable("f") if part.statement is None else variable(compiler, part.statement.name)
@@ -178,12 +178,12 @@ def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, 
         p = compiler.variable("p")
         if part.predicate is not None:
             out.append(f"VALUES {p} {{ {' '.join(map(iris.predicate, part.predicate))} }}" if part.predicate else NOTHING)
-    # The direct triple says nothing new, and is where most stores begin. One without statistics would go through all statements
-    # of the one end for each of the other.
+    # The direct triple adds nothing, but most stores start with it. One without statistics would read all
+    # statements of one end for each of the other.
     known = (isinstance(end, alg.Entities) or (end is not None and end.name in often) for end in (part.subject, part.object))
     single = single and (compiler.target.dialect.counts or all(known))
     forward = (f"{s} {p} {o} . " if single else "") + f"{f} <pred:fact_h> {s} . {f} <pred:fact_r> {p} . {f} <pred:fact_t> {o} ."
-    # Statements of other operators bring their ends.
+    # The scan in `among` binds the ends.
     ends_known = part.among is not None and part.during is None and not part.undirected
     if ends_known:
         out.append(f"{f} <pred:fact_r> {p} .")
@@ -197,7 +197,7 @@ def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, 
     family = "relation" if part.undirected else part.family
     objects: Objects = "any" if family == "any" else "entity" if family == "relation" else "value"
     if isinstance(part.object, alg.Variable):
-        # Another part of the pattern may say more.
+        # Another part of the pattern may narrow the sort.
         objects = _OBJECTS[met("any" if objects == "any" else objects, shape[part.object.name].sort)]
     elif isinstance(part.object, alg.Entities):
         out += [NOTHING] if objects == "value" else []
@@ -212,7 +212,7 @@ def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, 
     if part.condition is not None:
         out.append(_tests(compiler, part.condition, o, objects))
     if part.during is not None:
-        # A query of its own would go through all statements, and stores do not tell it which are meant.
+        # A sub-select would read all statements, as stores do not pass bindings into it.
         out.append(during_test(compiler, part.during, f))
     elif part.among is not None:
         group = Group()
@@ -255,7 +255,7 @@ def _path(compiler: Compiler, node: alg.Path) -> str:
         path = f"{step}{'*' if node.least == 0 else '+'}"
     else:
         path = "/".join([step] * node.least + [f"{step}?"] * (node.most - node.least)) or f"{step}?"
-    # Statements have triples with qualifiers as predicates, and no names.
+    # Statements have triples with qualifiers as predicates, but no names.
     out += [f"{end} <pred:name> {compiler.variable('n')} ." for end in dict.fromkeys((a, b))]
     out.append(f"{a} {path} {b} ." + (f" FILTER({a} = {b})" if node.most == 0 else ""))
     own = [variable(compiler, place.name) for place in (node.subject, node.object) if isinstance(place, alg.Variable)]
@@ -284,7 +284,7 @@ def _join(compiler: Compiler, node: alg.Join) -> str:
 
 
 def _left_join(compiler: Compiler, node: alg.LeftJoin) -> str:
-    # In a group of its own, where filters are about the right alone.
+    # In a group of its own, where filters apply to the right side alone.
     return f"{{ {rows(compiler, node.left)} }} OPTIONAL {{ {{ {rows(compiler, node.right)} }} }}"
 
 
@@ -344,7 +344,7 @@ def _project(compiler: Compiler, node: alg.Project) -> str:
     pairs = [(new, old) for new, old in node.names if old in node.of.variables]
     if all(new == old for new, old in pairs):
         return f"{{ SELECT {_selected(compiler, [new for new, _ in pairs])} WHERE {{ {of} }} }}"
-    # By other names between: two may change places.
+    # By temporary names, since two variables may be swapped.
     between = {new: compiler.variable("t") for new, _ in pairs}
     inner = " ".join(f"({variable(compiler, old)} AS {between[new]})" for new, old in pairs)
     outer = " ".join(f"({between[new]} AS {variable(compiler, new)})" for new, _ in pairs)
@@ -359,12 +359,12 @@ def _group(compiler: Compiler, node: alg.GroupRows) -> str:
     of, keys = rows(compiler, node.of), [variable(compiler, name) for name in node.keys]
     counts = []
     for aggregate in node.aggregates:
-        of_what = "*"
+        counted = "*"
         if aggregate.of is not None:
             # A variable that no row binds.
-            of_what = variable(compiler, aggregate.of) if aggregate.of in node.of.variables else compiler.variable("x")
+            counted = variable(compiler, aggregate.of) if aggregate.of in node.of.variables else compiler.variable("x")
         distinct = "DISTINCT " if aggregate.distinct else ""
-        counts.append(f"(COUNT({distinct}{of_what}) AS {variable(compiler, aggregate.name)})")
+        counts.append(f"(COUNT({distinct}{counted}) AS {variable(compiler, aggregate.name)})")
     if any(aggregate.of is None and aggregate.distinct for aggregate in node.aggregates):
         of = f"{{ SELECT {_selected(compiler, node.of.variables)} WHERE {{ {of} }} }}"
     listed = " ".join([*keys, *(counts or [f"(COUNT(*) AS {compiler.variable('x')})"])])
@@ -375,7 +375,7 @@ def _group(compiler: Compiler, node: alg.GroupRows) -> str:
 
 
 def entities_of(compiler: Compiler, node: alg.EntitiesOf, e: str, out: Group) -> bool:
-    """The distinct entities that a variable is bound to."""
+    """Bind `e` to the distinct entities that a variable is bound to."""
     shape = shapes_of(node.of)[id(node.of)].get(node.variable)
     if shape is None or shape.sort not in ("entity", "any"):
         out.append(f"{e} <pred:name> {compiler.variable('n')} . {NOTHING}")
@@ -388,7 +388,7 @@ def entities_of(compiler: Compiler, node: alg.EntitiesOf, e: str, out: Group) ->
 
 
 def facts_of(compiler: Compiler, node: alg.FactsOf, out: Group, wanted: FactNeeds) -> FactTerms:
-    """The distinct statements that a variable is bound to."""
+    """Return the distinct statements that a variable is bound to."""
     subject, thing = wanted.subject or compiler.variable("e"), wanted.object or compiler.variable("e")
     f, p = compiler.variable("f"), compiler.variable("p")
     if wanted.among is not None:
@@ -426,7 +426,7 @@ SOLUTIONS: Final[SolutionTable[Compiler, [], str]] = {
     "GroupRows": _group,
     "OrderRows": None,
     "SliceRows": None,
-    # They give other sorts of rows: `entities_of` and `facts_of`.
+    # These give other sorts of rows: see `entities_of` and `facts_of`.
     "EntitiesOf": None,
     "FactsOf": None,
 }
@@ -437,10 +437,11 @@ _BY_TYPE: Final = by_type(SOLUTIONS)
 
 
 def selected(compiler: Compiler, node: alg.Solutions) -> tuple[str, tuple[str, ...]]:
-    """The query of the rows of an operator, and the names of its columns.
+    """Return the query of the rows of an operator, and the names of its columns.
 
-    For a column `r1` that may be an entity, `r1n`, `r1k` and `r1r` have its name, class and row, unless the graph is in this
-    process too; for one that may be a long value, `r1x`, `r1u` and `r1e` its value, unit and exact number.
+    For a column `r1` that may be an entity, `r1n`, `r1k` and `r1r` have its name, class and row, unless the graph is
+    also in this
+    process; for one that may be a long value, `r1x`, `r1u` and `r1e` have its value, unit and exact number.
     """
     text, shape = rows(compiler, node), shapes_of(node)[id(node)]
     columns = [variable(compiler, name) for name in node.variables]
@@ -448,7 +449,7 @@ def selected(compiler: Compiler, node: alg.Solutions) -> tuple[str, tuple[str, .
     for name, v in zip(node.variables, columns, strict=True):
         sort = shape[name].sort
         if not shape[name].certain:
-            # An optional part would bind what the row does not.
+            # Without this, an optional part would bind what the row does not.
             described.append(f"BIND(COALESCE({v}, <pred:nothing>) AS {v}c)")
         there = v if shape[name].certain else f"{v}c"
         if sort in ("entity", "any") and not compiler.target.local:

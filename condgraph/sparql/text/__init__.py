@@ -1,3 +1,1 @@
-"""Queries that people wrote: looked over, translated, rewritten where that is quicker, run, and
-shown as tables.
-"""
+"""Queries written by users: checked, translated, rewritten where that is faster, run, and returned as tables."""

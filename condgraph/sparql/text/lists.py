@@ -1,17 +1,17 @@
-"""Lists of solutions in SPARQL results, and their groups."""
+"""Replaces long lists in filters of SPARQL queries by faster forms."""
 
 from __future__ import annotations
 
 import re
 
 # -- groups ------------------------------------------------------------------------------------------
-# The groups of patterns in a query's text, and the lists (`?v IN (L)`) of their filters, without
-# parsing all of it.
+# Finds the groups of patterns in a query, and the lists (`?v IN (L)`) of their filters, without parsing
+# all of it.
 #
-# What has to be understood is: which brackets belong together, what opens a group and how that stands
-# in another one, which tokens are triples, and which conditions of filters hold on their own. A text
-# in which something else occurs is given up. It is read once, from left to right. Imports the
-# standard library only: worker processes use it too.
+# The reader has to know which brackets match, what opens a group and how it relates to the outer one,
+# which tokens are triples, and which conditions of filters hold on their own. A text with anything else
+# is left unchanged. It is read once, from left to right. Only the standard library is imported: worker
+# processes use this module too.
 
 
 _TOKEN = re.compile(
@@ -29,36 +29,34 @@ _TOKEN = re.compile(
     """,
     re.X | re.S,
 )
-#: What ends the triples of a group; those of them that leave what stands before them as it is.
+#: Keywords that end the triples of a group, and those of them that do not change what comes before.
 _PARTS = frozenset(["optional", "minus", "bind", "union", "graph", "service", "values"])
 HARMLESS = frozenset(["optional", "minus", "bind"])
-#: Texts of more tokens are left alone.
+#: Longest query, in tokens, that is rewritten.
 _MOST = 100_000
-#: A token: its kind ("iri", "string", "var", "tag", "number", "name", "word" or the mark itself),
-#: where it begins and ends.
+#: A token: its kind ("iri", "string", "var", "tag", "number", "name", "word" or the mark itself), start
+#: and end.
 Token = tuple[str, int, int]
 
 
 def tokens(text: str) -> list[Token] | None:
-    """The tokens of a query; None where something is none, or there are too many."""
-    found: list[Token] = []
+    """Split a query into tokens; None if something is no token, or there are too many."""
+    result: list[Token] = []
     at, size = 0, len(text)
     match = _TOKEN.match
     while at < size:
-        one = match(text, at)
-        if one is None or len(found) > _MOST:
+        token = match(text, at)
+        if token is None or len(result) > _MOST:
             return None
-        kind = one.lastgroup or ""
-        begin, at = at, one.end()
+        kind = token.lastgroup or ""
+        begin, at = at, token.end()
         if kind != "space":
-            found.append((text[begin:at] if kind == "mark" else kind, begin, at))
-    return found
+            result.append((text[begin:at] if kind == "mark" else kind, begin, at))
+    return result
 
 
 class List:
-    """`?v IN (L)`: where it stands, from the variable to the closing parenthesis, and what the list
-    is.
-    """
+    """A list `?v IN (L)`: its range, from the variable to the closing parenthesis, and its terms."""
 
     __slots__ = ("alone", "begin", "end", "negated", "size", "terms", "texts", "variable", "witness")
 
@@ -66,12 +64,12 @@ class List:
         self.begin, self.end = found[at][1], found[closing][2]
         self.variable = text[found[at][1] + 1 : found[at][2]]
         self.negated, self.texts = negated, texts
-        inside = [one for one in found[opening + 1 : closing] if one[0] != ","]
-        self.terms = " ".join(text[one[1] : one[2]] for one in inside)
+        inside = [token for token in found[opening + 1 : closing] if token[0] != ","]
+        self.terms = " ".join(text[token[1] : token[2]] for token in inside)
         self.size = len(inside)
-        #: A string of the list, or else an IRI: what it says of terms that are not in the list, the
-        #: others say.
-        witness = next((one for one in inside if one[0] == "string"), inside[0])
+        #: A string of the list, or else an IRI. Comparing with it tells the same of a term outside the
+        #: list as the others do.
+        witness = next((token for token in inside if token[0] == "string"), inside[0])
         self.witness = text[witness[1] : witness[2]]
         #: Whether it is a condition of its group: a whole filter, or one side of its `&&`.
         self.alone = False
@@ -84,31 +82,26 @@ class Group:
 
     def __init__(self, text: str, parent: Group | None, link: str) -> None:
         self.text = text
-        #: How it stands in its parent: "top" (of a query), "plain" (also of a union), "apart"
-        #: (optional, say), "closed" (what it means depends on what is around it: nothing is changed
-        #: in it).
+        #: How it relates to its parent: "top" (of a query), "plain" (also in a union), "apart" (such as
+        #: optional), "closed" (its meaning depends on the context, so it is left unchanged).
         self.parent, self.link = parent, link
         self.closed: bool = link == "closed" or (parent is not None and parent.closed)
-        #: The tokens of its triples, and where (None) something else stands between them, with its
-        #: offset.
+        #: The tokens of its triples, and where (None) something else comes between them, with its offset.
         self.direct: list[tuple[Token | None, int]] = []
         self.parts: set[str] = set()
         self.lists: list[List] = []
         self.children = self.unions = self.triples = 0
-        #: Whether nothing around it restricts it; whether there is something that is not
-        #: understood.
+        #: Whether nothing around it restricts it; whether it has something that is not understood.
         self.open = self.odd = False
 
     def add(self, token: Token) -> None:
-        """A token of its triples. A blank node that is named may stand on both sides of a filter,
-        but not of a group.
-        """
+        """Add a token of a triple. A labelled blank node may occur on both sides of a filter, but not of a group."""
         self.odd |= token[0] == "name" and self.text.startswith("_:", token[1])
         self.direct.append((token, 0))
         self.triples += 1
 
     def look_around(self) -> None:
-        """Find out whether it is open; parents first."""
+        """Determine whether the group is open; call this on parents first."""
         above = self.parent
         if self.link == "plain" and above is not None:
             alone = above.children == above.unions + 1 and above.parts <= {"union", "graph", "group"}
@@ -118,22 +111,20 @@ class Group:
 
 
 class _Frame:
-    """Something between brackets: a group ("{"), a filter or an expression of one ("filter"), or
-    what holds nothing of interest.
-    """
+    """Something in brackets: a group ("{"), a filter or an expression in one ("filter"), or other content."""
 
     __slots__ = ("ands", "group", "kind", "lists", "plain")
 
     def __init__(self, kind: str, group: Group | None, *, plain: bool = False) -> None:
         self.kind, self.group = kind, group
-        #: Whether it is a condition of its own, as far as what stands before it goes; whether it
-        #: has no `||`; its lists.
+        #: Whether it is a condition of its own, as far as the text before tells; whether it has no `||`;
+        #: its lists.
         self.plain, self.ands = plain, True
         self.lists: list[List] = []
 
 
 class Reader:
-    """Goes through the tokens of a query once, and finds its groups and the lists of their filters."""
+    """Reads the tokens of a query once, and finds its groups and the lists in their filters."""
 
     def __init__(self, text: str, found: list[Token]) -> None:
         self._text, self._found = text, found
@@ -145,13 +136,13 @@ class Reader:
         return self._found[at][0] if 0 <= at < len(self._found) else ""
 
     def _word(self, at: int) -> str:
-        """A word in lower case; nothing where another token stands."""
+        """Return the word at an index in lower case; "" for another token."""
         if self._kind(at) != "word":
             return ""
         return self._text[self._found[at][1] : self._found[at][2]].lower()
 
     def groups(self) -> list[Group] | None:
-        """The groups; None where brackets do not match, or something is not understood."""
+        """Return the groups; None if brackets do not match, or something is not understood."""
         while self._at < len(self._found):
             kind = self._kind(self._at)
             frame = self._stack[-1] if self._stack else None
@@ -204,7 +195,7 @@ class Reader:
         return True
 
     def _bracket(self, frame: _Frame | None) -> _Frame:
-        """What a parenthesis opens."""
+        """Return the frame that a parenthesis opens."""
         if frame is None or frame.group is None:
             return _Frame("other", None)
         before = self._word(self._at - 1)
@@ -227,18 +218,18 @@ class Reader:
             return
         above = self._stack[-1]
         if above.kind == "{":
-            for one in frame.lists:
-                one.alone = True
+            for item in frame.lists:
+                item.alone = True
         elif self._kind(self._at + 1) in (")", "&&"):
             above.lists += frame.lists
 
     def _keyword(self, group: Group | None) -> None:
-        """A word between the triples of a group."""
+        """Read a keyword between the triples of a group."""
         assert group is not None
         token, word = self._found[self._at], self._word(self._at)
         if word == "filter":
             group.direct.append((None, -1))
-            # A call of a function: its name is none of the triples.
+            # A function call: its name is no part of a triple.
             while self._kind(self._at + 1) not in ("(", "{", "}", ""):
                 self._at += 1
         elif word in _PARTS:
@@ -257,7 +248,7 @@ class Reader:
             group.add(token)
 
     def _expression(self, frame: _Frame, kind: str) -> None:
-        """A token of a filter."""
+        """Read a token of a filter."""
         if kind == "||":
             frame.ands = False
         at, before = self._at, self._kind(self._at - 1)
@@ -278,38 +269,37 @@ class Reader:
             last += 2
         if self._kind(last) != ")" or self._kind(last + 1) not in (")", "&&", "||", ","):
             return
-        one = List(self._text, self._found, at, opening, last, negated=negated, texts=texts)
-        frame.group.lists.append(one)
+        item = List(self._text, self._found, at, opening, last, negated=negated, texts=texts)
+        frame.group.lists.append(item)
         if before in ("(", "&&") and self._kind(last + 1) in (")", "&&"):
-            frame.lists.append(one)
+            frame.lists.append(item)
         self._at = last
 
 
 # -- lists -------------------------------------------------------------------------------------------
 # Oxigraph compares every row with every term of a list, two microseconds each: 100 names over 15,000
-# rows are three seconds. `VALUES` is joined by an index, and taken away (`MINUS`) by a hash. A list
-# of plain strings and IRIs means the same either way: `=` with one of them is true for that very term
-# and for no other. What `=` says of other terms (false, or an error) is asked of one string of the
-# list, since it is the same for all.
+# rows take three seconds. `VALUES` is joined by an index, and subtracted (`MINUS`) by a hash. Both mean
+# the same for a list of plain strings and IRIs: `=` with one of them is true for that very term and for
+# no other. For other terms, `=` is false or an error, the same for all members of the list; this result
+# is taken from one string of the list.
 #
-#     ?v IN (L), a condition of a group    { SELECT DISTINCT ?v { VALUES ?v { L } } } behind the triples, where these bind ?v, and
-#                                          nothing else in the query is a better place to begin at
-#     ?v NOT IN (L), the same              MINUS { VALUES ?v { L } } behind the triples, where these bind ?v, and ?v != a
+#     ?v IN (L), a condition of a group    { SELECT DISTINCT ?v { VALUES ?v { L } } } after the triples, if these bind ?v and
+#                                          nothing else in the query is a better start
+#     ?v NOT IN (L), the same              MINUS { VALUES ?v { L } } after the triples, if these bind ?v, and ?v != a
 #     ?v IN (L), in any filter             (?v = a || (BOUND(?v) && EXISTS { VALUES ?v { L } }))
 #     ?v NOT IN (L), in any filter         (?v != a && (!BOUND(?v) || NOT EXISTS { VALUES ?v { L } }))
 #
-# The last two keep errors as they are; they pay for lists of some length only. What this module does
-# not understand stays as it is written. It reads a text once, and imports the standard library only:
-# worker processes use it too.
+# The last two keep errors as they are; they are only faster for lists of some length. What this module
+# does not understand stays unchanged.
 
 
-#: Lists that are shorter stay, where the other form is compared with term by term as well.
+#: Shorter lists are kept: in the other form, terms are compared one by one as well.
 LEAST = 8
 _IN = re.compile(r"\bin\b", re.I)
 
 
 def rewrite(text: str) -> str:
-    """A query that means the same, with quick forms of its lists.
+    """Rewrite a query with faster forms of its lists; its meaning stays the same.
 
     >>> print(rewrite("SELECT ?e { ?e <name> ?n FILTER(?n IN ('Nepal', 'Peru')) }"))
     SELECT ?e { ?e <name> ?n FILTER(true) { SELECT DISTINCT ?n { VALUES ?n { 'Nepal' 'Peru' } } } }
@@ -318,10 +308,10 @@ def rewrite(text: str) -> str:
     """
     if _IN.search(text) is None:
         return text
-    found = tokens(text)
-    if found is None:
+    tokens_found = tokens(text)
+    if tokens_found is None:
         return text
-    groups = Reader(text, found).groups()
+    groups = Reader(text, tokens_found).groups()
     if groups is None:
         return text
     edits: list[tuple[int, int, str]] = []
@@ -337,76 +327,75 @@ def rewrite(text: str) -> str:
 
 
 def _changed(group: Group) -> list[tuple[int, int, str]]:
-    """What to write instead of what, for the lists of a group: where it begins and ends, and the
-    new text.
-    """
+    """Return the edits for the lists of a group: start, end and new text."""
     bound, end, free = _triples(group)
     edits: list[tuple[int, int, str]] = []
-    behind: list[str] = []
+    appended: list[str] = []
     joined = None
     if group.open and free:
-        # Strings are objects, and few have the same one; of a subject, few triples.
-        ready = [one for one in group.lists if one.alone and not one.negated and one.variable in bound]
-        ready = [one for one in ready if (_OBJECT if one.texts else _SUBJECT) in bound[one.variable]]
-        joined = max(ready, key=lambda one: (one.texts, -one.size), default=None)
-    for one in group.lists:
-        variable = f"?{one.variable}"
-        values = f"VALUES {variable} {{ {one.terms} }}"
-        if one is joined:
-            edits.append((one.begin, one.end, "true"))
-            behind.append(f"{{ SELECT DISTINCT {variable} {{ {values} }} }}")
-        elif one.alone and one.negated and one.variable in bound:
-            edits.append((one.begin, one.end, f"{variable} != {one.witness}"))
-            behind.append(f"MINUS {{ {values} }}")
-        elif one.size >= LEAST and one.negated:
+        # Strings are objects, and few triples share one; few triples share a subject.
+        candidates = [item for item in group.lists if item.alone and not item.negated and item.variable in bound]
+        candidates = [item for item in candidates if (_OBJECT if item.texts else _SUBJECT) in bound[item.variable]]
+        joined = max(candidates, key=lambda item: (item.texts, -item.size), default=None)
+    for item in group.lists:
+        variable = f"?{item.variable}"
+        values = f"VALUES {variable} {{ {item.terms} }}"
+        if item is joined:
+            edits.append((item.begin, item.end, "true"))
+            appended.append(f"{{ SELECT DISTINCT {variable} {{ {values} }} }}")
+        elif item.alone and item.negated and item.variable in bound:
+            edits.append((item.begin, item.end, f"{variable} != {item.witness}"))
+            appended.append(f"MINUS {{ {values} }}")
+        elif item.size >= LEAST and item.negated:
             absent = f"!BOUND({variable}) || NOT EXISTS {{ {values} }}"
-            edits.append((one.begin, one.end, f"({variable} != {one.witness} && ({absent}))"))
-        elif one.size >= LEAST:
-            edits.append((one.begin, one.end, f"({variable} = {one.witness} || (BOUND({variable}) && EXISTS {{ {values} }}))"))
-    if behind:
-        edits.append((end, end, f"{' '.join(behind)} "))
+            edits.append((item.begin, item.end, f"({variable} != {item.witness} && ({absent}))"))
+        elif item.size >= LEAST:
+            edits.append((item.begin, item.end, f"({variable} = {item.witness} || (BOUND({variable}) && EXISTS {{ {values} }}))"))
+    if appended:
+        edits.append((end, end, f"{' '.join(appended)} "))
     return edits
 
 
-#: What comes next in triples: within a path its first step, or another one, and behind an object.
+#: The expected part of a triple: within a path its first step or a further one, and after an object.
 _SUBJECT, _PREDICATE, _FIRST, _PATH, _OBJECT, _AFTER = "subject", "predicate", "first", "path", "object", "after"
 
 
 def _triples(group: Group) -> tuple[dict[str, set[str]], int, bool]:
-    """The variables of the first triples of a group, by where they stand; where these triples end;
-    and whether no triple of the group names an entity or a value to begin at.
+    """Return the variables of the first triples of a group with their roles, the end of these triples, and whether it is free.
+
+    It is free if no triple of the group has an entity or a value from which the store can start.
     """
     bound: dict[str, set[str]] = {}
     end, free = -1, group.parts <= HARMLESS
     steps = _Steps(group.text)
-    for token, place in group.direct:
+    for token, offset in group.direct:
         if token is not None:
             steps.take(token)
-        elif place < 0:
+        elif offset < 0:
             steps.stop()
         else:
             steps.stop()
             if end < 0 and steps.bound:
-                bound, end = {name: set(roles) for name, roles in steps.bound.items()}, place
+                bound, end = {name: set(roles) for name, roles in steps.bound.items()}, offset
     return bound, end, free and steps.simple
 
 
 class _Steps:
-    """Triples, a token after the other: subject, predicate or path, objects."""
+    """A state machine for triples, one token after the other: subject, predicate or path, objects."""
 
     def __init__(self, text: str) -> None:
         self._text, self._next, self._type = text, _SUBJECT, False
         self.bound: dict[str, set[str]] = {}
-        #: Whether they are understood, and none of them names an entity or a value, but for types.
+        #: Whether all was understood, without entities or values other than types.
         self.simple = True
 
     def stop(self) -> None:
-        """The triples end here."""
+        """End the triples."""
         self.simple &= self._next in (_SUBJECT, _PREDICATE, _AFTER)
         self._next = _SUBJECT
 
     def take(self, token: Token) -> None:
-        """Go on."""
+        """Read one token."""
         kind, begin, end = token
         if kind == "var":
             roles = self.bound.setdefault(self._text[begin + 1 : end], set())

@@ -1,8 +1,7 @@
-"""Queries that people wrote, run read-only over a graph in the layout of `layout`, and their results
-as a table.
+"""Runs queries written by users, read-only, over a graph in the layout of `layout`, and returns their results as a table.
 
-`dialect="kqapro"` takes the queries that KQA Pro published and gives what its evaluation compares:
-entities, predicates by name, value nodes as their values.
+`dialect="kqapro"` accepts the queries that KQA Pro published, and returns what its evaluation compares: entities, predicates by
+name, value nodes as their values.
 """
 
 from __future__ import annotations
@@ -29,17 +28,16 @@ if TYPE_CHECKING:
 
 
 # -- KQA Pro's published queries ---------------------------------------------------------------------
-# `translate` makes standard SPARQL of them.
+# `translate` turns the queries that KQA Pro published into standard SPARQL.
 #
-# The published queries name predicates by relative IRIs in which a space is an underscore
-# (`<point_in_time>`), which is ambiguous; they use `xsd:` without declaring it, and some close a
-# literal with another quote than they open it with (`"104072'^^xsd:double`). A relative IRI becomes
-# the predicate of the graph that is written like it; one that fits several is an error that names
-# them, one that fits none an unknown name. Other mistakes are reported with their position in the
-# published text.
+# They name predicates by relative IRIs in which a space is an underscore (`<point_in_time>`), which is
+# ambiguous; they use `xsd:` without declaring it, and some close a literal with another quote than they
+# opened it with (`"104072'^^xsd:double`). A relative IRI becomes the predicate of the graph with this
+# form; if several fit, the error lists them, if none does, the name is unknown. Other mistakes are
+# reported with their position in the published text.
 
 
-#: The terms of the vocabulary that the published queries use, and those that the layout adds.
+#: Vocabulary terms of the published queries, and those that the layout adds.
 TERMS: Final = (
     *("name", "instance_of", "fact_h", "fact_r", "fact_t", "value", "unit", "year", "date"),
     *("subclass_of", "start", "end", "precision", "exact", "order", "source", "row", "position", "record", "raw"),
@@ -57,7 +55,7 @@ _TOKEN: Final = re.compile(
     re.X | re.S,
 )
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:").match
-#: The parser's messages for texts that are well formed and still wrong, in our words.
+#: Plain words for the parser's messages on queries that are well formed and still wrong.
 _REFUSED: Final = {
     "contains a variable that is unbound": "a variable of SELECT is bound nowhere, or is neither grouped by nor summed up",
     "SELECT * is not authorized with GROUP BY": "SELECT * does not go with GROUP BY: name the variables",
@@ -68,16 +66,14 @@ _AT: Final = re.compile(r"error at (\d+):(\d+): (.*)", re.S).match
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A standard query, warnings, and the positions of its pieces: (offset in it, offset in the published
-    text), in order.
-    """
+    """A standard query, warnings, and offsets of its pieces: pairs of (offset in it, offset in the published text), in order."""
 
     text: str
     warnings: tuple[str, ...]
     places: tuple[tuple[int, int], ...]
 
     def offset(self, at: int) -> int:
-        """The offset in the published text of an offset in the standard one."""
+        """Return the offset in the published text for one in the standard text."""
         here, there = next(((here, there) for there, here in reversed(self.places) if there <= at), (0, 0))
         return here + at - there
 
@@ -96,14 +92,14 @@ class Predicates:
                 self._written.setdefault(exact, []).append(name)
 
     def iri(self, written: str, span: tuple[int, int], *, on_unknown: str) -> str:
-        """The absolute IRI of a relative one; raises `UnknownNameError` or `AmbiguousNameError`."""
-        found = self._written.get(written, ())
-        if len(found) == 1:
-            return self.names.predicate(found[0])
-        if found:
-            exact = ", ".join(self.names.predicate(name) for name in found)
+        """Return the absolute IRI for a relative one; raises `UnknownNameError` or `AmbiguousNameError`."""
+        matches = self._written.get(written, ())
+        if len(matches) == 1:
+            return self.names.predicate(matches[0])
+        if matches:
+            exact = ", ".join(self.names.predicate(name) for name in matches)
             raise errors.AmbiguousNameError(
-                f"<{written}> can be any of {len(found)} predicates", candidates=found, span=span, hint=f"write {exact}"
+                f"<{written}> can be any of {len(matches)} predicates", candidates=matches, span=span, hint=f"write {exact}"
             )
         name = written.replace("_", " ")
         if on_unknown == "error":
@@ -111,15 +107,15 @@ class Predicates:
         return self.names.predicate(name)
 
     def has(self, written: str) -> bool:
-        """Whether a predicate has this form."""
+        """Tell whether a predicate has this form."""
         return written in self._written
 
 
 def translate(text: str, predicates: Predicates | None, *, on_unknown: str = "error") -> Translated:
-    """A published query as standard SPARQL; raises `UnknownNameError` and `AmbiguousNameError` with
-    the position in the text.
+    """Translate a published query into standard SPARQL.
 
-    Without predicates no name is checked, which is enough to see whether the query is well formed.
+    Raises `UnknownNameError` and `AmbiguousNameError` with the position in the text. Without predicates, names are not checked,
+    which suffices to see whether the query is well formed.
     """
     pieces: list[str] = []
     places: list[tuple[int, int]] = []
@@ -133,15 +129,15 @@ def translate(text: str, predicates: Predicates | None, *, on_unknown: str = "er
         pieces.append(piece)
         size += len(piece)
 
-    for found in _TOKEN.finditer(text):
-        begin, end = found.span()
-        declared |= found["prefix"] is not None
+    for match in _TOKEN.finditer(text):
+        begin, end = match.span()
+        declared |= match["prefix"] is not None
         changed: str | None = None
-        if found["mixed"] is not None:
-            changed = f'"{found["number"]}"'
+        if match["mixed"] is not None:
+            changed = f'"{match["number"]}"'
             warnings.append(f"the quotes of {text[begin:end]} do not match; read as {changed}")
-        elif found["iri"] is not None:
-            changed = _iri(found["iri"], (begin, end), predicates, on_unknown)
+        elif match["iri"] is not None:
+            changed = _iri(match["iri"], (begin, end), predicates, on_unknown)
         if changed is not None:
             put(text[last:begin], last)
             put(changed, begin)
@@ -153,14 +149,14 @@ def translate(text: str, predicates: Predicates | None, *, on_unknown: str = "er
 
 
 def _iri(iri: str, span: tuple[int, int], predicates: Predicates | None, on_unknown: str) -> str | None:
-    """The replacement of an IRI; None where it stays."""
+    """Return the replacement of an IRI; None if it stays."""
     if predicates is None:
         return None if _ABSOLUTE(iri) else f"<relative:{iri}>"
     if iri.startswith(PRED) and not predicates.has(iri):
         term = iri.removeprefix(PRED)
         if term not in TERMS:
             raise errors.UnknownNameError(
-                "term of the vocabulary", iri, candidates=[PRED + one for one in errors.nearest(term, TERMS)], span=span
+                "term of the vocabulary", iri, candidates=[PRED + name for name in errors.nearest(term, TERMS)], span=span
             )
         return None
     if not predicates.has(iri) and (_ABSOLUTE(iri) or not iri):
@@ -169,7 +165,7 @@ def _iri(iri: str, span: tuple[int, int], predicates: Predicates | None, on_unkn
 
 
 def not_well_formed(error: SyntaxError, text: str, translated: Translated | None = None) -> errors.ParseError:
-    """A parser's error as one that says where in the text a query is not well formed."""
+    """Turn a parser's error into `ParseError`, with the position in the query."""
     message = str(error.msg or error)
     wrong = mistake(text, (*PREFIXES, "xsd"))
     if wrong is not None:
@@ -177,15 +173,15 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
         return errors.ParseError(
             f"the query is not well formed at line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end)
         )
-    found = _AT(message)
-    if found is None:
+    match = _AT(message)
+    if match is None:
         return errors.ParseError(f"the query is not well formed: {message}")
     parsed = text if translated is None else translated.text
-    at = _offset(parsed, int(found[1]), int(found[2]))
+    at = _offset(parsed, int(match[1]), int(match[2]))
     if translated is not None:
         at = min(translated.offset(at), len(text))
     end = min(at + 1, len(text))
-    expected = " ".join(found[3].split())
+    expected = " ".join(match[3].split())
     if "IRI parsing failed" in expected and (begin := text.rfind("<", 0, at)) >= 0:
         at, end = begin, at
         expected = f"{text[at:end].strip()[:80]} is no IRI"
@@ -201,8 +197,9 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
 
 
 def _at_the_end(text: str, expected: str) -> tuple[int, int, str]:
-    """The position and message of an error at the end of a text. Parsers read as far as they can: they
-    report a superfluous closing bracket after it, and so a mistake before it.
+    """Return the position and message of an error at the end of a query.
+
+    Parsers read as far as they can: they report a superfluous closing bracket, or an earlier mistake, after the end.
     """
     size = len(text)
     if not text:
@@ -216,23 +213,23 @@ def _at_the_end(text: str, expected: str) -> tuple[int, int, str]:
 
 def _offset(text: str, line: int, column: int) -> int:
     lines = text.split("\n")
-    return min(sum(len(one) + 1 for one in lines[: line - 1]) + column - 1, len(text))
+    return min(sum(len(item) + 1 for item in lines[: line - 1]) + column - 1, len(text))
 
 
 # -- terms of results --------------------------------------------------------------------------------
-# What the terms of a result mean in a graph that was written as `layout` says: entities,
-# predicates by name, values.
+# Turns the terms of a result into entities, predicates by name, and values, for a graph in the layout of
+# `layout`.
 #
-# The name of a value's node contains the value, and what else is known needs no query;
-# the others are looked up, some hundred at once.
+# The name of a value's node contains the value, and cached ones need no query; the others are looked up
+# in batches of some hundred.
 
 
 _KINDS: Final = {name: kind for kind, name in ENTITY_CLASSES.items()}
-#: Runs a query over the graph; gives the results that pyoxigraph's `Store.query` gives.
+#: Runs a query over the graph; returns results like pyoxigraph's `Store.query`.
 Runs = Callable[[str], Any]
-#: How a node is shown: in any column, and in one called `p`, where it more likely is a predicate.
+#: How a node is shown in any column, and in one called `p`, where it is more likely a predicate.
 Cells = tuple[Any, Any]
-#: The meaning of a node by its IRI; None where it has to be queried.
+#: Returns the meaning of a node by its IRI; None if a query is needed.
 Knows = Callable[[str], Cells | None]
 _TERMS: Final = (
     f"FILTER(?p IN (<{RDF}type>, <{RDFS}label>, "
@@ -244,9 +241,7 @@ _VALUES: Final = ("Text", "Quantity", "Time", "Unknown")
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """How the meanings of nodes are found: from what is known, or by queries with lists of `list_length`
-    (`VALUES`, or else `IN`).
-    """
+    """How the meanings of nodes are looked up: from a cache, or by queries with lists of `list_length` (`VALUES` or `IN`)."""
 
     runs: Runs
     names: GraphIris
@@ -256,7 +251,7 @@ class Meaning:
 
 
 def plain(term: Any) -> Any:
-    """A term as a Python value."""
+    """Return a term as a Python value."""
     if term is None:
         return None
     kind = type(term).__name__
@@ -270,36 +265,36 @@ def plain(term: Any) -> Any:
 
 
 def meanings(rows: list[tuple[Any, ...]], columns: Sequence[str], how: Meaning) -> tuple[list[tuple[Any, ...]], int]:
-    """Rows of terms as rows of their meanings, without those about the layout; the number of those."""
+    """Turn rows of terms into rows of their meanings, without rows about the layout; also return how many were removed."""
     from pyoxigraph import NamedNode
 
     if not rows:
         return [], 0
-    # A column at a time: most terms of a column are of one kind, and many of them the same.
+    # By column, since most terms of a column are of one kind, and many are equal.
     terms = list(zip(*rows, strict=True))
     written = [[term.value if type(term) is NamedNode else None for term in column] for column in terms]
-    every = {iri for column in written for iri in column if iri is not None}
-    meant = _cells_by_iri(every, how)
-    layout = {iri for iri in every if iri.startswith(PRED)}
+    iris_used = {iri for column in written for iri in column if iri is not None}
+    meant = _cells_by_iri(iris_used, how)
+    layout = {iri for iri in iris_used if iri.startswith(PRED)}
     read = []
     for name, iris, column in zip(columns, written, terms, strict=True):
-        which = int(name == "p")
+        role = int(name == "p")
         if None in iris:
             pairs = zip(iris, column, strict=True)
-            read.append([plain(term) if iri is None else meant[iri][which] for iri, term in watched(pairs)])
+            read.append([plain(term) if iri is None else meant[iri][role] for iri, term in watched(pairs)])
         else:
-            read.append([meant[iri][which] for iri in watched(iris)])
-    found = list(zip(*read, strict=True))
+            read.append([meant[iri][role] for iri in watched(iris)])
+    result = list(zip(*read, strict=True))
     if not layout:
-        return found, 0
-    whole = [row for row, *iris in zip(found, *written, strict=True) if layout.isdisjoint(iris)]
-    return whole, len(found) - len(whole)
+        return result, 0
+    kept = [row for row, *iris in zip(result, *written, strict=True) if layout.isdisjoint(iris)]
+    return kept, len(result) - len(kept)
 
 
 def _cells_by_iri(nodes: set[str], how: Meaning) -> dict[str | None, Cells]:
-    """The meanings of nodes."""
+    """Return the meanings of nodes."""
     base, known, names = how.names.base, how.known, how.names
-    found: dict[str | None, Cells] = {}
+    meanings_by_iri: dict[str | None, Cells] = {}
     wanted: list[str] = []
     for iri in watched(nodes):
         if iri.startswith(base) and iri != base:
@@ -307,21 +302,21 @@ def _cells_by_iri(nodes: set[str], how: Meaning) -> dict[str | None, Cells]:
             if cells is None:
                 wanted.append(iri)
             else:
-                found[iri] = cells
+                meanings_by_iri[iri] = cells
         else:
-            found[iri] = (Iri(iri),) * 2
-    found.update((iri, (Iri(iri),) * 2) for iri in wanted)
-    found.update(look_up(wanted, how))
-    return found
+            meanings_by_iri[iri] = (Iri(iri),) * 2
+    meanings_by_iri.update((iri, (Iri(iri),) * 2) for iri in wanted)
+    meanings_by_iri.update(look_up(wanted, how))
+    return meanings_by_iri
 
 
 def look_up(wanted: Sequence[str], how: Meaning) -> dict[str, Cells]:
-    """The meanings of nodes of the graph, from the store; without those that it does not have."""
+    """Return the meanings of nodes by queries, without those that the store does not have."""
     triples: dict[str, dict[str, str]] = {}
-    for some in cut(wanted, how.list_length):
-        iris = [f"<{iri}>" for iri in some]
-        among = f"VALUES ?v {{ {' '.join(iris)} }}" if how.values else f"FILTER(?v IN ({', '.join(iris)}))"
-        for row in watched(how.runs(f"SELECT ?v ?p (STR(?x) AS ?o) WHERE {{ {among} ?v ?p ?x . {_TERMS} }}")):
+    for batch in cut(wanted, how.list_length):
+        iris = [f"<{iri}>" for iri in batch]
+        restriction = f"VALUES ?v {{ {' '.join(iris)} }}" if how.values else f"FILTER(?v IN ({', '.join(iris)}))"
+        for row in watched(how.runs(f"SELECT ?v ?p (STR(?x) AS ?o) WHERE {{ {restriction} ?v ?p ?x . {_TERMS} }}")):
             name, value = row["p"].value.removeprefix(PRED), row["o"].value
             about = triples.setdefault(row["v"].value, {})
             if name == f"{RDF}type" and (kind := value.removeprefix(PRED)) in (*_KINDS, *_VALUES):
@@ -332,18 +327,18 @@ def look_up(wanted: Sequence[str], how: Meaning) -> dict[str, Cells]:
 
 
 def by_name(iri: str, names: GraphIris) -> Cells | None:
-    """The meaning of a node that its name alone states: a value, where the name is not a hash."""
+    """Return the meaning of a node whose name tells it: a value, if the name is not a hash."""
     if not names.is_value(iri):
         return None
     try:
         value = value_named(iri[len(names.base) + len(VALUE) :])
     except (ValueError, ArithmeticError, LookupError):
-        return None  # somebody's own IRI
+        return None  # another application's IRI
     return None if value is None or names.value(value)[1:-1] != iri else (value, value)
 
 
 def cells(iri: str, entity: Entity | None, label: str | None) -> Cells:
-    """How a node is shown that is an entity, or a predicate of this name, or both, or neither."""
+    """Return how a node is shown: an entity, a predicate with this name, both, or neither."""
     if entity is not None:
         return entity, entity if label is None else label
     thing = Iri(iri) if label is None else label
@@ -357,8 +352,7 @@ def _cells_of(iri: str, about: dict[str, str], names: GraphIris) -> Cells:
     if kind is not None and "name" in about:
         row = int(about.get("row", "0")) if kind is EntityKind.ROW else 0
         entity = Entity(names.name_of(iri), about["name"], kind, row)
-    # A predicate has its name as its label; of an entity, and of the layout's nodes, it says no more
-    # than they do themselves.
+    # The label of a predicate is its name; on entities and nodes of the layout it adds nothing.
     label = None if entity is not None and about.get("label") == about["name"] else about.get("label")
     return cells(iri, entity, None if iri.startswith(f"{names.base}.") else label)
 
@@ -383,15 +377,14 @@ def run(
     values: bool = True,
     known: Knows | None = None,
 ) -> Table:
-    """Run a query and read its results. Relative IRIs are names of the graph; `limit` is the most
-    rows (more: a warning).
+    """Run a query and read its results. Relative IRIs are names of the graph; `limit` is the most rows (more: a warning).
 
-    `known` gives the meaning of a node of the graph, where that needs no query; the others are queried
-    in lists of `list_length`, as `VALUES` or, where the store is quick at that alone, as `IN`.
+    `known` returns the meaning of a node where that needs no query; the others are looked up in lists of `list_length`, as
+    `VALUES` or, if the store is only fast with it, as `IN`.
 
-    Raises `ParseError` with the place, `ReadOnlyError` for an update, `UnsupportedError` for
-    SERVICE where the place is not `federated`, and in the dialect of KQA Pro `UnknownNameError` and
-    `AmbiguousNameError`.
+    Raises `ParseError` with the position, `ReadOnlyError` for an update, `UnsupportedError` for SERVICE unless
+    `federated`, and in
+    the dialect of KQA Pro `UnknownNameError` and `AmbiguousNameError`.
     """
     if dialect not in DIALECTS:
         raise errors.OptionError(
@@ -413,16 +406,16 @@ def run(
     if known is None or not kqapro:
         _check(text, names.base, translated)
     try:
-        found = runs(standard)
+        results = runs(standard)
     except SyntaxError as error:
         raise not_well_formed(error, text, translated) from None
     except errors.ParseError as error:
         if known is not None and kqapro:
             _check(text, names.base, translated)
         raise _placed(error, text, standard) from None
-    if not hasattr(found, "__iter__"):
-        return Table(("truth",), [], standard, bool(found), warnings)
-    columns, terms = _rows(found)
+    if not hasattr(results, "__iter__"):
+        return Table(("truth",), [], standard, bool(results), warnings)
+    columns, terms = _rows(results)
     rows = list(watched(terms if limit is None else islice(terms, limit + 1)))
     if limit is not None and len(rows) > limit:
         rows = rows[:limit]
@@ -438,7 +431,7 @@ def run(
 
 
 def _placed(error: errors.ParseError, text: str, sent: str) -> errors.ParseError:
-    """The error of a query that was parsed elsewhere, with the position in the text as it was written."""
+    """Map an error of a query that was parsed elsewhere to the position in the original text."""
     before = len(sent) - len(text)
     span = None if error.span is None else (min(max(0, error.span[0] - before), len(text)), min(error.span[1], len(text)))
     return errors.ParseError(f"the query is not well formed: {error.message}", span=span)
@@ -458,36 +451,34 @@ def _refuse(text: str, *, federated: bool) -> None:
 
 
 def _rows(found: Any) -> tuple[tuple[str, ...], Iterator[Any]]:
-    """The columns of solutions or triples, and the terms of each row."""
+    """Return the columns of solutions or triples, and the terms of each row."""
     variables = getattr(found, "variables", None)
     if variables is None:
-        return ("subject", "predicate", "object"), ((one.subject, one.predicate, one.object) for one in found)
-    return columns_of([str(one) for one in variables]), (tuple(solution) for solution in found)
+        return ("subject", "predicate", "object"), ((item.subject, item.predicate, item.object) for item in found)
+    return columns_of([str(item) for item in variables]), (tuple(solution) for solution in found)
 
 
 def predicates_of(schema: GraphKnowledge, names: GraphIris) -> Predicates:
-    """The predicates of a graph by their form in published queries; made once for each schema."""
+    """Return the predicates of a graph by their form in published queries; built once for each schema."""
     known: Any = schema
-    found: Predicates | None = known.kept.get("kqapro")
-    if found is None or found.names.base != names.base:
-        found = known.kept["kqapro"] = Predicates((*known.relations, *known.attributes, *known.qualifiers), names)
-    return found
+    result: Predicates | None = known.kept.get("kqapro")
+    if result is None or result.names.base != names.base:
+        result = known.kept["kqapro"] = Predicates((*known.relations, *known.attributes, *known.qualifiers), names)
+    return result
 
 
 @cache
 def _nothing() -> Any:
-    """An empty store."""
+    """Return an empty store."""
     from pyoxigraph import Store
 
     return Store()
 
 
 def _check(text: str, base: str, translated: Translated | None) -> None:
-    """Parse a query by running it on an empty store; raises `ParseError` with the position in the text
-    as it was written.
-    """
+    """Parse a query by running it on an empty store; raises `ParseError` with the position in the original text."""
     if is_heavy(text):
-        # It runs in another process, and is parsed there.
+        # It is run and parsed in another process.
         return
     try:
         _nothing().query(text if translated is None else translated.text, base_iri=base, prefixes=PREFIXES)

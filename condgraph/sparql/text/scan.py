@@ -1,7 +1,6 @@
-"""What the text of a query says without being parsed: its prefixes, its form, whether it names graphs or
-calls services, whether it is too much for a parser in this process, and what people get wrong in it.
+"""Scans a query without parsing it: prefixes, form, graphs and services, size, and common mistakes.
 
-Every text is read once, from left to right: no part of an expression gives back what it took.
+Every text is read once, from left to right: no part of an expression backtracks.
 """
 
 from __future__ import annotations
@@ -17,24 +16,23 @@ from typing import Final, Literal, NamedTuple, ParamSpec, TypeVar
 from condgraph.engine.errors import ParseError, nearest, shortened
 from condgraph.engine.iris import PREFIXES, decode
 
-#: Regular expressions of tokens, for `re.VERBOSE`. What is begun and never closed is taken as well, so
-#: that nothing is looked at from every one of its characters.
+#: Regular expressions of tokens, for `re.VERBOSE`. An unclosed token is matched as well, so that no text
+#: is scanned again from each of its characters.
 COMMENT: Final = r"\#[^\n\r]*+"
 IRI: Final = r'[^<>"{}|^`\\\x00-\x20]*+'
 STRING: Final = r"""\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}+(?:[^'\\]|\\.))*+(?:'{3})?+
     | "(?:[^"\\\n\r]|\\.)*+"?+ | '(?:[^'\\\n\r]|\\.)*+'?+"""
 
 # -- prefixes ----------------------------------------------------------------------------------------
-# What people may leave out of a query: the declaration of common prefixes, and the escape of an
-# underscore in a name.
+# Optional parts of a query: declarations of common prefixes, and the escape of an underscore in a name.
 
 
-#: Underscores of a name that are each tried as an underscore and as a space; of a name with more, all are
+#: Underscores in a name for which both an underscore and a space are tried; in a name with more, all are
 #: underscores.
 _MOST: Final = 6
-#: Relative IRIs of a query that are checked, and their characters.
+#: Relative IRIs of a query that are checked, and their length in characters.
 _DISTINCT, _LONGEST = 1_000, 2_000
-#: Tokens, among them all in which `<...>` is no IRI. A word is as long as a prefix may be, so that no
+#: Tokens, including those where `<...>` is no IRI. A word is as long as a prefix may be, so that no
 #: character is read more than a few times.
 TOKEN: Final = re.compile(
     rf"""
@@ -54,36 +52,35 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|[/#?]").match
 
 
 def undeclared(text: str) -> str:
-    """The declarations, on one line, of the known prefixes that a text may use. Its own declarations
-    follow, and override them.
-    """
+    """Return declarations, on one line, of the known prefixes that a query may use. Its own declarations override them."""
     return "".join(f"PREFIX {prefix}: <{iri}> " for prefix, iri in PREFIXES.items() if f"{prefix}:" in text)
 
 
 def occurring(prefixes: Mapping[str, str], text: str) -> Mapping[str, str]:
-    """The prefixes that a text may use: a parser reads the IRI of every prefix that it is given.
+    """Return the prefixes that a query may use: a parser reads the IRI of every prefix it is given.
 
     >>> occurring({"rdf": "a:", "p": "b:", "xsd": "c:"}, "ASK { ?s rdf:type ?pxsd }")
     {'rdf': 'a:'}
     """
-    if "\\" in text:  # characters of a prefix may be written by their numbers
+    if "\\" in text:  # the characters of a prefix may be escaped
         return prefixes
     return {prefix: iri for prefix, iri in prefixes.items() if f"{prefix}:" in text}
 
 
 def underscored(text: str, is_name: Callable[[str], bool]) -> str:
-    """A query in which `<a_b>` is the name `a_b`, where the graph has that name and none of `a b`.
+    """Rewrite a query so that `<a_b>` is the name `a_b`, if the graph has it and not `a b`.
 
-    A space of a name is an underscore in its IRI, and an underscore is percent-encoded, which people
-    who read names in a table do not know. Relative IRIs that fit several names stay as they are.
+    A space in a name is an underscore in its IRI, and an underscore is percent-encoded, which users who see names in a
+    table do not
+    know. Relative IRIs that fit several names stay unchanged.
     """
     if "_" not in text or _BASE(text):
         return text
     pieces: list[str] = []
     last = 0
     known: dict[str, str | None] = {}
-    for found in TOKEN.finditer(text):
-        iri = found["iri"]
+    for match in TOKEN.finditer(text):
+        iri = match["iri"]
         if iri is None or "_" not in iri or _ABSOLUTE(iri):
             continue
         if iri not in known:
@@ -92,8 +89,8 @@ def underscored(text: str, is_name: Callable[[str], bool]) -> str:
             known[iri] = _better(iri, is_name)
         better = known[iri]
         if better is not None:
-            pieces += (text[last : found.start()], f"<{better}>")
-            last = found.end()
+            pieces += (text[last : match.start()], f"<{better}>")
+            last = match.end()
     return "".join((*pieces, text[last:]))
 
 
@@ -102,8 +99,8 @@ def _better(iri: str, is_name: Callable[[str], bool]) -> str | None:
         return None
     parts = iri.split("_")
     if len(parts) > _MOST + 1:
-        whole = "%5F".join(parts)
-        return whole if _is(whole, is_name) else None
+        all_escaped = "%5F".join(parts)
+        return all_escaped if _is(all_escaped, is_name) else None
     fitting = []
     for marks in product(("_", "%5F"), repeat=len(parts) - 1):
         written = parts[0] + "".join(mark + part for mark, part in zip(marks, parts[1:], strict=True))
@@ -122,10 +119,10 @@ def _is(written: str, is_name: Callable[[str], bool]) -> bool:
 # -- form --------------------------------------------------------------------------------------------
 # The form of a query, and whether it names a data set or graphs, or calls other services.
 #
-# Words are told from strings, IRIs, names and comments as in SPARQL's grammar (section 19.8), which is
-# enough: keywords are never anything else. Whether the text is well formed is for the store to decide.
-# Its parser takes SERVICE and GRAPH wherever a keyword may be, without a space around it:
-# `1SERVICE<x>{}` and `SERVICE:x{}` call another service, and count here.
+# Words are distinguished from strings, IRIs, names and comments as in SPARQL's grammar (section 19.8),
+# which suffices: keywords are never anything else. Whether the query is well formed is for the store to
+# decide. Its parser accepts SERVICE and GRAPH wherever a keyword may be, without spaces: `1SERVICE<x>{}`
+# and `SERVICE:x{}` call another service, and count here.
 
 
 P = ParamSpec("P")
@@ -136,8 +133,7 @@ _LOCAL: Final = r":(?:(?:[\w:]|%[0-9A-Fa-f]{2}|\\.)(?:[\w:.\-]|%[0-9A-Fa-f]{2}|\
 #: Words to find: a form, FROM, and whatever contains GRAPH or SERVICE, which may follow it.
 _SOUGHT: Final = r"""(?:(?:select|ask|construct|describe|insert|delete|load|clear|drop|create|add|move|copy|with|from)(?![\w.\-:])
     | [\w.\-]*?(?:service|graph))"""
-#: The tokens before such a word, and the word. Few tokens at a time: nothing else runs in this process
-#: during a match.
+#: The tokens before such a word, and the word. Few tokens at a time, as a match blocks the process.
 _TOKEN: Final = re.compile(
     rf"""
     (?: [^\w"'\#<?$@:\\]++
@@ -156,15 +152,13 @@ _NAMING: Final = re.compile("graph", re.IGNORECASE).search
 _GROUP: Final = re.compile(r"(?:\s|\#[^\n\r]*+)*+\{").match
 _FORMS: Final[dict[str, Form]] = {"select": "select", "ask": "ask", "construct": "construct", "describe": "describe"}
 _UPDATES: Final = frozenset(["insert", "delete", "load", "clear", "drop", "create", "add", "move", "copy", "with"])
-#: Characters of the queries that are remembered.
+#: Longest query, in characters, whose result is cached.
 _SHORT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The form of a query, whether it has FROM or FROM NAMED, whether SERVICE occurs, and whether
-    GRAPH does.
-    """
+    """The form of a query, and whether it has FROM or FROM NAMED, SERVICE, and GRAPH."""
 
     form: Form
     dataset: bool
@@ -173,7 +167,7 @@ class Survey:
 
 
 def survey(text: str) -> Survey:
-    """Look through a query, in time that grows with its length.
+    """Scan a query, in linear time.
 
     >>> survey("PREFIX ask: <http://x/#> # SELECT\\nCONSTRUCT WHERE { ?from ask:service 'SERVICE' }")
     Survey(form='construct', dataset=False, service=False, graph=False)
@@ -187,19 +181,19 @@ def _survey(text: str) -> Survey:
     form: Form = "unknown"
     dataset = service = graph = False
     at = 0
-    while at < len(text) and (found := _TOKEN.match(text, at)) is not None:
-        at = found.end()
-        if found["words"] is None:
+    while at < len(text) and (match := _TOKEN.match(text, at)) is not None:
+        at = match.end()
+        if match["words"] is None:
             continue
-        words = found["words"].lower()
-        graph = graph or found["graph"] is not None
-        if found["local"] is not None:
+        words = match["words"].lower()
+        graph = graph or match["graph"] is not None
+        if match["local"] is not None:
             # A prefix that reads like the keyword is one within a group and before a group. A graph may
             # have such a name.
-            called = words.endswith(("service", "servicesilent")) and found["graph"] is None
-            if called or words.endswith("graph"):
-                grouped = text.find("{", 0, found.start("words")) >= 0 and _GROUP(text, at) is not None
-                service, graph = service or (called and grouped), graph or (not called and grouped)
+            is_service = words.endswith(("service", "servicesilent")) and match["graph"] is None
+            if is_service or words.endswith("graph"):
+                grouped = text.find("{", 0, match.start("words")) >= 0 and _GROUP(text, at) is not None
+                service, graph = service or (is_service and grouped), graph or (not is_service and grouped)
             continue
         for word in _WORDS(words):
             if form == "unknown":
@@ -214,16 +208,14 @@ _remembered: Final = lru_cache(maxsize=512)(_survey)
 
 
 async def aside(size: int, read: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Read a text of this size, in a thread if it is long, so that an event loop goes on with other
-    requests.
-    """
+    """Read a text of this size, in a thread if it is long, so that the event loop serves other requests."""
     if size <= _SHORT:
         return read(*arguments, **options)
     return await asyncio.to_thread(read, *arguments, **options)
 
 
 def makes_triples(text: str) -> bool:
-    """Whether a query gives triples instead of solutions.
+    """Tell whether a query returns triples instead of solutions.
 
     >>> makes_triples("DESCRIBE <x>"), makes_triples("ASK {}")
     (True, False)
@@ -232,7 +224,7 @@ def makes_triples(text: str) -> bool:
 
 
 def names_graphs(text: str) -> bool:
-    """Whether a query has patterns of named graphs.
+    """Tell whether a query has patterns of named graphs.
 
     >>> names_graphs("SELECT ?g { GRAPH ?g { } }"), names_graphs("SELECT ?graph { ?graph a <Graph> }")
     (True, False)
@@ -243,21 +235,21 @@ def names_graphs(text: str) -> bool:
 # -- size --------------------------------------------------------------------------------------------
 # Whether a query is too large for a parser in this process.
 #
-# Oxigraph parses, plans and frees a query recursively, on the stack: some hundred nested groups, or some
-# thousand patterns in a row, end the process. Such queries run in a process of their own.
+# Oxigraph parses, plans and frees a query recursively on the stack: some hundred nested groups, or some
+# thousand patterns in a row, crash the process. Such queries run in a separate process.
 
 
-#: Nested brackets, and parts in a row, that a query in this process may have.
+#: Most nested brackets, and most parts in a row, of a query in this process.
 MOST_DEPTH: Final = 50
 MOST_PARTS: Final = 600
-#: Objects of one predicate; and characters of a list that is checked more closely.
+#: Most objects of one predicate, and the length in characters from which a list is checked more closely.
 MOST_ITEMS: Final = 2_000
 _LONG_LIST: Final = 4_000
-#: Characters of an IRI of a query: a prefix of a megabyte is a megabyte wherever it is used.
+#: Longest IRI of a query, in characters: a prefix of a megabyte takes a megabyte at each use.
 LONGEST_IRI: Final = 65_536
 
 _OPENING, _CLOSING = "([{", ")]}"
-#: Parts: brackets, signs of arithmetic and logic, ends of patterns, outside of strings, IRIs, names and
+#: Parts: brackets, arithmetic and logical signs, ends of patterns, outside of strings, IRIs, names and
 #: comments.
 _PARTS: Final = re.compile(
     rf"""(?: [^"'\#<?$@:\w\\(){{}}\[\].;,!|&+*/^=>-]++ | {COMMENT} | <{IRI}> | {STRING} | [?$@]?\w++(?:[.-]\w++)*+
@@ -266,8 +258,7 @@ _PARTS: Final = re.compile(
         (?P<part>.)?""",
     re.VERBOSE | re.DOTALL,
 )
-#: Terms separated by commas, as in `IN`; other long lists are collections, each nested in the one
-#: before.
+#: Terms separated by commas, as in `IN`; other long lists are collections, which nest.
 _LISTED: Final = re.compile(
     r"""(?:\s*+(?:[^\s,"'<>()]++|<[^<>\s]*+>|"(?:[^"\\\n\r]|\\.)*+"|'(?:[^'\\\n\r]|\\.)*+')++\s*+(?:,|\Z))*+\s*+\Z""", re.VERBOSE
 ).match
@@ -275,18 +266,18 @@ _IRIS: Final = re.compile(rf'<[^<>"{{}}|^`\\\x00-\x20]{{{LONGEST_IRI}}}').search
 
 
 def is_heavy(text: str) -> bool:
-    """Whether a query has too many parts, or too deeply nested ones, to run in this process.
+    """Tell whether a query has too many parts, or too deeply nested ones, to run in this process.
 
     Raises `ParseError` for an IRI of more than `LONGEST_IRI` characters.
     """
-    if len(text) > LONGEST_IRI and (found := _IRIS(text)) is not None:
-        raise ParseError(f"an IRI may have {LONGEST_IRI:,} characters", span=found.span())
+    if len(text) > LONGEST_IRI and (match := _IRIS(text)) is not None:
+        raise ParseError(f"an IRI may have {LONGEST_IRI:,} characters", span=match.span())
     if len(text) <= _LONG_LIST and sum(map(text.count, "([{.;!|&+*/^-<")) <= MOST_DEPTH:
         return False
     depth = parts = at = 0
     last = ""
-    while (found := _PARTS.match(text, at)) is not None and (part := found["part"]) is not None:
-        begin, at = at, found.end()
+    while (match := _PARTS.match(text, at)) is not None and (part := match["part"]) is not None:
+        begin, at = at, match.end()
         if at - begin > _LONG_LIST:
             listed = last == "(" and _LISTED(text[begin : at - 1]) is not None
             if not listed and (last == "(" or text.count(",", begin, at) > MOST_ITEMS):
@@ -300,8 +291,8 @@ def is_heavy(text: str) -> bool:
 
 
 # -- mistakes ----------------------------------------------------------------------------------------
-# Common mistakes in a query, found without a parser: a prefix that is not declared, a word that SPARQL
-# does not have. A parser only lists what it expected.
+# Common mistakes in a query, found without a parser: an undeclared prefix, a word that SPARQL does not
+# have. A parser only lists what it expected.
 
 
 _KEYWORDS: Final = frozenset(
@@ -319,16 +310,16 @@ _KEYWORDS: Final = frozenset(
         "into", "to", "all", "default", "adjust",
     ]
 )  # fmt: skip
-#: Characters of a prefix; longer ones are not checked.
+#: Longest prefix that is checked, in characters.
 _LONGEST_PREFIX: Final = 200
 _DECLARED: Final = re.compile(rf"prefix\s*+([^\W\d_][\w.-]{{0,{_LONGEST_PREFIX - 1}}}+)?+:", re.I)
 _LETTERS: Final = re.compile(r"\w+")
-#: Characters of a query that are checked: errors are made in the event loop.
+#: Characters of a query that are checked: errors are created in the event loop.
 _MOST_CHARACTERS: Final = 50_000
 
 
 class Mistake(NamedTuple):
-    """A mistake, and where it begins and ends."""
+    """A mistake with its start and end."""
 
     message: str
     begin: int
@@ -336,7 +327,7 @@ class Mistake(NamedTuple):
 
 
 def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | None:
-    """The first mistake of a query that is not well formed, if it is one of these."""
+    """Return the first mistake of an invalid query, if it is one of these kinds."""
     text = text[:_MOST_CHARACTERS]
     declared = {found[1] or "" for found in _DECLARED.finditer(text)} | set(known)
     for found in TOKEN.finditer(text):
@@ -350,16 +341,16 @@ def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | No
                 and text[max(0, begin - 1) : begin] != "_"
             ):
                 near = nearest(prefix, declared)
-                said = f"; known: {', '.join(f'{one}:' for one in near)}" if near else ""
-                return Mistake(f"the prefix {shortened(prefix, 60)}: is not declared{said}", begin, begin + len(prefix) + 1)
+                suggestion = f"; known: {', '.join(f'{candidate}:' for candidate in near)}" if near else ""
+                return Mistake(f"the prefix {shortened(prefix, 60)}: is not declared{suggestion}", begin, begin + len(prefix) + 1)
         elif found["word"] is not None:
             letters = _LETTERS.match(found["word"])
             assert letters is not None
             word, end = letters[0], begin + letters.end()
-            # Letters after a letter or digit end a number.
+            # Letters directly after a letter or digit belong to a number.
             if word.lower() in _KEYWORDS or text[max(0, begin - 1) : begin].isalnum():
                 continue
             near = nearest(word.lower(), _KEYWORDS)
-            said = f"; the nearest: {', '.join(one.upper() for one in near[:3])}" if near else ""
-            return Mistake(f"{shortened(word, 60)!r} is no word of SPARQL{said}", begin, end)
+            suggestion = f"; the nearest: {', '.join(candidate.upper() for candidate in near[:3])}" if near else ""
+            return Mistake(f"{shortened(word, 60)!r} is no word of SPARQL{suggestion}", begin, end)
     return None

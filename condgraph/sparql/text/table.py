@@ -1,4 +1,4 @@
-"""What a query that people wrote gives: a table of typed Python values, one row a solution."""
+"""The result of a user's query: a table of typed Python values, one row for each solution."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from condgraph.engine.values import Precision, Time, text_of
 
 
 class Iri(str):
-    """An IRI that stands for nothing else here."""
+    """An IRI that is no name of the graph."""
 
     __slots__ = ()
 
 
 class Blank(str):
-    """A blank node, by the label that the store gave it."""
+    """A blank node, with the label that the store gave it."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Tabular):
-    """The solutions of a SELECT (`columns`, `rows`), the triples of a CONSTRUCT, or the answer of
-    an ASK (`truth`).
-    """
+    """The solutions of a SELECT (`columns`, `rows`), the triples of a CONSTRUCT, or the answer of an ASK (`truth`)."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
@@ -50,22 +48,22 @@ class Table(Tabular):
 
     @property
     def values(self) -> list[Any]:
-        """The first column; of an ASK its answer."""
+        """The first column; for an ASK its answer."""
         return [row[0] for row in self.rows] if self.truth is None else [self.truth]
 
     @property
     def texts(self) -> list[str]:
-        """The first column as text: names of entities, values as they are printed, "yes" and "no"."""
+        """The first column as text: names of entities, values as printed, "yes" and "no"."""
         return [shown(value) for value in self.values]
 
     def data(self) -> list[dict[str, Any]]:
-        """One record a row; of an ASK one with "truth"."""
+        """Return one record for each row; for an ASK one with "truth"."""
         if self.truth is not None:
             return [{"truth": self.truth}]
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def _typed(self) -> Typed:
-        """Columns of whole numbers, numbers or truth values are typed, every other one is text."""
+        """Return typed columns for whole numbers, numbers and truth values; others as text."""
         records = self.data()
         columns: Typed = {}
         for name in ("truth",) if self.truth is not None else self.columns:
@@ -75,7 +73,7 @@ class Table(Tabular):
         return columns
 
     def _repr_html_(self) -> str:
-        """The first rows and warnings, for notebooks."""
+        """Return the first rows and warnings as HTML, for notebooks."""
         if self.truth is not None:
             return html.page(shown(self.truth), warnings=self.warnings)
         rows = [["" if cell is None else shown(cell) for cell in row] for row in self.rows[: html.MOST_ROWS]]
@@ -91,7 +89,7 @@ class Table(Tabular):
 
 
 def shown(value: Any) -> str:
-    """A cell as text."""
+    """Return a cell as text."""
     if isinstance(value, Entity):
         return value.name
     return "" if value is None else text_of(value)
