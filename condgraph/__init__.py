@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from condgraph.engine.evidence import Searched
     from condgraph.engine.external import FunctionArgument, FunctionCall, FunctionRow
     from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Statement, Subclass
-    from condgraph.engine.forms import Point
     from condgraph.engine.lowered import Step
     from condgraph.engine.records import Evidence
-    from condgraph.engine.values import UNKNOWN, Quantity, Time
+    from condgraph.engine.values import UNKNOWN, Point, Quantity, Time
     from condgraph.graph import Graph
     from condgraph.languages.pattern.pattern import Pattern
     from condgraph.opening import open
@@ -86,7 +85,7 @@ _LATER = {
     "Matches": "condgraph.patterns.matches",
     "Member": "condgraph.engine.facts",
     "Pattern": "condgraph.languages.pattern.pattern",
-    "Point": "condgraph.engine.forms",
+    "Point": "condgraph.engine.values",
     "Quantity": "condgraph.engine.values",
     "Ref": "condgraph.engine.facts",
     "Searched": "condgraph.engine.evidence",

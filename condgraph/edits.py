@@ -17,14 +17,13 @@ import numpy as np
 from condgraph.engine.changes import Change
 from condgraph.engine.errors import StoreDamagedError, numbered, on_one_line
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Source, Sourced, Statement, Subclass
-from condgraph.engine.forms import form_of
 from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.cells import decode_values, encode_values
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import NONE, Numbers, Snapshot
 from condgraph.engine.values import Kind as ValueKind
-from condgraph.engine.values import Quantity, Time, Value
+from condgraph.engine.values import Quantity, Time, Value, form_of
 
 if TYPE_CHECKING:
     from condgraph.overview.adjusted import GraphSummary

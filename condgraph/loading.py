@@ -54,7 +54,7 @@ def load(
     memory: int | str | None = None,
 ) -> LoadReport:
     """`Graph.load`; `options` are those of formats, `demos` the demonstrations of the graph."""
-    from condgraph.loaders.addresses import is_elsewhere
+    from condgraph.loaders.files import is_elsewhere
     from condgraph.loaders.recognise import known_by, recognise
 
     storage.check_writable(wait)

@@ -31,13 +31,12 @@ from condgraph.edits import (
     normal,
 )
 from condgraph.engine.bounds import waiting
-from condgraph.engine.changes import Change, OnWritten, OvertakenError
+from condgraph.engine.changes import Change, OnWritten, OvertakenError, untimely
 from condgraph.engine.errors import OptionError, StoreBusyError, UnsupportedError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.snapshot.untimely import untimely
 from condgraph.engine.store import Store
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind, Value

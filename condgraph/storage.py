@@ -18,7 +18,7 @@ from condgraph.edits import EDITS, Edit, EditedContent, Edits, GraphContent, is_
 from condgraph.engine import errors
 from condgraph.engine.addresses import shown
 from condgraph.engine.bounds import SharedTask, is_number
-from condgraph.engine.changes import Change
+from condgraph.engine.changes import Change, untimely
 from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.build import Builder, rows_of_several
 from condgraph.engine.snapshot.directory import (
@@ -36,7 +36,6 @@ from condgraph.engine.snapshot.directory import (
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.merged import whole
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.snapshot.untimely import untimely
 from condgraph.loaders.base import Progress
 from condgraph.reports import Built, Status
 from condgraph.snapshot_store import SnapshotStore

@@ -24,6 +24,7 @@ from condgraph.engine.bounds import cached, check, watched
 from condgraph.engine.errors import OptionError, nearest, shortened
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.store import Request, plan_texts
+from condgraph.engine.values import fold
 from condgraph.models.chat import estimate
 from condgraph.names.linking import ENTITY_THRESHOLD, Linker
 from condgraph.names.vocabulary import DIMENSION, Spelling, Spellings, Vocabulary, bare, resolve
@@ -44,7 +45,7 @@ from condgraph.overview.schema import (
 from condgraph.overview.survey import Survey
 from condgraph.patterns.families import Names as Families
 from condgraph.patterns.families import fits
-from condgraph.vectors.encoders import LexicalEncoder, fold
+from condgraph.vectors.encoders import LexicalEncoder
 
 if TYPE_CHECKING:
     from condgraph.engine.schema import End

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from condgraph.engine import html
 from condgraph.engine.errors import CondgraphError, OptionError, nearest, shortened
+from condgraph.engine.values import fold
 from condgraph.models.chat import Budget, Usage
 from condgraph.names.words import STOP, WORD, OnUnknown, stem, words_of
 from condgraph.overview.schema import quoted, unmarked
-from condgraph.vectors.encoders import fold
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import Excerpt, KnownNames

@@ -13,9 +13,8 @@ from condgraph.engine import temporal
 from condgraph.engine.errors import OptionError
 from condgraph.engine.execute.points import point, refused
 from condgraph.engine.execute.terms import EntityAt, GraphTerms, PathAt, StatementAt
-from condgraph.engine.forms import WGS84, Point
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, civil, text_of
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, WGS84, Point, Precision, Quantity, Time, civil, text_of
 
 NODE, RELATIONSHIP, UNBOUND, PATH = 0x4E, 0x52, 0x72, 0x50
 DATE, TIME, LOCAL_TIME, LOCAL_DATETIME, DURATION = 0x44, 0x54, 0x74, 0x64, 0x45

@@ -23,9 +23,8 @@ from condgraph.engine.algebra import Entities, Facts, Names
 from condgraph.engine.answer import Answer
 from condgraph.engine.delimited import csv_line
 from condgraph.engine.facts import Entity
-from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step
-from condgraph.engine.values import UNKNOWN, Quantity, Time
+from condgraph.engine.values import FORMS, UNKNOWN, FormedText, Quantity, Time
 
 if TYPE_CHECKING:
     import pyarrow

@@ -53,11 +53,10 @@ from condgraph.engine.execute.run import Run, count
 from condgraph.engine.execute.series import Cell
 from condgraph.engine.execute.sets import Bag, FactSet, order_key
 from condgraph.engine.facts import Entity, EntityKind, shown
-from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.lowered import Step, Substitution, owners
 from condgraph.engine.records import Evidence
 from condgraph.engine.schema import BEFORE_ROW
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, bound_text, format_number, text_of
+from condgraph.engine.values import FORMS, NO_UNIT, FormedText, Kind, Quantity, Time, bound_text, format_number, text_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,19 +1,26 @@
-"""What a load changes: the sources of a graph that are removed, replaced or added to."""
+"""What a load changes: the sources of a graph that are removed, replaced or added to; and
+the warnings about statements with invalid times.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from condgraph.engine.errors import SourceError, StoreBusyError, nearest
-from condgraph.engine.facts import Source
+import numpy as np
+from numpy.typing import NDArray
+
+from condgraph.engine.errors import SourceError, StoreBusyError, nearest, numbered
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Ref, Source, Statement
 from condgraph.engine.origins import check_sources
+from condgraph.engine.snapshot import readback
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
+from condgraph.engine.values import Kind, text_of
 
 #: What a write on a server is heard by: how many records are written, and which part of all that is (None: not known).
 OnWritten = Callable[[int, float | None], None]
@@ -97,3 +104,54 @@ def named_here(name: str, known: Iterable[Source]) -> list[str]:
     near = [one.name for one in within][:3] or nearest(name, names)
     hint = "name one of them" if within else ("the sources are " + ", ".join(names[:20]) if names else "the graph has no sources")
     raise SourceError(f"no source is called {name!r}", candidates=near, hint=hint)
+
+
+# -- statements with invalid times -----------------------------------------------------------------
+# Those that end before they start, and those whose times are texts or numbers.
+
+
+_KINDS = {Kind.TEXT: "a text", Kind.QUANTITY: "a number", Kind.ENTITY: "an entity"}
+
+
+def untimely(snapshot: Snapshot, fresh: Collection[int] | None = None) -> Iterator[str]:
+    """Yield warnings about the statements of some sources, by number (None: all)."""
+    get = snapshot.arrays.get
+    begin, end = get("val.start"), get("val.end")
+    ends_first = _of(snapshot, get("val.stmt")[begin >= end], fresh)
+    if len(ends_first):
+        what = numbered(len(ends_first), "statement ends before it starts, and holds", "statements end before they start, and hold")
+        yield f"{what} at no time: {_shown(snapshot, ends_first)}"
+    for key in (START_TIME, END_TIME, POINT_IN_TIME):
+        number = snapshot.predicate(key)
+        if number < 0:
+            continue
+        offsets = get("qkey.offsets")
+        places = get("qkey.items")[offsets[number] : offsets[number + 1]]
+        kinds = get("q.kind")[places]
+        for kind, what in _KINDS.items():
+            affected = _of(snapshot, get("q.owner")[places[kinds == kind]], fresh)
+            if len(affected):
+                subject = numbered(len(affected), "statement has", "statements have")
+                yield f"{subject} {what} as {key!r}, which does not say when it holds: {_shown(snapshot, affected)}"
+
+
+def _of(snapshot: Snapshot, statements: NDArray[np.int32], fresh: Collection[int] | None) -> NDArray[np.int32]:
+    """Return the statements that belong to the sources, sorted."""
+    statements = np.unique(statements)
+    if fresh is None or not len(statements) or len(snapshot.arrays.get("src.name")) == 1:
+        return statements
+    parts = [
+        snapshot.arrays.get("bysrc.items")[slice(*snapshot.arrays.get("bysrc.offsets")[source : source + 2])] for source in fresh
+    ]
+    return np.intersect1d(statements, np.concatenate(parts)) if parts else statements[:0]
+
+
+def _shown(snapshot: Snapshot, statements: NDArray[np.int32]) -> str:
+    """Return the first statement as text."""
+    item: Statement = next(readback.statements(snapshot, statements[:1]))[0]
+
+    def text(value: object) -> str:
+        return snapshot.name(snapshot.identified(value.id)) if isinstance(value, Ref) else text_of(value)  # type: ignore[arg-type]
+
+    qualifiers = ", ".join(f"{key}: {text(value)}" for key, value in item.qualifiers)
+    return f"{text(Ref(item.subject))} | {item.predicate} | {text(item.object)} ({qualifiers})"

@@ -13,8 +13,8 @@ from condgraph.engine import operands, values
 from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import shortened
 from condgraph.engine.facts import shown
-from condgraph.engine.forms import Point, read_point
 from condgraph.engine.units import conversions, fold_unit
+from condgraph.engine.values import Point, read_point
 
 # -- comparisons -------------------------------------------------------------------------------------
 # Native functions that compare, and what holds: the truth of an operand.

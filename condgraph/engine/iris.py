@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from condgraph.engine import values
-from condgraph.engine.forms import FormedText, formed
+from condgraph.engine.values import FormedText, formed
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

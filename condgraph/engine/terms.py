@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from condgraph.engine.forms import FORMS, FormedText
-from condgraph.engine.values import Precision, Quantity, Time, Value, text_of
+from condgraph.engine.values import FORMS, FormedText, Precision, Quantity, Time, Value, text_of
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 #: Qualifiers that say where a triple stood and what its literal was, and say nothing about the

@@ -14,11 +14,10 @@ from typing import Final
 
 from condgraph.engine.algebra import Compare, Condition, Operator, any_of
 from condgraph.engine.errors import LiteralError
-from condgraph.engine.forms import FORMS
 from condgraph.engine.reading.words import words
 from condgraph.engine.schema import Kinds
 from condgraph.engine.units import conversions
-from condgraph.engine.values import Kind, Quantity, Time, collapse, format_number, parse_quantity
+from condgraph.engine.values import FORMS, Kind, Quantity, Time, collapse, format_number, parse_quantity
 
 Span = tuple[int, int] | None
 

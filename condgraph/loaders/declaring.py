@@ -11,11 +11,11 @@ from typing import Any
 from condgraph.engine.errors import FormatError
 from condgraph.engine.facts import Source
 from condgraph.loaders import spreadsheet
-from condgraph.loaders.addresses import is_archive, is_database
 from condgraph.loaders.base import Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.database.tables import tabs_of
 from condgraph.loaders.fetch import fetched
+from condgraph.loaders.files import is_archive, is_database
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.folder.declared import Declared
 from condgraph.loaders.folder.guess import guess as guessed

@@ -32,8 +32,7 @@ from typing import IO, Any, Final, NoReturn
 
 from condgraph.engine import facts as model
 from condgraph.engine.errors import FormatError, LoadError
-from condgraph.engine.forms import FORMS, FormedText
-from condgraph.engine.values import MOST_DIGITS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value
+from condgraph.engine.values import FORMS, MOST_DIGITS, NO_UNIT, UNKNOWN, FormedText, Precision, Quantity, Time, Value
 from condgraph.loaders.base import JSON_SIGN, NO_FILE, Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, path_of
 

@@ -1,4 +1,4 @@
-"""Fetches files at http, https and s3 addresses, and unpacks zip archives (`addresses`).
+"""Fetches files at http, https and s3 addresses, and unpacks zip archives (`files`).
 
 Files are fetched whole into a temporary folder that exists during the load, within limits of size and
 time, and are reported by their address. Redirects are followed to http and https, but never from
@@ -26,7 +26,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote
 from condgraph.engine.bounds import check, current
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, nearest, pyarrow_or_error, shortened
 from condgraph.engine.wire import Wire
-from condgraph.loaders.addresses import (
+from condgraph.loaders.base import Problem, Progress
+from condgraph.loaders.files import (
     LOCAL,
     Fetched,
     is_address,
@@ -39,7 +40,6 @@ from condgraph.loaders.addresses import (
     split_address,
     unpack,
 )
-from condgraph.loaders.base import Problem, Progress
 
 # -- objects of S3 -----------------------------------------------------------------------------------
 # Arrow's client reads an object of a bucket as a stream. The credentials are a login in the address, else

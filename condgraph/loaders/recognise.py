@@ -29,11 +29,24 @@ from condgraph.engine.errors import FormatError, LoadError, nearest, pyarrow_or_
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import PARTS
 from condgraph.loaders import export, feather, kqapro, property_graph, spreadsheet
-from condgraph.loaders.addresses import Fetched, is_database, refuse, shown_place
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import server, sqlite
 from condgraph.loaders.database.server import DatabaseUrl
-from condgraph.loaders.files import HEAD_BYTES, head_lines, head_text, heads_in, is_document, read_head, regular, stem_of, suffix_of
+from condgraph.loaders.files import (
+    HEAD_BYTES,
+    Fetched,
+    head_lines,
+    head_text,
+    heads_in,
+    is_database,
+    is_document,
+    read_head,
+    refuse,
+    regular,
+    shown_place,
+    stem_of,
+    suffix_of,
+)
 from condgraph.loaders.folder import load as folder
 from condgraph.loaders.folder.declared import described, is_description
 from condgraph.loaders.folder.load import TableFiles

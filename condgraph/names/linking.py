@@ -16,10 +16,9 @@ from condgraph.engine.reading.shapes import written_with_comma
 from condgraph.engine.schema import Kinds, Schema, beginnings, ids_of_key, offered
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_schema import StoredSchema
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, Value, text_of
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Value, fold, text_of
 from condgraph.names.vocabulary import THRESHOLD, Resolution, Vocabulary, entity_index, resolve
 from condgraph.names.words import Forms
-from condgraph.vectors.encoders import fold
 
 # -- In a snapshot -----------------------------------------------------------------------------------
 # A `Linker` belongs to one generation and is stored with it (`Linker.of`). Every vocabulary is made

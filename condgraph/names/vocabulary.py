@@ -28,8 +28,8 @@ from condgraph.engine.bounds import shared, watched
 from condgraph.engine.errors import StoreDamagedError, StoreError, StoreVersionError, UnknownNameError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.values import collapse
-from condgraph.vectors.encoders import LexicalEncoder, fold
+from condgraph.engine.values import collapse, fold
+from condgraph.vectors.encoders import LexicalEncoder
 
 #: Sparse search costs the same at any dimension; at this one collisions of n-grams change no score
 #: by more than about 0.01.

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 from condgraph.engine.errors import nearest
 from condgraph.engine.lowered import Substitution
-from condgraph.vectors.encoders import fold, humps
+from condgraph.engine.values import fold, humps
 
 #: A word, or a number with its marks.
 WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")

@@ -34,11 +34,10 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import check, different, scratch, slices
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.forms import type_word
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.stored_schema import describe_schema
-from condgraph.engine.values import NO_UNIT, OPEN_START, UNKNOWN_END, Kind, Time, text_of
+from condgraph.engine.values import NO_UNIT, OPEN_START, UNKNOWN_END, Kind, Time, text_of, type_word
 
 if TYPE_CHECKING:
     from condgraph.engine.schema import Kinds

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Final
 from condgraph.engine import iris, values
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.forms import FormedText, formed
+from condgraph.engine.values import FormedText, formed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,12 +22,24 @@ import numpy as np
 from condgraph.engine import terms as rdf
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import EntityKind, Ref
-from condgraph.engine.forms import FORMS, FormedText
 from condgraph.engine.identity import statement_ids
 from condgraph.engine.iris import RDF, RDFS, XSD, value_name
 from condgraph.engine.snapshot.build import declared
 from condgraph.engine.snapshot.readback import place_raws, statements
-from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Precision, Quantity, Time, Value, civil, collapse, format_number
+from condgraph.engine.values import (
+    DAY_SECONDS,
+    FORMS,
+    NO_UNIT,
+    UNKNOWN,
+    FormedText,
+    Precision,
+    Quantity,
+    Time,
+    Value,
+    civil,
+    collapse,
+    format_number,
+)
 from condgraph.sparql.layout import LABEL, STATEMENT, TYPE, GraphIris, string
 
 if TYPE_CHECKING:

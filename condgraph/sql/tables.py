@@ -37,13 +37,12 @@ from sqlglot import exp
 from condgraph.engine.bounds import slices
 from condgraph.engine.errors import StoreDamagedError, pyarrow_or_error
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass
-from condgraph.engine.forms import formed
 from condgraph.engine.snapshot.build import Builder, declared
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import further_sources, place_raws
 from condgraph.engine.snapshot.snapshot import Snapshot
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, tie_break
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, formed, parse_number, tie_break
 from condgraph.overview.survey import described, packed, survey
 from condgraph.sql.terms import NULL, Query, cast, column, known, literal, named, select, together
 

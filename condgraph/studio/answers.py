@@ -18,10 +18,9 @@ from condgraph.engine.delimited import csv_line
 from condgraph.engine.errors import CondgraphError, InterruptedQueryError, UnsupportedError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
-from condgraph.engine.forms import FormedText
 from condgraph.engine.records import Evidence
 from condgraph.engine.stored_answer import StoredAnswer
-from condgraph.engine.values import UNKNOWN, Quantity, Time, bound_text, text_of
+from condgraph.engine.values import UNKNOWN, FormedText, Quantity, Time, bound_text, text_of
 from condgraph.patterns.matches import Matches
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +31,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import Workers, check, current, watched
 from condgraph.engine.errors import EncoderError, MissingExtraError, OptionError, nearest
+from condgraph.engine.values import fold, humps
 
 # -- Character n-grams -------------------------------------------------------------------------------
 
@@ -97,21 +97,6 @@ class Sparse:
         rows = np.repeat(np.arange(len(self)), np.diff(self.indptr))
         matrix[rows, self.indices] = self.data
         return matrix
-
-
-def fold(text: str) -> str:
-    """The form in which texts are compared when case, accents and white space do not count.
-
-    >>> fold("  Hyytiäinen  STRASSE ") == fold("hyytiainen straße")
-    True
-    """
-    text = text.casefold()
-    if not text.isascii():
-        # Marks go before as well: putting a long run of them in order takes the square of its
-        # length.
-        apart = unicodedata.normalize("NFKD", "".join(item for item in text if not unicodedata.combining(item)))
-        text = "".join(character for character in apart if not unicodedata.combining(character)).casefold()
-    return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,15 +222,7 @@ def folder_of(text: str) -> Path | None:
 # `starred_actors`, `starredActors` and "Starred actors" are one text.
 
 
-#: Where a small letter or digit meets a capital, and where capitals end before a word.
-_HUMPS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _JOINTS: Final = re.compile(r"[_\-/.:#\s]+")
-
-
-def humps(text: str) -> str:
-    """A name in one word with its parts apart: "placeOfBirth" is "place Of Birth"."""
-    # Names with spaces are words already: "McDonald's".
-    return text if " " in text.strip() else _HUMPS.sub(" ", text)
 
 
 def spelled(text: str) -> str:

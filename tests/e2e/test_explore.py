@@ -17,8 +17,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
-from condgraph.engine.forms import Point
-from condgraph.engine.values import Quantity, Time
+from condgraph.engine.values import Point, Quantity, Time
 from tests.e2e.test_studio import SCRIPTS, axe, go, run, studio, tab
 from tests.endpoint.test_serve import command
 from tests.support.pages import answered, picture, until

@@ -22,7 +22,7 @@ import condgraph
 from condgraph.cli.serve import _named
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Statement
-from condgraph.engine.forms import Point
+from condgraph.engine.values import Point
 from condgraph.studio.api import Tiles
 from tests.e2e.test_studio import axe, run, studio, tab
 from tests.endpoint.test_serve import command

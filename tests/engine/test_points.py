@@ -12,9 +12,8 @@ import pytest
 import condgraph
 from condgraph.engine.errors import LiteralError, PlanError
 from condgraph.engine.execute.functions import FUNCTIONS, order_key
-from condgraph.engine.forms import EARTH_RADIUS, Point, form_of, formed, read_point
 from condgraph.engine.iris import value_name, value_named
-from condgraph.engine.values import Quantity
+from condgraph.engine.values import EARTH_RADIUS, Point, Quantity, form_of, formed, read_point
 from condgraph.sparql.layout import read_value
 
 PLACES = [

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import OptionError
-from condgraph.vectors.encoders import MOST_CHARACTERS, LexicalEncoder, fold
+from condgraph.engine.values import fold
+from condgraph.vectors.encoders import MOST_CHARACTERS, LexicalEncoder
 
 NAMES = ["Italy", "Itlay", "Italian Republic", "The Lord of the Rings", "Lord of the Rings, The", "10th", "Hyytiäinen", "日本", ""]
 

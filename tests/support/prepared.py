@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 from condgraph import CondgraphError, Graph
+from condgraph.engine.values import fold
 from condgraph.languages.kopl.syntax import parse
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 from condgraph.languages.llm.lower.context import MISSING
 from condgraph.languages.llm.lower.literals import superlative
-from condgraph.vectors.encoders import fold
 from tests.support.differential import full_message
 
 #: A text of an LLM query that is a name or a value and no output.

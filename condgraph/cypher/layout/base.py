@@ -21,8 +21,20 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.forms import FormedText, formed
-from condgraph.engine.values import UNKNOWN, Kind, Number, Precision, Quantity, Time, Value, as_float, parse_number, text_of
+from condgraph.engine.values import (
+    UNKNOWN,
+    FormedText,
+    Kind,
+    Number,
+    Precision,
+    Quantity,
+    Time,
+    Value,
+    as_float,
+    formed,
+    parse_number,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema

@@ -49,7 +49,7 @@ from condgraph.engine import values
 from condgraph.engine.algebra import Family
 from condgraph.engine.errors import StoreError
 from condgraph.engine.execute.number_texts import inner_numbers
-from condgraph.engine.forms import FormedText
+from condgraph.engine.values import FormedText
 
 if TYPE_CHECKING:
     from condgraph.cypher.connection import Connection

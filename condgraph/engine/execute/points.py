@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from condgraph.engine.errors import PlanError, nearest, on_one_line, shortened
 from condgraph.engine.execute.terms import type_name
-from condgraph.engine.forms import WGS84, Point
+from condgraph.engine.values import WGS84, Point
 
 #: The coordinate systems of Cypher by number (EPSG, or assigned by Neo4j).
 SYSTEMS: Final = {WGS84: "wgs-84", 4979: "wgs-84-3d", 7203: "cartesian", 9157: "cartesian-3d"}

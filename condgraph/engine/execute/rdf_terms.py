@@ -8,10 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from condgraph.engine.errors import PlanError
-from condgraph.engine.forms import FormedText
 from condgraph.engine.iris import VALUE, date_of, nearest_double, value_name, year_of
 from condgraph.engine.temporal import day_of
-from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Quantity, Time, Unknown, Value
+from condgraph.engine.values import DAY_SECONDS, NO_UNIT, FormedText, Quantity, Time, Unknown, Value
 
 
 def _value(term: Any) -> Value | None:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from condgraph.engine.algebra import End
 from condgraph.engine.bounds import PIECE, ROWS, changed, check, different, in_order, pieces, watched
 from condgraph.engine.facts import Entity, Ref, shown
-from condgraph.engine.forms import FormedText
 from condgraph.engine.snapshot.build import fewer_collections
 from condgraph.engine.snapshot.ordered import Cells
-from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, as_float, format_number, text_of
+from condgraph.engine.values import NO_UNIT, FormedText, Kind, Precision, Quantity, Time, Value, as_float, format_number, text_of
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.ordered import Ordered

@@ -17,12 +17,11 @@ from condgraph.engine.errors import PlanError
 from condgraph.engine.execute import rdf_terms
 from condgraph.engine.execute.validity import holds_at
 from condgraph.engine.facts import EntityKind, Ref
-from condgraph.engine.forms import Point
 from condgraph.engine.iris import encode
 from condgraph.engine.schema import table_of
 from condgraph.engine.snapshot.cells import PARTS
 from condgraph.engine.snapshot.readings import Reading, attribute_reading, qualifier_reading
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value, as_float
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Point, Quantity, Time, Value, as_float
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.sets import Numbers

@@ -10,11 +10,10 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from condgraph.engine.forms import FORMS
 from condgraph.engine.reading.numbers import CODES, LISTS, MONEY, PERCENT, Reading, read_number, read_side
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day, read_time
 from condgraph.engine.reading.words import KNOWN_UNITS, words
-from condgraph.engine.values import NO_UNIT, Number, Quantity, Time, Value
+from condgraph.engine.values import FORMS, NO_UNIT, Number, Quantity, Time, Value
 
 # -- quick readings --------------------------------------------------------------------------------
 # Readings of the most frequent numbers, dates and clock times, by one regular expression each.

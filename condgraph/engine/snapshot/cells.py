@@ -3,7 +3,7 @@
 A cell is `kind` (int8, `values.Kind`), `a` and `b` (int64), `ref` (int32), `unit` (int32) and
 `precision` (int8):
 
-    text      ref = the text's number, unit = the text number of the name of its form (`forms`; -1: none)
+    text      ref = the text's number, unit = the text number of the name of its form (`FORMS`; -1: none)
     quantity  a = the bits of its float64, unit = the unit's text number (-1: none), ref = the exact text where a float loses digits
     time      a, b = start and end in seconds, precision
     entity    ref = the entity's number
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Column, Ids, Numbers, Ref, Texts, Times
-from condgraph.engine.forms import form_of, formed
 from condgraph.engine.values import (
     MOST_DIGITS,
     NO_UNIT,
@@ -34,7 +33,9 @@ from condgraph.engine.values import (
     Value,
     clean_unit,
     collapse,
+    form_of,
     format_number,
+    formed,
     parse_number,
 )
 

@@ -210,7 +210,7 @@ class Snapshot:
 
     @cached_property
     def formed(self) -> bool:
-        """Whether any text has a form (`forms`)."""
+        """Whether any text has a form (`values.FORMS`)."""
         get = self.arrays.get
         return any(bool(((get(f"{prefix}.kind") == Kind.TEXT) & (get(f"{prefix}.unit") >= 0)).any()) for prefix in ("grp", "qgrp"))
 

@@ -18,9 +18,8 @@ from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import OptionError, PlanError, UnsupportedError, nearest
 from condgraph.engine.execute.points import point, refused
 from condgraph.engine.execute.terms import type_name
-from condgraph.engine.forms import WGS84, Point
 from condgraph.engine.store import KnownSchema
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
+from condgraph.engine.values import NO_UNIT, WGS84, Kind, Point, Quantity, Time
 from condgraph.languages.cypher import tree
 
 # -- the scope of names ------------------------------------------------------------------------------

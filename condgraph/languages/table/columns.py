@@ -14,12 +14,11 @@ from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra import postorder
 from condgraph.engine.algebra.operators import reached
 from condgraph.engine.errors import LiteralError, PlanError, UnknownNameError, nearest
-from condgraph.engine.forms import FORMS, read_point
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.reading.shapes import UNSURE, readings
 from condgraph.engine.time_parts import TRUNCATIONS, zone_of
 from condgraph.engine.units import conversions
-from condgraph.engine.values import Kind, Quantity, Time, Value, clean_unit, collapse, parse_number
+from condgraph.engine.values import FORMS, Kind, Quantity, Time, Value, clean_unit, collapse, parse_number, read_point
 from condgraph.languages.literals import is_time_function, read_quantity
 from condgraph.languages.table import tree
 from condgraph.languages.table.tree import Clause, Column, Expression, mentions, named_row, title

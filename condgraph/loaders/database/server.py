@@ -12,9 +12,9 @@ from condgraph.engine.addresses import parse
 from condgraph.engine.errors import LoadError, MissingExtraError, OptionError
 from condgraph.engine.facts import Item
 from condgraph.engine.values import format_number
-from condgraph.loaders.addresses import MYSQL, POSTGRES
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import tables as base
+from condgraph.loaders.files import MYSQL, POSTGRES
 from condgraph.loaders.folder.tab import cell_text
 
 #: The connection timeout in seconds.

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from condgraph.engine.errors import LoadError, shortened
 from condgraph.engine.facts import Ref, Statement
-from condgraph.engine.forms import of_datatype
 from condgraph.engine.reading.times import read_duration
 from condgraph.engine.terms import DATATYPE, DIRECTION, LANGUAGE, number_type
-from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, parse_number, text_of
+from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, of_datatype, parse_number, text_of
 from condgraph.loaders.base import Reading
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ and the `ColumnType` reads the cells. The rules:
   durations; a single such cell stays text.
 - **PT1H30M** and **P1Y2M** are durations, in seconds and in months, if every cell is one; a column with
   another cell (P1M3D, which is neither) stays text. Both give a warning.
-- **POINT(13.4 52.5)** and other forms (`engine.forms`) are values of their type, with a warning, if
+- **POINT(13.4 52.5)** and other forms (`values.FORMS`) are values of their type, with a warning, if
   every cell is one.
 - Dates that all have the time 00:00:00 are days.
 """
@@ -66,7 +66,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.errors import numbered
-from condgraph.engine.forms import FORMS
 from condgraph.engine.reading.numbers import LISTS, MONEY, PERCENT, Reading
 from condgraph.engine.reading.shapes import BASIC, INT, ISO, POINT, THREE, YEAR, Shape, readings
 from condgraph.engine.reading.shapes import shape as shape_of
@@ -88,7 +87,7 @@ from condgraph.engine.reading.words import (
     YEAR_HEADERS,
     YEAR_WORDS,
 )
-from condgraph.engine.values import NO_UNIT, Quantity, Time, Value, collapse, text_of
+from condgraph.engine.values import FORMS, NO_UNIT, Quantity, Time, Value, collapse, text_of
 from condgraph.loaders.table.fields import Fields, Plain, basic_days
 
 __all__ = ["DECLARED", "MISSING", "Cell", "ColumnType", "Declared", "Profile", "type_cells", "undecodable"]

@@ -30,10 +30,9 @@ from uuid import UUID
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import FormatError, LoadError, numbered
 from condgraph.engine.facts import Batch, Entity, Item, Ref, Sourced, Statement
-from condgraph.engine.forms import read_point
 from condgraph.engine.reading.shapes import POINT
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
-from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, text_of
+from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, read_point, text_of
 from condgraph.loaders import files
 from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading, option_texts
 from condgraph.loaders.export import statements_of

@@ -16,13 +16,12 @@ from condgraph.engine.lowered import Substitution
 from condgraph.engine.operands import exact
 from condgraph.engine.reading.shapes import ambiguous
 from condgraph.engine.schema import Kinds, Schema
-from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse
+from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse, fold
 from condgraph.languages.llm.lower.literals import LiteralTests, exactly, inner_number, leading_number, literal_tests, read_quantity
 from condgraph.languages.llm.syntax.tree import Application, Expression, Items, Literal, Program, Span
 from condgraph.names.linking import ENTITY_THRESHOLD, LARGE, Column, Linker
 from condgraph.names.vocabulary import THRESHOLD, Match, resolve
 from condgraph.names.words import DIFFERS, OnUnknown, near_names
-from condgraph.vectors.encoders import fold
 
 # -- results of queries ------------------------------------------------------------------------------
 # The result of a query during lowering: its operator, and what the schema tells about it.

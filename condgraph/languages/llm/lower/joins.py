@@ -10,10 +10,9 @@ from typing import Final, Literal, TypeAlias
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.errors import PlanError
-from condgraph.engine.values import Kind
+from condgraph.engine.values import Kind, fold
 from condgraph.languages.llm.lower.context import Lowering, Result
 from condgraph.names.linking import Column
-from condgraph.vectors.encoders import fold
 
 
 def themselves(lowering: Lowering, result: Result, column: Column, name: str) -> alg.Entities | None:

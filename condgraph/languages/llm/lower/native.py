@@ -10,13 +10,12 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.errors import OptionError, PlanError, UnknownNameError, nearest
 from condgraph.engine.external import remembering, takes_call
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.values import Kind, Time, Value, collapse
+from condgraph.engine.values import Kind, Time, Value, collapse, fold
 from condgraph.languages.literals import is_time_function
 from condgraph.languages.llm.lower.context import NUMBERS, TEXTS, Lowering, Result, Rule, as_values, given
 from condgraph.languages.llm.lower.literals import literal_tests, operator_of, read_quantity, read_times
 from condgraph.languages.llm.syntax.tokens import AN_OUTPUT
 from condgraph.languages.llm.syntax.tree import Application, Comparison, Foreign, Items, Literal, OutputRef
-from condgraph.vectors.encoders import fold
 
 # -- sets --------------------------------------------------------------------------------------------
 # Set functions and `keep` work on entities if any operand has entities, else on values.

@@ -13,7 +13,7 @@ from typing import Literal as Literal_
 from condgraph.engine import algebra as alg
 from condgraph.engine.errors import LiteralError, PlanError
 from condgraph.engine.schema import Kinds
-from condgraph.engine.values import Kind, collapse
+from condgraph.engine.values import Kind, collapse, fold
 from condgraph.languages.llm.lower.context import (
     MISSING,
     NUMBERS,
@@ -31,7 +31,6 @@ from condgraph.languages.llm.syntax.tree import PARAMETERS, ColumnCondition, Exp
 from condgraph.languages.parameters import GivenText
 from condgraph.names.linking import Column
 from condgraph.names.words import Forms
-from condgraph.vectors.encoders import fold
 
 # -- keys: qualifiers and time words -----------------------------------------------------------------
 # Keys that are not predicates: qualifiers, and time words for the validity of a statement.

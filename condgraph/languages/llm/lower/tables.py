@@ -13,6 +13,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.algebra.operators import reached
 from condgraph.engine.errors import ParseError, PlanError, UnknownNameError, nearest
+from condgraph.engine.values import fold
 from condgraph.languages.llm.lower.context import Lowering, Result, Rule, as_values
 from condgraph.languages.llm.lower.literals import read_quantity
 from condgraph.languages.llm.syntax.tree import Application, Comparison, Expression, Items, Literal, OutputRef
@@ -23,7 +24,6 @@ from condgraph.languages.table.tree import SYNONYMS, Binary, Call, Path, Step, T
 from condgraph.languages.table.tree import Comparison as Compared
 from condgraph.languages.table.tree import Expression as Cell
 from condgraph.names.vocabulary import Vocabulary, resolve
-from condgraph.vectors.encoders import fold
 
 #: Functions of sets that choose the best rows of a table.
 _LARGEST: Final = frozenset(("max", "argmax", "most"))
