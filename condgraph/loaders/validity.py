@@ -39,7 +39,8 @@ def with_times(items: Iterable[model.Item | Any], times: Mapping[str, RowTimes],
     """Yield the items of tables, with the times of each row on its statements; `times` maps sources ("" for any).
 
     All batches of these tables are read before the first is yielded. A row with invalid times, or that holds at no time, is
-    bad: it raises `LoadError`, or is skipped.
+    bad: it raises `LoadError`, or its statements are skipped. It stays an entity, as any row is when it does not hold: other
+    rows may refer to it.
     """
     batches: list[model.Batch] = []
     for item in items:
@@ -52,7 +53,7 @@ def with_times(items: Iterable[model.Item | Any], times: Mapping[str, RowTimes],
         ):
             # The row is a relation, and its other columns are qualifiers.
             cells_of_row = {key: value for key, value in item.item.qualifiers if not isinstance(value, model.Ref)}
-            qualifiers = _checked(row_times, cells_of_row, item.item.row, reading)
+            qualifiers = _checked(row_times, cells_of_row, item.item.row, reading, entity=False)
             if qualifiers is not None:
                 yield replace(item, item=replace(item.item, qualifiers=(*item.item.qualifiers, *qualifiers)))
         else:
@@ -85,12 +86,13 @@ def _objects(batch: model.Batch) -> Sequence[Any]:
     return list(batch.objects.ids) if isinstance(batch.objects, model.Ids) else unpacked(batch.objects)
 
 
-def _checked(times: RowTimes, cells: Mapping[str, Value], row: int, reading: Reading) -> Qualifiers | None:
-    """Return the qualifiers of a row, or None if it is bad."""
+def _checked(times: RowTimes, cells: Mapping[str, Value], row: int, reading: Reading, entity: bool = True) -> Qualifiers | None:
+    """Return the qualifiers of a row, which may be an entity, or None if it is bad."""
     try:
         return times.qualifiers(cells)
     except ValueError as error:
-        reading.bad(str(error), row=row)
+        stays = "; its statements are left out, the entity stays" if entity and reading.on_error == "skip" else ""
+        reading.bad(f"{error}{stays}", row=row)
         return None
 
 

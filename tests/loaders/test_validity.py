@@ -95,6 +95,11 @@ def test_rows_that_hold_at_no_time(tmp_path: Path) -> None:
     report = graph.load(path, key="id", times="[valid_from, valid_to]", on_error="skip")
     assert [problem.row for problem in report.problems if problem.skipped] == [1, 3]
     assert graph.query("FindAll() FilterNum(price, 0, >) QueryName()", at="2010").texts == ["b", "d"]
+    # Entities are at all times: of a bad row the statements are left out, and the report says so.
+    stays = [problem.message.endswith("; its statements are left out, the entity stays") for problem in report.problems]
+    assert stays == [problem.skipped for problem in report.problems]
+    assert graph.query("FindAll() FilterConcept(prices) QueryName()").texts == ["a", "b", "c", "d"]
+    assert [fact.subject.id for fact in graph.query("FindAll() QueryAttr(price)").evidence] == ["prices/b", "prices/d"]
     written(tmp_path / "others.csv", rows[1:2])
     several = condgraph.open()
     several.load(tmp_path, primary={"prices": "id"}, times={"prices": "[valid_from, valid_to]"}, on_error="skip", name="shop")
