@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import condgraph
 from condgraph.engine.errors import FormatError, LoadError
-from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, Entity, Item, Source, Statement
-from condgraph.engine.values import UNKNOWN, Precision, Time
+from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, Entity, Item, Ref, Source, Statement
+from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export import statements_of
 from condgraph.loaders.statements.facts import QUINTUPLES, read_bound, read_time
@@ -106,6 +107,16 @@ def test_one_time(tmp_path: Path) -> None:
     path = tmp_path / "facts.tsv"
     path.write_text("a\tr\tb\t2014-01-02\nc\tr\tb\t\n")
     assert [one.qualifiers for one in facts(read(path)[0])] == [((POINT_IN_TIME, Time.day(2014, 1, 2)),), ()]
+
+
+def test_objects_that_are_values(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("subject,property,value,date\nAnn,height,170,2001\nAnn,weight,60.5,2003\nBob,mood,good,2003\n")
+    assert all(isinstance(one.object, Ref) for one in facts(read(path)[0]))
+    graph = condgraph.open()
+    graph.load(path, objects="values")
+    assert graph.query("Find(Ann) QueryAttr(height)", at="2001").values == [Quantity(170)]
+    assert not graph.query("Find(Ann) QueryAttr(weight)", at="2001").values
 
 
 def test_a_start_after_its_end_is_reported_and_both_are_unknown(tmp_path: Path) -> None:

@@ -52,6 +52,21 @@ def test_rows_that_repeat_the_header(tmp_path: Path) -> None:
     assert warnings_of(path) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Ann\tin\tParis\t2001\nBob\tin\tRome\ta\nCid\tin\tRome\tb\nDan\tin\tOslo\t2004\n", 1),
+        ("a\t1999\nc\t2001\ne\t2002\n", 1),
+        ("a\tb\t1999\t2000\nc\td\t1801\t2001\ne\tf\t2002\t2003\n", 0),
+        ("a\tb\tn\na\tb\t5\na\tb\t6\n", 0),
+    ],
+)
+def test_headers_that_look_like_data(tmp_path: Path, text: str, said: int) -> None:
+    path = tmp_path / "rows.tsv"
+    path.write_text(text)
+    assert sum("looks like data" in one for one in warnings_of(path)) == said
+
+
 def test_references_that_differ_in_case(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("name,country\na,France\nb,france\nc,Spain\nd,FRANCE\n")

@@ -16,13 +16,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, repeat
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from condgraph.engine import facts as model
 from condgraph.engine.errors import FormatError, OptionError, numbered
+from condgraph.engine.reading.shapes import shape as shape_of_cell
 from condgraph.engine.reading.times import read_time as cell_times
 from condgraph.engine.values import UNKNOWN, Quantity, Time, Unknown, Value, collapse, parse_number, text_of
 from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
@@ -249,14 +250,19 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
         return by_mark
     if not shape.mark:
         return 0  # any text has white space
-    if alike:
+    if alike and (again or not _are_values(relations)):
         return by_mark - 15
-    if headed:
+    if headed or _are_values(relations):
         return 10  # a table
     ends = [place for place in places if place != at]
     linked = not {row[place] for row in rows[1:] for place in ends}.isdisjoint(rows[0][place] for place in ends)
     pipe = "|" in shape.mark
     return by_mark - (5 if linked else 25 if pipe and len(rows) == 1 else 40 if pipe else 35)
+
+
+def _are_values(relations: Sequence[str]) -> bool:
+    """Whether what would be relations are numbers or times, as a column of a table has them: they do not come again, as ids do."""
+    return len(set(relations)) * 2 > len(relations) and all(shape_of_cell(collapse(relation)) for relation in relations)
 
 
 def _of_ids(column: Sequence[str]) -> bool:
@@ -485,21 +491,8 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[model.Ite
         if mode == "auto":
             mode = _mode_of(heads, tails, reading)
         named = predicates.column(relations)
-        as_values = mode == "values"
-        if as_values:
-            entities = [tail for tail, name in zip(tails, named, strict=True) if name in predicates.membership]
-        else:
-            entities = tails
-        yield from names.declare(heads, entities)
-        yield from predicates.memberships(rows, heads, named, tails, names)
-        prefix = names.prefix
-        subjects = [prefix + head for head in heads] if prefix else heads
-        raws: Sequence[str | None] | None = None
-        if as_values:
-            objects, raws = _values(tails, named, predicates.membership, prefix)
-        else:
-            objects = model.Ids([prefix + tail for tail in tails] if prefix else tails)
-        yield model.Batch(subjects, named, objects, rows, raws)
+        yield from _declared(mode, rows, heads, named, tails, predicates, names)
+        yield _batch(mode, rows, heads, named, tails, predicates, names.prefix)
     names.finish()
 
 
@@ -519,10 +512,37 @@ def _facts(source: Any, reading: Reading, options: Options) -> Iterator[tuple[Se
         yield numbers, columns[at[0]], columns[at[1]], columns[at[2]]
 
 
+def _declared(
+    mode: str, rows: Sequence[int], heads: list[str], named: list[str], tails: list[str], predicates: Predicates, names: EntityNames
+) -> Iterator[model.Item]:
+    """The entities of facts, and their memberships."""
+    values = mode == "values"
+    yield from names.declare(
+        heads, [tail for tail, name in zip(tails, named, strict=True) if not values or name in predicates.membership]
+    )
+    yield from predicates.memberships(rows, heads, named, tails, names)
+
+
+def _batch(
+    mode: str, rows: Sequence[int], heads: list[str], named: list[str], tails: list[str], predicates: Predicates, prefix: str
+) -> model.Batch:
+    """Facts whose objects are entities, or values."""
+    subjects = [prefix + head for head in heads] if prefix else heads
+    if mode == "values":
+        objects, raws = _values(tails, named, predicates.membership, prefix)
+        return model.Batch(subjects, named, objects, rows, raws)
+    return model.Batch(subjects, named, model.Ids([prefix + tail for tail in tails] if prefix else tails), rows)
+
+
 def _mode_of(heads: Sequence[str], tails: Sequence[str], reading: Reading) -> str:
     """Decide from the first facts whether objects are entities or numbers; numbers only if nothing else fits."""
     sample = tails[:LOOKED_AT]
-    if not all(map(_FRACTION, sample)) or any(map(_NUMBER, heads[:LOOKED_AT])):
+    if not all(map(_NUMBER, sample)) or any(map(_NUMBER, heads[:LOOKED_AT])):
+        return "entities"
+    if not all(map(_FRACTION, sample)):
+        reading.warn(
+            f'the objects of the first {len(sample)} facts are numbers, read as ids of entities (objects="values" changes that)'
+        )
         return "entities"
     reading.warn(
         f"the objects of the first {len(sample)} facts are decimal numbers, so objects are read as values, not as entities"
@@ -615,14 +635,16 @@ TRIPLE_OPTIONS: Final[Mapping[str, str]] = {
     "subclass_of": "relation (or several) that says that its subject lies under its object",
 }
 
+FACT_OPTIONS: Final[Mapping[str, str]] = {
+    **TRIPLE_OPTIONS,
+    "objects": 'tails are "entities", "values" (numbers, days, texts), or "auto": entities, unless all are decimal numbers',
+}
+
 TRIPLES: Final = Format(
     name="triples",
     about="head, relation, tail: one fact a line, with tabs, |, commas or white space between them",
     read=_read,
-    options={
-        **TRIPLE_OPTIONS,
-        "objects": 'tails are "entities", "values" (numbers, days, texts), or "auto": entities, unless all are decimal numbers',
-    },
+    options=FACT_OPTIONS,
     sniff=_sniff,
     claims=_claims,
 )
@@ -729,28 +751,22 @@ Bound = Time | Unknown | str | None
 
 
 def _read_timed(source: Any, reading: Reading, options: Options) -> Iterator[model.Item]:
+    mode = option_choice(options, "objects", ("auto", "entities", "values"))
     predicates = Predicates(options, reading)
     names = EntityNames(options, reading)
     bounds = Bounds(reading)
     for piece in _timed_facts(source, reading, options):
+        if mode == "auto":
+            mode = _mode_of(piece.heads, piece.tails, reading)
         named = predicates.column(piece.relations)
-        yield from names.declare(piece.heads, piece.tails)
-        yield from predicates.memberships(piece.rows, piece.heads, named, piece.tails, names)
+        yield from _declared(mode, piece.rows, piece.heads, named, piece.tails, predicates, names)
         columns = {role: bounds.column(texts, piece.rows, role) for role, texts in piece.times.items()}
         if START in columns and END in columns:
             bounds.in_order(columns[START], columns[END], piece)
         qualifiers: list[tuple[str, Sequence[model.Ref | Value | None]]] = [
             (_KEYS[role], column) for role, column in columns.items() if any(value is not None for value in column)
         ]
-        prefix = names.prefix
-        yield model.Batch(
-            [prefix + head for head in piece.heads] if prefix else piece.heads,
-            named,
-            model.Ids([prefix + tail for tail in piece.tails] if prefix else piece.tails),
-            piece.rows,
-            None,
-            qualifiers,
-        )
+        yield replace(_batch(mode, piece.rows, piece.heads, named, piece.tails, predicates, names.prefix), qualifiers=qualifiers)
     names.finish()
 
 
@@ -847,7 +863,14 @@ def _sniff_timed(path: Path, head: bytes) -> int:
         return 0
     rows = [row for row in (split(line, shape.mark) for line in lines[shape.header :]) if len(row) == len(shape.roles)]
     times = [row[at] for row in rows for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
-    if not _are_times(times, shape.header, shape.header and START in shape.roles):
+    relations = [row[at] for row in rows] if (at := shape.at(RELATION)) is not None else []
+    again = relations[0] in relations[1:] if relations else False
+    kinds = Counter(map(bound_kind, times))
+    if shape.header:
+        # It says so outright, and the load reports bad times; but a lone time of one or two digits may be an hour or a number.
+        if START not in shape.roles and kinds["small"] and not (kinds["time"] or kinds["signed"]):
+            return 0
+    elif not _are_times(kinds, again) or _are_values(relations):
         return 0
     likely = likeness(lines, shape)
     if not likely and shape.share < 0.9:
@@ -857,37 +880,25 @@ def _sniff_timed(path: Path, head: bytes) -> int:
     first = split(lines[0], shape.mark)
     places = [at for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
     timed = len(first) == len(shape.roles) and any(first[at].strip("-") and looks_like_bound(first[at]) for at in places)
-    relations = [row[at] for row in rows] if (at := shape.at(RELATION)) is not None else []
-    heads = relations[0] not in relations[1:] and len(set(relations[1:])) < len(relations) - 1
+    heads = not again and len(set(relations[1:])) < len(relations) - 1
     return max(min(95, likely + 10), 75 if timed and not shape.header and not heads else 0)
 
 
-def _are_times(texts: Sequence[str], named: bool, both: bool) -> bool:
-    """Whether some texts are times.
-
-    With a header that names the columns, half must be times, as in a table's column; otherwise nearly all
-    (of a few, all but one). Years of one or two digits count only if others leave no doubt: negative ones
-    if a header names the times or one time has more digits; positive ones if both hold, or if the header
-    names start and end.
+def _are_times(kinds: Mapping[Any, int], again: bool) -> bool:
+    """Whether texts of these kinds are times: nearly all of them, and of a few all but one; three quarters where the first
+    relation comes `again`, so that it is no header. Years of one or two digits before Christ are times where one has more.
     """
-    most_others = len(texts) // 2 if named else max(len(texts) // 20, len(texts) > 3)
-    kinds: Counter[str] = Counter()
-    for text in texts:
-        kinds[bound_kind(text)] += 1
-        if kinds[""] > most_others:
-            return False
-    time_count, signed, small = kinds["time"], kinds["signed"], kinds["small"]
-    if named or time_count:
-        time_count += signed
-        time_count += small if both or (named and time_count) else 0
-    return time_count > 0 and time_count + kinds["open"] + most_others >= len(texts)
+    texts = sum(kinds.values())
+    most = max(texts // (4 if again else 20), texts > 2)
+    plain = kinds["time"] and kinds["time"] + kinds["signed"]
+    return plain > 0 and kinds[""] <= most and plain + kinds["open"] + most >= texts
 
 
 QUINTUPLES: Final = Format(
     name="quintuples",
     about="head, relation, tail, start, end (or head, relation, tail, time): one temporal fact a line",
     read=_read_timed,
-    options=TRIPLE_OPTIONS,
+    options=FACT_OPTIONS,
     sniff=_sniff_timed,
     claims=_claims_timed,
 )

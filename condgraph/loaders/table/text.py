@@ -340,18 +340,29 @@ def _fields(line: str, delimiter: str) -> int:
 
 
 def like_data(text: str, complete: bool, layout: Layout) -> bool:
-    """Whether the first record has numbers or times like its columns, and so is no header."""
+    """Whether the first record has numbers or times like its columns, or texts that come again below, and so is no header."""
     rows = rows_of(text[:_HEAD], layout, complete and len(text) <= _HEAD) or []
     if len(rows) < 2:
         return False
-    # Years may be headers of columns of numbers; other numbers are not.
+    # Years head columns of numbers, but a single one does not head other years; the number of another kind does not.
     values = [bool(shape(collapse(header))) for header in rows[0]]
-    like_values = [value and not _YEAR(header.strip()) for value, header in zip(values, rows[0], strict=True)]
-    if not any(like_values):
+    years = [bool(_YEAR(header.strip())) for header in rows[0]]
+    alike = [value and not year for value, year in zip(values, years, strict=True)]
+    full = [row for row in rows[1:] if len(row) == len(rows[0]) and row != rows[0]]
+    if sum(years) == 1:
+        at = years.index(True)
+        alike[at] = sum(bool(_YEAR(row[at].strip())) for row in full) * 2 > len(full)
+    headers = [collapse(header) for header in rows[0]]
+    columns = list(zip(*full, strict=True))
+    again = [
+        any(map(str.isalpha, name)) and sum(collapse(cell) == name for cell in cells) > 1
+        for name, cells in zip(headers, columns, strict=False)
+    ]
+    if not any(alike) and not any(again):
         return False
-    columns = zip(*(row for row in rows[1:] if len(row) == len(rows[0])), strict=True)
     typed = [at for at, column in enumerate(columns) if _is_typed(column)]
-    return any(like_values[at] for at in typed) and all(values[at] for at in typed)
+    named = [at for at in typed if not values[at] and any(map(str.isalnum, headers[at]))]
+    return (any(alike[at] for at in typed) or any(again)) and not named
 
 
 def _is_typed(column: Sequence[str], header: str = "") -> bool:
