@@ -1,4 +1,4 @@
-"""Models by name, as callables, as objects of LangChain, or as they are."""
+"""Models given as names, callables, LangChain objects or `ChatModel`s."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from condgraph.models.chat import (
 
 
 class CallableModel:
-    """A callable `(messages) -> str`, sync or async, as a model; or one that gives pieces of the text, as a
-    generator does. It is called once for each completion, in a thread, so that deadlines hold; it gets no
-    limit of tokens, schema, temperature or seed. If it has an attribute `count`, from text to a number of
-    tokens, that is used.
+    """A model made of a callable `(messages) -> str`, sync or async.
+
+    The callable may also return an iterator over pieces of the text. It is called once for each
+    completion, in a thread so that deadlines hold. It gets no token limit, schema, temperature or
+    seed. Tokens are counted with its attribute `count`, a function from a text to a number, if it
+    has one.
     """
 
     def __init__(self, function: Callable[[list[dict[str, str]]], Any], name: str | None = None) -> None:
@@ -41,25 +43,28 @@ class CallableModel:
 
     @property
     def name(self) -> str:
-        """The callable's name."""
+        """The name of the callable."""
         return self._name
 
     @property
     def accepts(self) -> frozenset[str]:
-        """None."""
+        """The supported constraints: none."""
         return frozenset()
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """`n` completions. Raises `ModelError` where the callable raises or returns no text."""
+        """Return `n` completions.
+
+        Raises `ModelError` if the callable raises or does not return a text.
+        """
         request = ChatRequest(messages, **options)
         wait = Wait(request.timeout)
         return Completions(tuple(self._one(messages, wait, number) for number in range(request.n)), requests=request.n)
 
     def _one(self, messages: Sequence[Message], wait: Wait, number: int) -> Completion:
-        given = [dict(message) for message in messages]
+        conversation = [dict(message) for message in messages]
         who = f"the model {self._name}"
         try:
-            text = wait.until_done(lambda: _whole(finished(self._function(given)), number, wait), who)
+            text = wait.until_done(lambda: _whole(finished(self._function(conversation)), number, wait), who)
         except CondgraphError:
             raise
         except Exception as error:
@@ -69,13 +74,13 @@ class CallableModel:
         return Completion(text)
 
     def count(self, text: str) -> int | None:
-        """By the callable's `count`; None without one."""
+        """Count the tokens with the callable's `count`, or return None if it has none."""
         count = getattr(self._function, "count", None)
         return None if count is None or not callable(count) else int(count(text))
 
 
 def _whole(text: Any, number: int, wait: Wait) -> Any:
-    """A text, or the text of pieces, each of which a listener hears when it comes."""
+    """Return a text, or join the pieces of one, passing each piece to the listener as it arrives."""
     if not isinstance(text, Iterator):
         return text
     tell = listener()
@@ -91,16 +96,18 @@ def _whole(text: Any, number: int, wait: Wait) -> Any:
 
 # -- LangChain -----------------------------------------------------------------------------------------
 
-#: Names that integrations give the limit of tokens.
+#: The names of the token limit in different integrations.
 _LIMITS: Final = ("max_tokens", "max_output_tokens", "num_predict")
 _CUT: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
 _WITHHELD: Final = frozenset(("content_filter", "refusal", "SAFETY"))
 
 
 class LangChainModel:
-    """A chat model of LangChain. Limits of tokens, temperature and seed are set where it has a field
-    for them, a JSON schema where the integration has structured output. Its own retries and callbacks
-    are unchanged.
+    """A chat model of LangChain.
+
+    The token limit, the temperature and the seed are set if the model has a field for them. A JSON
+    schema is used if the integration supports structured output. The model's own retries and
+    callbacks stay unchanged.
     """
 
     def __init__(self, model: Any) -> None:
@@ -120,24 +127,25 @@ class LangChainModel:
 
     @property
     def name(self) -> str:
-        """`langchain:`, the class, and the name of the model where it has one."""
-        named = next(
+        """`langchain:`, the class, and the name of the model if it has one."""
+        model_name = next(
             (value for field in ("model_name", "model") if isinstance(value := getattr(self._model, field, None), str)), ""
         )
-        return ":".join(filter(None, ("langchain", type(self._model).__name__, named)))
+        return ":".join(filter(None, ("langchain", type(self._model).__name__, model_name)))
 
     @property
     def accepts(self) -> frozenset[str]:
-        """`"json-schema"` where the integration has structured output."""
+        """`"json-schema"` if the integration supports structured output."""
         return frozenset(("json-schema",)) if self._schemas else frozenset()
 
     def count(self, text: str) -> int | None:
-        """None: as a rule LangChain counts with the tokenizer of another model."""
+        """Return None: LangChain usually counts with the tokenizer of another model."""
         return None
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """`n` completions, one call each; see `ChatModel.chat`. Errors of the integration are
-        `ModelError`s.
+        """Return `n` completions, with one call for each; see `ChatModel.chat`.
+
+        Errors of the integration become `ModelError`s.
         """
         request = ChatRequest(messages, **options)
         wait = Wait(request.timeout)
@@ -159,37 +167,38 @@ class LangChainModel:
     def _invoke(self, model: Any, messages: list[tuple[str, str]], schema: Mapping[str, Any] | None) -> Any:
         if schema is None or not self._schemas:
             return model.invoke(messages)
-        # The schema needs a name, which tools go by.
-        named = {"title": "reply", "description": "the reply", **schema}
+        # The schema needs a title because it becomes the name of a tool.
+        titled = {"title": "reply", "description": "the reply", **schema}
         try:
-            structured = model.with_structured_output(named, include_raw=True)
+            structured = model.with_structured_output(titled, include_raw=True)
         except (NotImplementedError, TypeError, ValueError):
             self._schemas = False
             return model.invoke(messages)
         return structured.invoke(messages)["raw"]
 
     def _set(self, request: ChatRequest, number: int) -> Any:
-        """The model with the options of a request, where it has fields for them; seeds count up."""
+        """Return the model with the options of a request that it has fields for. Seeds count up."""
         fields = type(self._model).model_fields
-        wanted: dict[str, Any] = {
+        options: dict[str, Any] = {
             "temperature": request.temperature,
             "seed": None if request.seed is None else request.seed + number,
             **dict.fromkeys(_LIMITS, request.max_tokens),
         }
         changed = {
             name: value
-            for name, value in wanted.items()
+            for name, value in options.items()
             if value is not None and name in fields and getattr(self._model, name, None) != value
         }
         return self._model.model_copy(update=changed) if changed else self._model
 
 
 def of_name(name: str) -> LangChainModel:
-    """The model that LangChain's `init_chat_model` makes of a name, such as `openai:gpt-4o-mini`.
-    Raises `MissingExtraError` without LangChain, `OptionError` for a name that it does not take.
+    """Return the model that LangChain's `init_chat_model` creates for a name such as `openai:gpt-4o-mini`.
+
+    Raises `MissingExtraError` without LangChain, and `OptionError` if it does not accept the name.
     """
     try:
-        import langchain_core  # noqa: F401 - missing is another error than below
+        import langchain_core  # noqa: F401 - a missing core is a different error from the one below
     except ImportError:
         raise MissingExtraError("langchain-core", "langchain") from None
     try:
@@ -211,7 +220,7 @@ def _completion(reply: Any) -> Completion:
         parts = [part if isinstance(part, str) else part.get("text") for part in text]
         text = "".join(part for part in parts if isinstance(part, str))
     if not text and calls:
-        # Structured output came as the arguments of a tool.
+        # The structured output is in the arguments of a tool call.
         text = json.dumps(calls[0]["args"], ensure_ascii=False)
     if not isinstance(text, str):
         raise ModelError(f"a chat model gave {type(text).__name__}, not a text")
@@ -219,8 +228,8 @@ def _completion(reply: Any) -> Completion:
     refusal = (getattr(reply, "additional_kwargs", None) or {}).get("refusal")
     if isinstance(refusal, str) and refusal:
         return Completion(refusal, "refusal")
-    why = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
-    finish: Finish = "length" if why in _CUT else "refusal" if why in _WITHHELD else "stop"
+    reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
+    finish: Finish = "length" if reason in _CUT else "refusal" if reason in _WITHHELD else "stop"
     return Completion(text, finish)
 
 
@@ -231,8 +240,8 @@ def _usage(reply: Any) -> Usage:
 
 # -- models by name --------------------------------------------------------------------------------------
 # openai:MODEL             OpenAI, or the server at OPENAI_BASE_URL
-# openai:MODEL@BASE_URL    a server that speaks OpenAI's chat completions
-# langchain:PROVIDER:NAME  what LangChain's init_chat_model makes of PROVIDER:NAME
+# openai:MODEL@BASE_URL    a server with OpenAI's chat completions API
+# langchain:PROVIDER:NAME  the model that LangChain's init_chat_model creates for PROVIDER:NAME
 # replay:FILE              the calls of a transcript, without a model
 
 
@@ -240,10 +249,10 @@ NAMES: Final = "openai:MODEL, openai:MODEL@BASE_URL, langchain:PROVIDER:NAME or 
 
 
 def model_of(llm: Any) -> ChatModel:
-    """The model of a `ChatModel`, a name as above, a `BaseChatModel` of LangChain, or a callable
-    `(messages) -> str`, where messages are dicts of role and content. No request is sent.
+    """Return the model for a `ChatModel`, a name as above, a LangChain `BaseChatModel` or a callable.
 
-    Raises `OptionError` for anything else, `MissingExtraError` without the library.
+    The callable is `(messages) -> str`, where messages are dicts with role and content. No request
+    is sent. Raises `OptionError` for anything else, and `MissingExtraError` without the library.
     """
     if isinstance(llm, str):
         return _named(llm)
@@ -268,7 +277,7 @@ def _named(name: str) -> ChatModel:
     if kind == "openai":
         from condgraph.models.openai_chat import OpenAIModel
 
-        # Names of models may have an @ of their own.
+        # The name of a model may contain an @ itself.
         for scheme in ("@http://", "@https://"):
             model, at, address = rest.partition(scheme)
             if at:

@@ -1,4 +1,4 @@
-"""What condgraph asks of a language model: messages in, completions out, within a time and a budget."""
+"""The contract between condgraph and a language model: messages, completions, deadlines and budgets."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from condgraph.engine.bounds import LOOK, check, check_bounds, current
 from condgraph.engine.errors import BudgetError, CondgraphError, ModelError, OptionError, numbered
 
 # -- the model ---------------------------------------------------------------------------------------
-# Everything that uses a language model (`ask`, `reason`, paraphrases) depends on this module alone;
+# Everything that uses a language model (`ask`, `reason`, paraphrases) depends only on this module. The
 # adapters are in `adapters` and `openai_chat`.
 
 
-#: `{"role": "system" | "user" | "assistant", "content": text}`, as every chat model takes it.
+#: `{"role": "system" | "user" | "assistant", "content": text}`, the usual format of chat models.
 Message = Mapping[str, str]
 
-#: Why a completion ended: it was complete, reached the limit of tokens, or was refused.
+#: Why a completion ended: it was complete, it reached the token limit, or the model refused.
 Finish = Literal["stop", "length", "refusal"]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The cost of a call in tokens; None where the model does not report it."""
+    """The cost of a call in tokens. A count is None if the model does not report it."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -39,7 +39,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A text by a model, unchanged, and why it ended."""
+    """A text written by a model, unchanged, and the reason why it ended."""
 
     text: str
     finish: Finish = "stop"
@@ -53,7 +53,7 @@ class Completions(Sequence[Completion]):
     usage: Usage = field(default_factory=Usage)
     #: The model that answered, as its server names it.
     model: str = ""
-    #: Requests that were sent: several where a server gives one completion at a time, or after failures.
+    #: How many requests were sent: several if the server returns one completion at a time, or after failures.
     requests: int = 1
 
     def __len__(self) -> int:
@@ -70,12 +70,13 @@ class Completions(Sequence[Completion]):
         return self.items[index]
 
 
-#: Marks that models write around their thoughts. The first one may stand in the prompt already, so that only the last comes.
+#: Closing tags of the thoughts that models write. The opening tag may be in the prompt already, so a reply may have only
+#: the closing one.
 _THOUGHTS: Final = ("</think>", "</thinking>", "◁/think▷")
 
 
 def spoken(text: str) -> str:
-    """The text of a model without its thoughts; "" where it was cut off among them.
+    """Return a model's text without its thoughts, or "" if the text was cut off inside them.
 
     >>> spoken("<think>Maybe Find(India)?</think> Find(Nepal)"), spoken("<think>Maybe Find(India)")
     ('Find(Nepal)', '')
@@ -88,7 +89,7 @@ def spoken(text: str) -> str:
 
 
 class ChatOptions(TypedDict, total=False):
-    """What a call of a model may specify, as keywords."""
+    """The keyword options of `ChatModel.chat`."""
 
     schema: Mapping[str, Any] | None
     grammar: str | None
@@ -117,15 +118,15 @@ class ChatRequest:
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """A language model. Its calls raise `ModelError` (`engine.errors`) where no completion came."""
+    """A language model. A call that gets no completion raises `ModelError` (`engine.errors`)."""
 
     @property
     def name(self) -> str:
-        """Its name in answers and transcripts, without keys or passwords of addresses."""
+        """The model's name in answers and transcripts, without keys or passwords."""
 
     @property
     def accepts(self) -> frozenset[str]:
-        """Which constraints its calls take: `"json-schema"`, `"gbnf"`, `"stop"`; none for plain text."""
+        """The constraints that calls support: `"json-schema"`, `"gbnf"`, `"stop"`. Empty for plain text only."""
 
     def chat(
         self,
@@ -140,36 +141,36 @@ class ChatModel(Protocol):
         timeout: float | None = None,
         stop: Sequence[str] = (),
     ) -> Completions:
-        """Up to `n` completions of the conversation.
+        """Return up to `n` completions of the conversation.
 
-        `schema` is a JSON schema and `grammar` a GBNF text that the completion has to follow, where
-        `accepts` names them; else they are left out, and the caller checks the reply. `stop` are texts
-        before which a completion ends; it is given only to models that accept `"stop"`. `timeout` is in
-        seconds, of the whole call.
+        The completion must follow `schema`, a JSON schema, and `grammar`, a GBNF text, if `accepts` has
+        them. Otherwise they are left out, and the caller checks the reply. A completion ends before any
+        of the texts in `stop`, which are sent only to models that accept `"stop"`. `timeout` is the time
+        for the whole call in seconds.
         """
 
     def count(self, text: str) -> int | None:
-        """How many tokens a text has for this model; None without its tokenizer."""
+        """Return how many tokens a text has for this model, or None if its tokenizer is not available."""
 
 
 class ModelAround:
-    """A model in front of another one: its name, constraints and tokenizer are those of that model."""
+    """A wrapper for a model, with the same name, constraints and tokenizer."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
 
     @property
     def name(self) -> str:
-        """The name of the model."""
+        """The name of the wrapped model."""
         return self._model.name
 
     @property
     def accepts(self) -> frozenset[str]:
-        """The constraints that the model takes."""
+        """The constraints that the wrapped model supports."""
         return self._model.accepts
 
     def count(self, text: str) -> int | None:
-        """How many tokens a text has for the model."""
+        """Return how many tokens a text has for the wrapped model."""
         return self._model.count(text)
 
 
@@ -178,24 +179,25 @@ def _sum(left: int | None, right: int | None) -> int | None:
 
 
 # -- pieces ------------------------------------------------------------------------------------------
-# Completions are heard while they are written by whoever listens to the calls within a `with` block; a
-# model that cannot give pieces tells nothing.
+# Within a `with heard_by(...)` block, a function receives the pieces of completions while they are
+# written. A model that cannot stream sends no pieces.
 
 
-#: Called with the number of a completion, a piece of its text, and whether it is the first piece: what came
-#: before of this completion is void then, as after a connection that broke. The thread may be another one.
+#: Called with the number of a completion, a piece of its text, and whether it is the first piece. A first piece
+#: discards all earlier pieces of this completion, for example after a broken connection. The call may come from
+#: another thread.
 Tell = Callable[[int, str, bool], Any]
 _TELL: Final[ContextVar[Tell | None]] = ContextVar("condgraph_tell", default=None)
 
 
 def listener() -> Tell | None:
-    """Who listens to the call of a model; None where nobody does."""
+    """Return the function that receives the pieces of completions, or None."""
     return _TELL.get()
 
 
 @contextmanager
 def heard_by(tell: Tell) -> Iterator[None]:
-    """Let the models that are called within be heard."""
+    """Pass the pieces of completions to `tell` while the block runs."""
     token = _TELL.set(tell)
     try:
         yield
@@ -204,28 +206,28 @@ def heard_by(tell: Tell) -> Iterator[None]:
 
 
 # -- tokens ------------------------------------------------------------------------------------------
-# How many tokens a text is: by the model's own tokenizer where it can be had, else a bound.
+# How many tokens a text has: counted by the model's own tokenizer if it is available, else an upper bound.
 
 
 _PIECES: Final = re.compile(r"[A-Za-z]+| +|[\x00-\x7f]|[^\x00-\x7f]+")
-#: Tokens that templates of chats put around a message, and around them all.
+#: How many tokens a chat template adds for each message, and for the whole conversation.
 _AROUND_ONE: Final = 6
 _AROUND_ALL: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A number of tokens; `exact` where the model's tokenizer counted it, else an upper bound."""
+    """A number of tokens: exact if the model's tokenizer counted it, else an upper bound."""
 
     tokens: int
     exact: bool
 
 
 def estimate(text: str) -> int:
-    """An upper bound of the tokens of a text for common tokenizers.
+    """Return an upper bound for the number of tokens of a text with common tokenizers.
 
-    Three letters are a token, and so is every digit, mark and line end; a space belongs to the next
-    word; in other scripts every byte of UTF-8 is a token.
+    Three letters count as one token, and so does every digit, punctuation mark and line break. A
+    space belongs to the next word. In other scripts every byte of UTF-8 counts as a token.
 
     >>> estimate("country 12"), estimate("Zürich")
     (5, 5)
@@ -243,37 +245,38 @@ def estimate(text: str) -> int:
 
 
 def counted(model: ChatModel, text: str) -> Counted:
-    """The tokens of a text for a model: its own count, else `estimate`."""
-    own = model.count(text)
-    return Counted(estimate(text), False) if own is None else Counted(own, True)
+    """Count the tokens of a text with the model's tokenizer, or else with `estimate`."""
+    count = model.count(text)
+    return Counted(estimate(text), False) if count is None else Counted(count, True)
 
 
 def tokens_of(model: ChatModel, text: str) -> int:
-    """How many tokens a text has for a model, or rather more than it has."""
+    """Return how many tokens a text has for a model, or an upper bound."""
     return counted(model, text).tokens
 
 
 def counted_prompt(model: ChatModel, messages: Sequence[Message]) -> Counted:
-    """The tokens of a conversation: those of its texts, and a bound for its template. `exact` is of the
-    texts.
+    """Count the tokens of a conversation: those of its texts, plus a bound for the template.
+
+    `exact` refers to the texts only.
     """
     parts = [counted(model, message["content"]) for message in messages]
-    around = _AROUND_ALL + _AROUND_ONE * len(parts)
-    return Counted(sum(part.tokens for part in parts) + around, all(part.exact for part in parts))
+    template = _AROUND_ALL + _AROUND_ONE * len(parts)
+    return Counted(sum(part.tokens for part in parts) + template, all(part.exact for part in parts))
 
 
 # -- deadlines ---------------------------------------------------------------------------------------
-# Waiting for what answers in its own time: a call ends at its deadline, or when it is cancelled,
-# whatever the other side does.
+# Waiting for something that cannot be interrupted: a call ends at its deadline or when it is
+# cancelled, whatever the other side does.
 
 
 T = TypeVar("T")
-#: Seconds after the deadline in which a finished result still counts.
+#: For how many seconds after the deadline a result is still accepted.
 _EARLY: Final = 0.02
 
 
 class Wait:
-    """The deadline of a call: its own `timeout` in seconds, and that of the enclosing call."""
+    """The deadline of a call: the earlier of its own `timeout` in seconds and the enclosing call's deadline."""
 
     __slots__ = ("_deadline", "_timeout", "ended", "until")
 
@@ -282,29 +285,30 @@ class Wait:
         check()
         outer = current()
         self._timeout, self._deadline = timeout, None if outer is None else outer.until
-        own = None if timeout is None else time.monotonic() + timeout
-        self.until = own if self._deadline is None else self._deadline if own is None else min(own, self._deadline)
-        #: Set when the caller no longer waits.
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self.until = deadline if self._deadline is None else self._deadline if deadline is None else min(deadline, self._deadline)
+        #: Set when the caller stops waiting.
         self.ended = Event()
 
     def left(self) -> float | None:
-        """Seconds left, at least 0.01; None without a deadline."""
+        """Return the seconds that are left, at least 0.01, or None without a deadline."""
         return None if self.until is None else max(self.until - time.monotonic(), 0.01)
 
     def over(self) -> bool:
-        """Whether the deadline has passed, or the caller no longer waits."""
+        """Return whether the deadline has passed or the caller has stopped waiting."""
         return self.ended.is_set() or (self.until is not None and time.monotonic() >= self.until)
 
     def late(self, who: str) -> CondgraphError:
-        """The error of a call that took too long. Raises `DeadlineError` or `CancelledError` where the
-        enclosing call has ended.
+        """Return the error for a call that took too long.
+
+        Raises `DeadlineError` or `CancelledError` if the enclosing call has ended.
         """
         check()
         seconds = "its time" if self._timeout is None else f"{self._timeout:g} s"
         return ModelError(f"{who} gave no completion within {seconds}", hint="a longer timeout= may help, or fewer tokens")
 
     def sleep(self, seconds: float) -> None:
-        """Sleep at most so many seconds, or until the caller no longer waits."""
+        """Sleep for at most `seconds`, or until the caller stops waiting."""
         self.ended.wait(seconds)
 
     def until_done(self, work: Callable[[], T], who: str) -> T:
@@ -317,7 +321,7 @@ class Wait:
         def run() -> None:
             try:
                 result.append(context.run(work))
-            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
                 failed.append(error)
             done.set()
 
@@ -335,25 +339,26 @@ class Wait:
         outer = current()
         cancelled = None if outer is None else outer.cancelled()
         while True:
-            rest = self.left()
-            if done.wait(rest if cancelled is None else LOOK if rest is None else min(rest, LOOK)):
+            left = self.left()
+            if done.wait(left if cancelled is None else LOOK if left is None else min(left, LOOK)):
                 return
             check()
             if self.over():
-                # A result at the last moment still counts.
+                # Accept a result that arrives at the last moment.
                 if done.wait(_EARLY):
                     return
                 raise self.late(who)
 
 
 def failure(who: str, error: BaseException) -> ModelError:
-    """An exception of foreign code as a `ModelError`."""
+    """Turn an exception from foreign code into a `ModelError`."""
     return ModelError(f"{who} raised {type(error).__name__}: {error}")
 
 
 def finished(value: Any) -> Any:
-    """A value, or the result of an awaitable; for callables that are `async`. The calling thread must
-    not run an event loop.
+    """Return a value, or the result of an awaitable, so that callables may be `async`.
+
+    The calling thread must not be running an event loop.
     """
     if hasattr(value, "__await__"):
         import asyncio
@@ -366,17 +371,17 @@ def finished(value: Any) -> Any:
 
 
 # -- budgets -----------------------------------------------------------------------------------------
-# Budgets for the calls of a model, and their cost.
+# Limits for the calls of a model, and what the calls cost.
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The budget of one question; None is no limit.
+    """The limits for one question. None means no limit.
 
-    `prompt_tokens` is the most tokens of one prompt, `calls` the most calls (a call may give several
-    completions), `seconds` the time from the first call on, `total_tokens` the tokens of all prompts
-    and completions together, as the model reports them. Raises `OptionError` for others than
-    positive numbers.
+    `prompt_tokens` limits the tokens of one prompt. `calls` limits the number of calls, each of
+    which may return several completions. `seconds` limits the time since the first call.
+    `total_tokens` limits the tokens of all prompts and completions together, as the model reports
+    them. Raises `OptionError` for anything but positive numbers.
     """
 
     prompt_tokens: int | None = 5000
@@ -393,8 +398,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The cost of calls: calls, requests to the server including retries, tokens as the model reports
-    them, and seconds of waiting.
+    """The cost of calls: the number of calls, requests to the server including retries, tokens as the
+    model reports them, and seconds of waiting.
     """
 
     calls: int = 0
@@ -404,15 +409,15 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts and completions, as far as the model reports them."""
+        """The tokens of prompts and completions, as far as the model reports them."""
         return (self.usage.prompt_tokens or 0) + (self.usage.completion_tokens or 0)
 
 
 class Metered(ModelAround):
-    """A model whose calls are counted and limited by a budget; `spent` is their cost.
+    """A model whose calls are counted in `spent` and limited by a budget.
 
-    A call beyond the budget is a `BudgetError`, and is not made. Without the model's tokenizer the
-    tokens of a prompt are an upper bound.
+    A call beyond the budget raises `BudgetError` and is not made. If the model's tokenizer is not
+    available, the tokens of a prompt are an upper bound.
     """
 
     def __init__(self, model: ChatModel, budget: Budget | None = None) -> None:
@@ -431,8 +436,9 @@ class Metered(ModelAround):
         return self._spent
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """The model's completions without its thoughts, in the time that is left. Raises `BudgetError` where the budget
-        does not allow the call.
+        """Return the model's completions without its thoughts, within the remaining time.
+
+        Raises `BudgetError` if the budget does not allow the call.
         """
         self._fit(messages)
         left = self._begin()
@@ -448,19 +454,19 @@ class Metered(ModelAround):
         return replace(result, items=tuple(replace(item, text=spoken(item.text)) for item in result))
 
     def _fit(self, messages: Sequence[Message]) -> None:
-        most = self.budget.prompt_tokens
-        if most is None:
+        limit = self.budget.prompt_tokens
+        if limit is None:
             return
         size = counted_prompt(self._model, messages)
-        if size.tokens > most:
-            about = "" if size.exact else "at most "
+        if size.tokens > limit:
+            prefix = "" if size.exact else "at most "
             raise BudgetError(
-                f"a prompt of {about}{size.tokens:,} tokens is more than the budget's {most:,}",
+                f"a prompt of {prefix}{size.tokens:,} tokens is more than the budget's {limit:,}",
                 hint="a larger prompt_tokens= may help",
             )
 
     def _begin(self) -> float | None:
-        """Count a call; returns the seconds that are left."""
+        """Count a call and return the seconds that are left."""
         with self._lock:
             budget, now = self.budget, time.monotonic()
             if budget.seconds is not None and self._until is None:

@@ -1,4 +1,4 @@
-"""Models behind OpenAI's chat completions: OpenAI's own, vLLM, Ollama, llama.cpp and the like."""
+"""Models behind OpenAI's chat completions API: OpenAI, vLLM, Ollama, llama.cpp and others."""
 
 from __future__ import annotations
 
@@ -20,30 +20,32 @@ from condgraph.engine.errors import MissingExtraError, ModelError, OptionError, 
 from condgraph.models.chat import ChatOptions, ChatRequest, Completion, Completions, Finish, Message, Tell, Usage, Wait, listener
 
 # -- servers ---------------------------------------------------------------------------------------
-# The address and the key of a server with OpenAI's API, for chat completions and embeddings.
+# The address and key of a server with OpenAI's API, for chat completions and embeddings.
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIServer:
-    """A server and the library that calls it. Its `repr` has neither key nor password."""
+    """A server and the library that calls it. The `repr` shows neither the key nor a password."""
 
     #: The `openai` module.
     library: Any = field(repr=False)
-    #: The address with its login, as the library takes it; None for OpenAI's own.
+    #: The address with its login, as the library expects it; None for OpenAI itself.
     address: str | None = field(repr=False)
     #: The address without a login.
     place: str
     key: str = field(repr=False)
 
     def client(self, **options: Any) -> Any:
-        """A client of the library, with options of that. Nothing is sent yet."""
+        """Create a client of the library with the given options. Nothing is sent yet."""
         return self.library.OpenAI(api_key=self.key, base_url=self.address, **options)
 
 
 def openai_server(base_url: str | None, api_key: str | None) -> OpenAIServer:
-    """The server of an address and a key; by default those of `OPENAI_BASE_URL` and `OPENAI_API_KEY`,
-    else OpenAI's own, which needs a key. Raises `OptionError`, which never shows a key or a password,
-    and `MissingExtraError` without the library.
+    """Return the server for an address and a key.
+
+    They default to `OPENAI_BASE_URL` and `OPENAI_API_KEY`, and then to OpenAI itself, which needs a
+    key. Raises `OptionError`, which never shows a key or password, and `MissingExtraError` without
+    the library.
     """
     try:
         import openai
@@ -57,20 +59,20 @@ def openai_server(base_url: str | None, api_key: str | None) -> OpenAIServer:
     if not key:
         if base_url is None:
             raise OptionError("there is no key for OpenAI's API", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for another server")
-        # Local servers often need none, and the library insists on one.
+        # Local servers often need no key, but the library requires one.
         key = "none"
     return OpenAIServer(openai, base_url, place, key)
 
 
 # -- errors ----------------------------------------------------------------------------------------
-# Errors of servers: the parameter that a server does not take, whether and when to retry, and hints.
+# Errors of servers: which parameter a server does not support, whether and when to retry, and hints.
 
 
-#: Parameters that a server may refuse, and the other name of one.
+#: Parameters that a server may refuse, and another name for one of them.
 _OPTIONAL: Final = ("response_format", "grammar", "max_tokens", "temperature", "seed", "n", "stop", "stream_options")
 OTHER_NAMES: Final = {"max_tokens": "max_completion_tokens"}
 SECRET: Final = re.compile(r"\b(sk-|Bearer\s+)[\w*.-]+")
-#: A limit of tokens that the model cannot give, and one that it wants by another name.
+#: Messages about a token limit that is too high, and about a parameter that needs another name.
 _TOO_MUCH: Final = re.compile(
     r"max_(completion_)?tokens\b.{0,40}\b(too large|at (least|most)|less than|exceed|must be)", re.IGNORECASE
 )
@@ -78,46 +80,46 @@ _OTHER_NAME: Final = re.compile(r"unsupported|not supported|instead", re.IGNOREC
 
 
 def refused(error: Any, body: Mapping[str, Any]) -> str | None:
-    """The parameter of a request that a server does not take; None for another error."""
+    """Return the request parameter that a server does not support, or None for another error."""
     problem = error.body if isinstance(error.body, Mapping) else {}
-    named, message = problem.get("param"), str(problem.get("message") or error.message)
+    parameter, message = problem.get("param"), str(problem.get("message") or error.message)
     if _TOO_MUCH.search(message) and not _OTHER_NAME.search(message):
-        # It takes the parameter, but not the value.
+        # The server supports the parameter, but not this value.
         return None
-    here = [name for name in (*_OPTIONAL, *OTHER_NAMES.values()) if name in body]
-    for name in here:
-        if isinstance(named, str) and named.split(".")[0].split("[")[0] == name:
+    sent = [name for name in (*_OPTIONAL, *OTHER_NAMES.values()) if name in body]
+    for name in sent:
+        if isinstance(parameter, str) and parameter.split(".")[0].split("[")[0] == name:
             return name
-    for name in here:
+    for name in sent:
         if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", message):
             return name
     for name, words in (("response_format", r"json.?schema|structured"), ("n", r"\bone completion\b")):
-        if name in here and re.search(words, message, re.IGNORECASE):
+        if name in sent and re.search(words, message, re.IGNORECASE):
             return name
     return None
 
 
 def told(error: Any) -> str:
-    """The message of a server about a request that it refused."""
+    """Return the server's message about a request that it refused."""
     body = error.body
     message = body.get("message") if isinstance(body, Mapping) else body
     return str(message or error.message)
 
 
 def cause(error: Exception) -> str:
-    """An error with its cause."""
+    """Return the message of an error together with its cause."""
     cause = error.__cause__
     return f"{error} ({cause})" if cause is not None and str(cause) else str(error)
 
 
 def may_answer_later(error: Any) -> bool:
-    """Whether the same request may be answered later."""
+    """Return whether the same request may succeed later."""
     status: int = error.status_code
     return (status in (408, 409, 429) and str(error.code) != "insufficient_quota") or status >= 500
 
 
 def after_of(error: Any) -> float | None:
-    """Seconds after which the server may be asked again, where it states them."""
+    """Return how many seconds to wait before a retry, if the server states it."""
     headers = error.response.headers
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
@@ -130,7 +132,7 @@ def after_of(error: Any) -> float | None:
 
 
 def hint_of(error: Any) -> str | None:
-    """What may help."""
+    """Return a hint on how to solve the problem, if there is one."""
     status = error.status_code
     if status in (401, 403):
         return "is the key in OPENAI_API_KEY, or api_key=, one of this server?"
@@ -142,21 +144,21 @@ def hint_of(error: Any) -> str | None:
 
 
 # -- replies ---------------------------------------------------------------------------------------
-# Replies are one JSON object, or a stream of events with pieces of it.
+# A reply is one JSON object or a stream of events with pieces of it.
 
 
-#: Bytes of the longest reply.
+#: The size limit of a reply in bytes.
 MOST_BYTES: Final = 16 << 20
-#: Why a completion ended, by the words of servers; other words mean "stop".
+#: The servers' words for why a completion ended. Any other word means "stop".
 _FINISHES: Final[Mapping[str, Finish]] = {"length": "length", "max_tokens": "length", "content_filter": "refusal"}
 
 
 class BrokenReplyError(Exception):
-    """A reply without a completion; a retry may help."""
+    """A reply without a usable completion. A retry may help."""
 
 
 def completions(body: bytes, streamed: bool, requests: int = 1) -> Completions:
-    """The completions in a body, unchanged. Raises `BrokenReplyError`."""
+    """Return the completions in the body of a reply, unchanged. Raises `BrokenReplyError`."""
     result = _joined(_events(body)) if streamed else _object(body)
     choices = result.get("choices")
     if not isinstance(choices, list) or not choices:
@@ -219,7 +221,7 @@ def _number(value: Any) -> int | None:
 
 
 def _events(body: bytes) -> Iterable[Mapping[str, Any]]:
-    """The events of a stream, in order."""
+    """Yield the events of a stream in order."""
     for line in body.splitlines():
         name, _, data = line.partition(b":")
         if name.strip() != b"data":
@@ -231,21 +233,24 @@ def _events(body: bytes) -> Iterable[Mapping[str, Any]]:
 
 
 class StreamReader:
-    """Tells a listener the texts of a stream while it comes; `first` is the number of its first completion."""
+    """A reader that passes the texts of a stream to a listener as they arrive.
+
+    `first` is the number of the stream's first completion.
+    """
 
     def __init__(self, tell: Tell, first: int) -> None:
         self._tell, self._first = tell, first
-        #: The line that has not ended, and completions of which something came.
+        #: The parts of the incomplete last line, and the completions that have begun.
         self._line: list[bytes] = []
         self._begun: set[int] = set()
 
     def read(self, part: bytes) -> None:
-        """Read further bytes. Raises `BrokenReplyError` for an event that is no JSON."""
-        before, end, rest = part.rpartition(b"\n")
+        """Read more bytes. Raises `BrokenReplyError` for an event that is not JSON."""
+        complete, end, rest = part.rpartition(b"\n")
         if not end:
             self._line.append(part)
             return
-        lines = b"".join([*self._line, before])
+        lines = b"".join([*self._line, complete])
         self._line = [rest]
         for event in _events(lines):
             choices = event.get("choices")
@@ -253,13 +258,13 @@ class StreamReader:
                 delta = choice.get("delta") if isinstance(choice, Mapping) else None
                 text = delta.get("content") if isinstance(delta, Mapping) else None
                 if isinstance(text, str) and text:
-                    at = self._first + (_number(choice.get("index")) or 0)
-                    self._tell(at, text, at not in self._begun)
-                    self._begun.add(at)
+                    number = self._first + (_number(choice.get("index")) or 0)
+                    self._tell(number, text, number not in self._begun)
+                    self._begun.add(number)
 
 
 def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The object of these pieces. Raises `BrokenReplyError` where a completion has no end."""
+    """Build the reply object from the pieces. Raises `BrokenReplyError` if a completion has no end."""
     texts: dict[int, list[str]] = {}
     refusals: dict[int, list[str]] = {}
     finishes: dict[int, str] = {}
@@ -273,23 +278,23 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
         for choice in choices if isinstance(choices, list) else ():
             if not isinstance(choice, Mapping):
                 continue
-            at = _number(choice.get("index")) or 0
+            index = _number(choice.get("index")) or 0
             delta = choice.get("delta")
             delta = delta if isinstance(delta, Mapping) else {}
             for pieces, piece in ((texts, delta.get("content")), (refusals, delta.get("refusal"))):
-                parts = pieces.setdefault(at, [])
+                parts = pieces.setdefault(index, [])
                 if isinstance(piece, str):
                     parts.append(piece)
             if isinstance(finish := choice.get("finish_reason"), str):
-                finishes[at] = finish
-    unfinished = [at for at in texts if at not in finishes]
+                finishes[index] = finish
+    unfinished = [index for index in texts if index not in finishes]
     if unfinished:
         begun = "".join(texts[unfinished[0]])
         raise BrokenReplyError(f"the stream stopped after {len(begun)} characters, before its completion ended")
     return {
         "choices": [
-            {"message": {"content": "".join(texts[at]), "refusal": "".join(refusals[at])}, "finish_reason": finishes[at]}
-            for at in sorted(texts)
+            {"message": {"content": "".join(texts[index]), "refusal": "".join(refusals[index])}, "finish_reason": finishes[index]}
+            for index in sorted(texts)
         ],
         "usage": usage,
         "model": model,
@@ -297,22 +302,22 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 # -- tokenizers ------------------------------------------------------------------------------------
-# The tokenizer of a model behind a server: the server's own `/tokenize` (llama.cpp, vLLM), or
+# The tokenizer of a model behind a server: the server's `/tokenize` (llama.cpp, vLLM), or
 # `tiktoken` for OpenAI's models.
 
 
-#: Seconds for a count by a server, and for `tiktoken`, which may fetch its tables.
+#: The time limit in seconds for a count by a server, and for `tiktoken`, which may download its tables.
 _SECONDS: Final = 10.0
 _OPENAI: Final = "api.openai.com"
-#: Counts in the cache, and characters of the texts in it.
+#: The most counts in the cache, and the most characters of a text in it.
 _KEPT: Final = 4096
 _KEPT_LENGTH: Final = 4000
-#: Bytes of a server's answer.
+#: The size limit of a server's answer in bytes.
 _MOST: Final = 32 << 20
 
 
 class Tokenizer:
-    """Counts tokens for one model. A tokenizer that is missing is not asked for again."""
+    """Counts tokens for one model. If there is no tokenizer, this is remembered."""
 
     def __init__(self, model: str, base_url: str, key: str) -> None:
         address = urlsplit(base_url)
@@ -321,21 +326,21 @@ class Tokenizer:
         path = address.path.rstrip("/")
         self._root = address._replace(path=path.removesuffix("/v1"), query="", fragment="").geturl().rstrip("/")
         self._lock = Lock()
-        #: The field from which the server reads the text; "" where it has no tokenizer.
+        #: The field from which the server reads the text; "" if it has no tokenizer.
         self._field: str | None = None
         self._encoding: Any = None
         self._is_llama: bool | None = None
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def llama(self) -> bool:
-        """Whether the server is llama.cpp's, which takes grammars."""
+        """Return whether the server is llama.cpp's, which supports grammars."""
         if self._is_llama is None:
             result = None if self._openai else self._asked("/props", None)
             self._is_llama = isinstance(result, dict) and "default_generation_settings" in result
         return self._is_llama
 
     def count(self, text: str) -> int | None:
-        """The tokens of a text; None where there is no tokenizer."""
+        """Count the tokens of a text, or return None without a tokenizer."""
         with self._lock:
             if (known := self._counts.get(text)) is not None:
                 self._counts.move_to_end(text)
@@ -354,7 +359,7 @@ class Tokenizer:
         for name in ("content", "prompt") if self._field is None else (self._field,):
             result = self._asked("/tokenize", {"model": self._model, name: text})
             tokens = result.get("tokens") if isinstance(result, dict) else None
-            # A server that reads another field gives no tokens.
+            # A server that reads another field returns no tokens.
             if isinstance(tokens, list) and (tokens or not text):
                 self._field = name if text else self._field
                 return len(tokens)
@@ -363,7 +368,7 @@ class Tokenizer:
         return None
 
     def _asked(self, path: str, body: Any) -> Any:
-        """The JSON of the server; None without any."""
+        """Return the server's JSON answer, or None if there is none."""
         data = None if body is None else json.dumps(body).encode()
         request = Request(self._root + path, data, {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"})
 
@@ -383,7 +388,7 @@ class Tokenizer:
 
 
 def _tiktoken(model: str) -> Any:
-    """The encoding of a model; False where there is none."""
+    """Return the encoding of a model, or False if there is none."""
     try:
         import tiktoken
     except ImportError:
@@ -391,35 +396,36 @@ def _tiktoken(model: str) -> Any:
     try:
         return Wait(_SECONDS).until_done(lambda: tiktoken.encoding_for_model(model), "tiktoken")
     except (ModelError, KeyError, OSError, ValueError):
-        # An unknown model, or its tables cannot be fetched.
+        # The model is unknown, or its tables cannot be downloaded.
         return False
 
 
 # -- the model -------------------------------------------------------------------------------------
-# A busy or failing server (429, 5xx, no connection), a broken reply and a stream that stops are
-# retried after waits that double, within the time of the call. A parameter that a server refuses (a
-# schema, a seed, several completions at once) is left out from then on, and logged. No message or
-# `repr` contains the key.
+# If the server is busy or fails (429, 5xx, no connection), the reply is broken or the stream stops,
+# the request is retried within the time of the call, after waits that double. A parameter that the
+# server refuses (a schema, a seed, several completions at once) is logged and left out from then on.
+# No message or `repr` contains the key.
 
 
-#: Seconds of a call by default, and retries of a request.
+#: The default time limit of a call in seconds, and the default number of retries.
 TIMEOUT: Final = 120.0
 RETRIES: Final = 3
-#: Seconds before the first retry, and the most between two.
+#: The seconds before the first retry, and the longest pause between two retries.
 _FIRST, _LONGEST = 0.25, 8.0
-#: Seconds between two bytes that an attempt without a deadline waits.
+#: How many seconds an attempt without a deadline waits for the next byte.
 _SILENCE: Final = 600.0
 _log = logging.getLogger(__name__)
 
 
 class OpenAIModel:
-    """A model at a server with OpenAI's chat completions. Nothing is sent before it is used.
+    """A model on a server with OpenAI's chat completions API. Nothing is sent before the first use.
 
-    `max_tokens` is the most tokens of a completion, whatever a call requests: a small model may not
-    end otherwise. `extra` is sent with every request: a `grammar` for llama.cpp, a `stop`, anything
-    that a server takes beyond OpenAI's API. `stream=True` requests completions piece by piece, as
-    some servers close silent connections; so do calls that somebody listens to (`chat.heard_by`).
-    `timeout` is in seconds, of a whole call with its retries.
+    `max_tokens` limits the tokens of a completion, whatever a call requests, because a small model
+    may otherwise never stop. `extra` is sent with every request: a `grammar` for llama.cpp, a
+    `stop`, or anything else that a server supports beyond OpenAI's API. `stream=True` requests
+    completions piece by piece, since some servers close silent connections. Calls inside
+    `chat.heard_by` are always streamed. `timeout` is the time for a whole call with its retries, in
+    seconds.
     """
 
     def __init__(
@@ -452,13 +458,14 @@ class OpenAIModel:
 
     @property
     def name(self) -> str:
-        """`openai:` and the model's name at the server."""
+        """`openai:` and the model's name on the server."""
         return f"openai:{self.model}"
 
     @property
     def accepts(self) -> frozenset[str]:
-        """`"json-schema"` and `"stop"`, unless the server refused them; `"gbnf"` for llama.cpp's server,
-        which is detected once. Nothing where `extra` has a constraint.
+        """`"json-schema"` and `"stop"` unless the server refused them, and `"gbnf"` for a llama.cpp server.
+
+        The kind of server is detected once. Empty if `extra` contains a constraint.
         """
         if self._extra.keys() & {"grammar", "response_format"}:
             return frozenset()
@@ -470,15 +477,17 @@ class OpenAIModel:
         return frozenset(result)
 
     def count(self, text: str) -> int | None:
-        """The tokens of a text, by the server's `/tokenize`, for OpenAI's own models by `tiktoken` if
-        installed; else None.
+        """Count the tokens with the server's `/tokenize`, or with `tiktoken` for OpenAI's own models.
+
+        Returns None if neither is available.
         """
         return self._tokenizer.count(text)
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """`n` completions; see `ChatModel.chat`. A server that gives fewer at a time is asked for the
-        others, with seeds that count up. Raises `ModelError` where none comes within `timeout` seconds
-        (by default that of the model).
+        """Return `n` completions; see `ChatModel.chat`.
+
+        If the server returns fewer, the rest are requested separately, with seeds that count up. Raises
+        `ModelError` if there is no completion within `timeout` seconds (by default the model's).
         """
         request = ChatRequest(messages, **options)
         if request.n < 1:
@@ -516,21 +525,21 @@ class OpenAIModel:
         usage: Usage | None = None
         requests, model = 0, ""
         while len(items) < n:
-            asked = dict(body)
+            request = dict(body)
             if seed is not None:
-                asked["seed"] = seed + len(items)
+                request["seed"] = seed + len(items)
             if n - len(items) > 1:
-                asked["n"] = n - len(items)
+                request["n"] = n - len(items)
             try:
-                result = self._one(asked, wait, len(items))
+                result = self._one(request, wait, len(items))
             except ModelError as error:
                 if not items:
                     raise
-                # The completions that came are not lost.
+                # Keep the completions that have arrived.
                 _log.warning("%d of %d completions came: %s", len(items), n, error.message)
                 break
-            if len(result) < asked.get("n", 1):
-                # It gives one at a time without an error, and is not asked for several again.
+            if len(result) < request.get("n", 1):
+                # The server silently returns one at a time, so do not ask it for several again.
                 self._refuse("n", "it gave fewer completions than it was asked for")
             items += result.items
             usage = result.usage if usage is None else usage + result.usage
@@ -538,13 +547,13 @@ class OpenAIModel:
         return Completions(tuple(items[:n]), usage or Usage(), model, requests)
 
     def _one(self, body: dict[str, Any], wait: Wait, first: int) -> Completions:
-        """The completions of a request, with retries; `first` is the number of the first one."""
-        tries, sent, pause = 0, 0, _FIRST
+        """Return the completions of a request, with retries. `first` is the number of the first completion."""
+        tries, attempts, pause = 0, 0, _FIRST
         while True:
             fitting = self._fitting(body)
-            sent += 1
+            attempts += 1
             try:
-                return completions(*self._sent(fitting, wait, first), sent)
+                return completions(*self._sent(fitting, wait, first), attempts)
             except BrokenReplyError as error:
                 problem, hint, after = self._clean(str(error)), None, None
             except self._openai.APIStatusError as error:
@@ -560,24 +569,25 @@ class OpenAIModel:
             except self._openai.OpenAIError as error:
                 problem, hint, after = self._clean(cause(error)), "is the server running, and OPENAI_BASE_URL right?", None
             except Exception as error:
-                # Of the library for HTTP, in the middle of a reply; its name depends on the version.
+                # The HTTP library failed in the middle of a reply. The error's name depends on the version.
                 if not type(error).__module__.startswith("http"):
                     raise
                 problem, hint, after = self._clean(f"the reply was cut: {type(error).__name__} {error}"), None, None
             if wait.over():
                 raise wait.late(self._who)
-            rest = wait.left()
+            left = wait.left()
             pause = max(pause, after or 0.0)
-            if tries >= self._retries or (rest is not None and pause >= rest):
-                many = f", asked {sent} times" if sent > 1 else ""
-                raise ModelError(f"{self._who} gave no completion{many}: {problem}", hint=hint)
+            if tries >= self._retries or (left is not None and pause >= left):
+                repeated = f", asked {attempts} times" if attempts > 1 else ""
+                raise ModelError(f"{self._who} gave no completion{repeated}: {problem}", hint=hint)
             _log.info("%s is asked again in %.2f s: %s", self._who, pause, problem)
             wait.sleep(pause)
             tries, pause = tries + 1, min(pause * 2, _LONGEST)
 
     def _sent(self, body: dict[str, Any], wait: Wait, first: int) -> tuple[bytes, bool]:
-        """The body of the reply to a request, and whether it is a stream. Raises errors of the library,
-        and `BrokenReplyError`.
+        """Send a request and return the body of the reply, and whether it is a stream.
+
+        Raises the library's errors and `BrokenReplyError`.
         """
         body = dict(body)
         extra = dict(self._extra)
@@ -589,11 +599,11 @@ class OpenAIModel:
             size = 0
             streamed = "event-stream" in response.headers.get("content-type", "")
             tell = listener() if streamed else None
-            heard = None if tell is None else StreamReader(tell, first)
+            reader = None if tell is None else StreamReader(tell, first)
             for part in response.iter_bytes():
                 parts.append(part)
-                if heard is not None:
-                    heard.read(part)
+                if reader is not None:
+                    reader.read(part)
                 size += len(part)
                 if size > MOST_BYTES:
                     raise BrokenReplyError(f"the reply has more than {MOST_BYTES >> 20} MiB")
@@ -604,7 +614,7 @@ class OpenAIModel:
     # -- refused parameters ------------------------------------------------------------------------
 
     def _fitting(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A request without the parameters that the server refused."""
+        """Return a request without the parameters that the server refused."""
         result = dict(body)
         for name in self._refused & set(result):
             value = result.pop(name)
@@ -621,14 +631,14 @@ class OpenAIModel:
         _log.warning("%s does not take %s, which is left out from now on: %s", self._who, name, why)
 
     def _clean(self, text: str) -> str:
-        """A message without the key, even where a server repeats part of it."""
+        """Remove the key from a message, even if the server repeats only part of it."""
         if len(self._key) > 4:
             text = text.replace(self._key, "[key]")
         return shortened(SECRET.sub("[key]", text), 500)
 
 
 def _whole(text: str) -> str:
-    """A text that can be sent: unpaired surrogates, which UTF-8 lacks, are replaced."""
+    """Return a text that can be sent: unpaired surrogates, which UTF-8 cannot encode, are replaced."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -637,9 +647,7 @@ def _whole(text: str) -> str:
 
 
 def _strict(schema: Any) -> bool:
-    """Whether OpenAI's strict mode takes a schema: every object lists its properties, and all are
-    required.
-    """
+    """Return whether a schema fits OpenAI's strict mode: every object lists its properties, all required."""
     if isinstance(schema, Mapping):
         if schema.get("type") == "object" or "properties" in schema:
             properties = schema.get("properties") or {}

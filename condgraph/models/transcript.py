@@ -1,8 +1,9 @@
-"""Transcripts of a model's calls: recorded, and replayed without the model.
+"""Transcripts of a model's calls, which can be recorded and replayed without the model.
 
-A transcript is JSON lines, one for each call: the key (a hash of the canonical request), the request,
-the completions or the error, counts of tokens before it, and the model's name. It contains no API
-key, header or address, but all that the prompts show of a graph.
+A transcript is a file of JSON lines, one for each call. A line has the key (a hash of the canonical
+request), the request, the completions or the error, the token counts made before the call, and the
+model's name. It contains no API key, header or address, but everything from the graph that is in the
+prompts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FINISHES: Final = ("stop", "length", "refusal")
 
 
 def canonical(request: ChatRequest) -> dict[str, Any]:
-    """A request in its canonical form, without the time it may take."""
+    """Return the canonical form of a request, without its timeout."""
     return {
         "messages": [{"role": message["role"], "content": message["content"]} for message in request.messages],
         "schema": request.schema,
@@ -30,20 +31,22 @@ def canonical(request: ChatRequest) -> dict[str, Any]:
         "max_tokens": request.max_tokens,
         "temperature": float(request.temperature),
         "seed": request.seed,
-        # Left out where there is none, as in transcripts of earlier versions.
+        # Left out if empty, as in transcripts of earlier versions.
         **({"stop": list(request.stop)} if request.stop else {}),
     }
 
 
 def key_of(request: Mapping[str, Any]) -> str:
-    """The hash of a canonical request: 32 hexadecimal digits."""
+    """Return the hash of a canonical request: 32 hexadecimal digits."""
     text = json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:32]
 
 
 class Recording(ModelAround):
-    """A model whose calls are added to a transcript. With `reuse=True` requests in the transcript are
-    answered from it, and only others reach the model.
+    """A model whose calls are added to a transcript.
+
+    With `reuse=True`, requests that are in the transcript already are answered from it, and only new
+    ones reach the model.
     """
 
     def __init__(self, model: ChatModel, path: str | Path, *, reuse: bool = False) -> None:
@@ -57,7 +60,7 @@ class Recording(ModelAround):
         return f"Recording({self._model!r}, {str(self.path)!r})"
 
     def count(self, text: str) -> int | None:
-        """The count of the model, which is recorded with the next call."""
+        """Return the model's token count, which is recorded with the next call."""
         result = self._model.count(text)
         if result is not None:
             with self._lock:
@@ -65,7 +68,7 @@ class Recording(ModelAround):
         return result
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """The model's completions or its `ModelError`, which is recorded as well."""
+        """Return the model's completions, or raise its `ModelError`. Both are recorded."""
         request = canonical(ChatRequest(messages, **options))
         if self._known is not None and (known := self._known.known(request)) is not None:
             return known
@@ -85,17 +88,17 @@ class Recording(ModelAround):
             line = {"key": key_of(request), "model": self.name, "accepts": sorted(self.accepts), "request": request, **reply}
             if counts:
                 line["counts"] = counts
-            # UTF-8 has no unpaired surrogates; JSON can escape them.
+            # UTF-8 cannot encode unpaired surrogates, but JSON can escape them.
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=True) + "\n")
 
 
 class Replaying:
-    """The calls of a transcript, without a model or a network.
+    """A model that replays the calls of a transcript, without a real model or a network.
 
-    A request that was made several times gets its replies in order, then from the first again. A
-    request that is not in the transcript is a `TranscriptError`. `model` selects one of several models
-    in a transcript.
+    If a request was made several times, its replies come in order and then start again. A request
+    that is not in the transcript raises `TranscriptError`. `model` selects one of several models in a
+    transcript.
     """
 
     def __init__(self, path: str | Path, *, model: str | None = None) -> None:
@@ -116,15 +119,15 @@ class Replaying:
 
     @property
     def accepts(self) -> frozenset[str]:
-        """The constraints that the model took."""
+        """The constraints that the recorded model supported."""
         return self._accepts
 
     def count(self, text: str) -> int | None:
-        """The recorded count; None for another text."""
+        """Return the recorded token count, or None for another text."""
         return self._counts.get(_digest(text))
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
-        """The recorded completions, or the recorded `ModelError`."""
+        """Return the recorded completions, or raise the recorded `ModelError`."""
         request = canonical(ChatRequest(messages, **options))
         result = self.known(request)
         if result is None:
@@ -136,15 +139,15 @@ class Replaying:
         return result
 
     def known(self, request: Mapping[str, Any]) -> Completions | None:
-        """The recorded completions of a canonical request; None where it is not in the transcript."""
+        """Return the recorded completions of a canonical request, or None if it is not in the transcript."""
         key = key_of(request)
         with self._lock:
             replies = self._replies.get(key)
             if replies is None:
                 return None
-            at = self._next.get(key, 0)
-            self._next[key] = (at + 1) % len(replies)
-        return _completions(replies[at])
+            index = self._next.get(key, 0)
+            self._next[key] = (index + 1) % len(replies)
+        return _completions(replies[index])
 
     def _read(self, model: str | None) -> None:
         models: dict[str, frozenset[str]] = {}
@@ -171,7 +174,7 @@ class Replaying:
 
 
 def _line(line: str, where: str) -> Mapping[str, Any]:
-    """A line of a transcript, validated."""
+    """Parse and validate a line of a transcript."""
     try:
         result = json.loads(line)
         if key_of(result["request"]) != result["key"]:
@@ -190,7 +193,7 @@ def _line(line: str, where: str) -> Mapping[str, Any]:
 
 
 def _completions(line: Mapping[str, Any]) -> Completions:
-    """The completions of a line. Raises its `ModelError`."""
+    """Return the completions of a line, or raise its `ModelError`."""
     error = line.get("error")
     if error is not None:
         raise ModelError(str(error["message"]), hint=error.get("hint"))
