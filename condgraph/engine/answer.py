@@ -75,99 +75,101 @@ if TYPE_CHECKING:
 
 
 # -- rows as texts -----------------------------------------------------------------------------------
-# How table rows without a key are shown.
+# How table rows without a key are displayed.
 #
-# Such a row is called "peaks row 3", which says little to who reads an answer. Its text in an answer is
-# therefore its cell of the column that tells most (`engine.row_labels`); ids, names, values and the order
-# of answers stay as they are. Rows of one answer that would read the same are told apart by their names:
-# "Monte Rosa (peaks row 3)". The column is found when a graph is written, from the graph itself, and is
-# kept with its schema, so that it is the same on every store.
+# Such a row is named "peaks row 3", which tells a reader little. Its text in an answer is therefore its
+# cell of the most informative column (`engine.row_labels`); ids, names, values and the order of answers
+# do not change. Rows of one answer with the same text are distinguished by their names: "Monte Rosa
+# (peaks row 3)". The column is chosen when a graph is written, from the graph itself, and stored with
+# its schema, so that it is the same on every store.
 
 
-#: The texts of some rows, by their names: asked of a source and its column.
+#: Returns the texts of rows by name, given a source, its column and the names.
 Labels = Callable[[str, str, Sequence[str]], Mapping[str, str]]
 
 
 def rows_named(names: Iterable[str], telling: Mapping[str, str]) -> dict[str, list[str]]:
-    """Those of some names that rows without keys may have, by their sources."""
-    found: dict[str, list[str]] = {}
+    """Return the names that rows without keys may have, by source."""
+    names_by_source: dict[str, list[str]] = {}
     for name in names:
         source, between, number = name.rpartition(BEFORE_ROW)
         if between and source in telling and number.isdecimal():
-            found.setdefault(source, []).append(name)
-    return found
+            names_by_source.setdefault(source, []).append(name)
+    return names_by_source
 
 
 def id_of(name: str) -> str:
-    """The id of a row from its name."""
+    """Return the id of a row, given its name."""
     return "/".join(name.rsplit(BEFORE_ROW, 1))
 
 
 def row_texts(names: Sequence[str], telling: Mapping[str, str], labels: Labels) -> dict[str, str]:
-    """What those names of an answer that are rows without keys are shown as."""
-    found: dict[str, str] = {}
-    for source, some in rows_named(dict.fromkeys(names), telling).items():
-        found.update(labels(source, telling[source], some))
-    often = Counter(found.values())
-    return {name: text if often[text] == 1 else f"{text} ({name})" for name, text in found.items()}
+    """Return the texts to display for those names that are rows without keys."""
+    texts: dict[str, str] = {}
+    for source, source_names in rows_named(dict.fromkeys(names), telling).items():
+        texts.update(labels(source, telling[source], source_names))
+    counts = Counter(texts.values())
+    return {name: text if counts[text] == 1 else f"{text} ({name})" for name, text in texts.items()}
 
 
 def labels_here(snapshot: Snapshot, column: str, names: Sequence[str]) -> dict[str, str]:
-    """The texts of rows of a snapshot, by their names."""
+    """Return the texts of rows of a snapshot, by name."""
     numbers = {number: name for name in names if (number := snapshot.identified(id_of(name))) >= 0}
     predicate, get = snapshot.predicate(column), snapshot.arrays.get
     if not numbers or predicate < 0:
         return {}
     low, high = get("att.offsets")[predicate : predicate + 2].tolist()
     subjects = get("att.s")[low:high]
-    there = np.flatnonzero(np.isin(subjects, np.fromiter(numbers, np.int64, len(numbers))))
+    positions = np.flatnonzero(np.isin(subjects, np.fromiter(numbers, np.int64, len(numbers))))
     cells: dict[str, list[Cell]] = {}
     raws = get("att.raw")
-    for at in watched(there.tolist()):
-        number = int(subjects[at])
+    for position in watched(positions.tolist()):
+        number = int(subjects[position])
         if _is_row(snapshot.entity(number), numbers[number]):
-            value = snapshot.value("att", low + at)
-            raw = int(raws[low + at]) if len(raws) else -1
+            value = snapshot.value("att", low + position)
+            raw = int(raws[low + position]) if len(raws) else -1
             text = value if isinstance(value, str) else snapshot.texts[raw] if raw >= 0 else shown(value)
             cells.setdefault(numbers[number], []).append(Cell(value, text))
-    return {name: of_row.text for name, some in cells.items() if (of_row := listed(sorted(some, key=fixed_order))) is not None}
+    return {
+        name: joined.text for name, row_cells in cells.items() if (joined := listed(sorted(row_cells, key=fixed_order))) is not None
+    }
 
 
 def labels_plan(column: str, names: Sequence[str]) -> Group:
-    """A table of rows with their texts, for a store to be asked."""
-    of = ById(tuple(map(id_of, names)))
-    facts = Scan(of, (column,), "subject", "subject", "attribute")
+    """Return a plan for a table of rows with their texts, for a store to run."""
+    rows = ById(tuple(map(id_of, names)))
+    facts = Scan(rows, (column,), "subject", "subject", "attribute")
     shown_as = Measure("text", "values", ValuePath("text", (0,), 0))
-    return Group(of, (facts,), (Objects(facts),), (), (Measure("row", "values", ValuePath("row")), shown_as), each=True)
+    return Group(rows, (facts,), (Objects(facts),), (), (Measure("row", "values", ValuePath("row")), shown_as), each=True)
 
 
 def labels_of_table(table: Sequence[tuple[Any, ...]], texts: Sequence[Sequence[str]], names: Sequence[str]) -> dict[str, str]:
-    """The texts of rows, by their names, from what `labels_plan` gave."""
+    """Return the texts of rows by name, from the result of `labels_plan`."""
     wanted = frozenset(names)
     return {
-        row.name: said[1]
-        for (row, value), said in zip(table, texts, strict=True)
+        row.name: row_texts_[1]
+        for (row, value), row_texts_ in zip(table, texts, strict=True)
         if value is not None and isinstance(row, Entity) and row.name in wanted and _is_row(row, row.name)
     }
 
 
 def names_in(values: Iterable[Any]) -> list[str]:
-    """The names of the rows among some values, those that cells list one by one."""
-    found: list[str] = []
+    """Return the names of the rows among some values, including values listed in cells."""
+    names: list[str] = []
     for value in values:
         if isinstance(value, tuple):
-            found += names_in(value)
+            names += names_in(value)
         elif isinstance(value, Entity) and value.kind is EntityKind.ROW:
-            found.append(value.name)
-    return found
+            names.append(value.name)
+    return names
 
 
 def cell_text(value: Any, text: str, found: Mapping[str, str]) -> str:
-    """The text of a cell of a table, or of a value, with what rows are shown as."""
+    """Return the text of a cell or a value; rows are displayed as in `found`."""
     if isinstance(value, Entity):
         return found.get(value.name, text) if value.kind is EntityKind.ROW else text
-    if isinstance(value, tuple) and value and all(isinstance(one, Entity) for one in value):
-        return LISTED.join([cell_text(one, one.name, found) for one in value])
+    if isinstance(value, tuple) and value and all(isinstance(entity, Entity) for entity in value):
+        return LISTED.join([cell_text(entity, entity.name, found) for entity in value])
     return text
 
 
@@ -182,34 +184,33 @@ def _is_row(entity: Entity, name: str) -> bool:
 # Answers as tables of other libraries, all made from the same typed columns.
 
 
-#: Columns by name: their values, None (or masked) where there is none, and their type as Arrow calls it, "list" for lists
-#: of texts.
+#: Columns by name: their values, None (or masked) if missing, and their Arrow type, "list" for lists of texts.
 Typed = dict[str, tuple[Any, str]]
-#: Whole numbers up to it are floats with all their digits.
+#: Integers up to this are exact as floats.
 _WHOLE: Final = 2**53
-#: Seconds that the warnings of an answer on a server may take where only its `repr` shows them.
+#: The timeout in seconds for the warnings of an answer on a server in its `repr`.
 _REPR_SECONDS: Final = 5.0
-#: Warnings in a `repr`, and characters of each.
+#: The number of warnings in a `repr`, and of characters of each.
 _REPR_WARNINGS: Final = 3
 _REPR_CHARACTERS: Final = 300
 
 
 class Tabular:
-    """What can be had as a table, and is shown with its warnings."""
+    """A result that can be converted to tables, and is printed with its warnings."""
 
     __slots__ = ()
-    #: Seconds that each call may take.
+    #: The timeout in seconds of each call.
     _timeout: float | None = None
 
     def _printed(self, texts: Iterable[str]) -> str:
-        """Lines of text, and the warnings below them, a line each."""
+        """Return lines of text, followed by the warnings, one per line."""
         warnings: Sequence[str] = self.warnings  # type: ignore[attr-defined]
         marked = (f"{'doubtful' if isinstance(warning, Substitution) else 'warning'}: {warning}" for warning in warnings)
         return "\n".join([*texts, *marked])
 
     def _brief(self, text: str) -> str:
-        """A `repr`: a short text and the first warnings. It raises nothing: a debugger shows it, of an
-        answer whose server may be gone.
+        """Return a `repr` of a short text and the first warnings. It never raises, because debuggers call it, even if
+        the server of the answer is gone.
         """
         try:
             with within(_REPR_SECONDS):
@@ -221,12 +222,12 @@ class Tabular:
         return f"<{text}{''.join(shown)}{f'; {more} more warnings' if more > 1 else '; 1 more warning' if more else ''}>"
 
     def _typed(self) -> Typed:
-        """The columns that the tables of other libraries have."""
+        """Return the columns for the tables of other libraries."""
         raise NotImplementedError
 
     @timed
     def to_arrow(self) -> pyarrow.Table:
-        """A pyarrow Table. Every column is nullable."""
+        """Return a pyarrow Table. Every column is nullable. Needs the extra `arrow`."""
         arrow = pyarrow_or_error()
         columns = {}
         for name, (values, kind) in self._typed().items():
@@ -236,7 +237,7 @@ class Tabular:
 
     @timed
     def to_pandas(self) -> pandas.DataFrame:
-        """The same as a pandas DataFrame, of the types that pandas gives a table of Arrow."""
+        """Return a pandas DataFrame, with the types that pandas gives an Arrow table."""
         try:
             import pandas
         except ImportError:
@@ -245,7 +246,7 @@ class Tabular:
         gaps = {
             name: any(value is None for value in values) for name, (values, kind) in columns.items() if kind in ("int64", "bool")
         }
-        # Integers next to nulls would become floats, which do not have the digits of long ones.
+        # Integers in a column with nulls would become floats, which lose digits of large ones.
         long = any(abs(value or 0) > _WHOLE for name, gap in gaps.items() if gap for value in columns[name][0])
         text = object if int(pandas.__version__.partition(".")[0]) < 3 else "str"
         kinds = {"int64": object if long else "float64", "double": "float64", "bool": object, "list": object, "string": text}
@@ -261,7 +262,7 @@ class Tabular:
 
     @timed
     def to_polars(self) -> polars.DataFrame:
-        """The same as a polars DataFrame."""
+        """Return a polars DataFrame."""
         try:
             import polars
         except ImportError:
@@ -275,8 +276,8 @@ class Tabular:
         return polars.DataFrame(series)
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """The same as a relation of DuckDB, in a connection (the default one of the module), to be
-        joined with what else is there: `answer.to_duckdb().filter("number > 8000")`.
+        """Return a DuckDB relation in a connection (default: that of the module), for joins with other tables:
+        `answer.to_duckdb().filter("number > 8000")`.
         """
         try:
             import duckdb
@@ -286,22 +287,20 @@ class Tabular:
 
 
 def typed_columns(records: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> Typed:
-    """Records as columns in the order in which they first come, of the types that `kinds` names, else of texts; numbers as
-    `plain_number` has them.
-
-    A record that has no such field gives None. Without records it is one empty column "text".
+    """Convert records to columns in order of first appearance. `kinds` names their types (default: text); numbers are
+    as in `plain_number`. A missing field is None. Without records the result is one empty column "text".
     """
     names = list(dict.fromkeys(name for record in watched(records) for name in record)) or ["text"]
     return {name: _typed_column([record.get(name) for record in watched(records)], kinds.get(name, "string")) for name in names}
 
 
-#: Integers below it have a nearest float.
+#: Integers below this have a nearest float.
 _GREATEST: Final = 2**1023
 
 
 def _typed_column(values: list[Any], kind: str) -> tuple[list[Any], str]:
-    """The values of a column, and its type: numbers of which no float, or no integer of 64 bits, has all digits, are
-    another one.
+    """Return the values of a column and its type; numbers that lose digits in that type get a wider one, or become
+    texts.
     """
     if kind not in ("double", "int64") or not any(type(value) is int for value in values):
         return values, kind
@@ -319,7 +318,7 @@ Row = tuple[Any, ...]
 
 
 def columns_of(plan: Node) -> tuple[str, ...]:
-    """The names of the columns that a plan shows; none where it gives no table."""
+    """Return the names of the columns that a plan shows; empty if it does not return a table."""
     if isinstance(plan, Solutions):
         return plan.variables
     while isinstance(plan, Having | Order | Limit):
@@ -331,54 +330,56 @@ def columns_of(plan: Node) -> tuple[str, ...]:
 
 
 def flat(values: Sequence[Any]) -> list[Any]:
-    """All values of rows, those that a cell lists one by one."""
-    found: list[Any] = []
+    """Return all values of rows, with values listed in cells one by one."""
+    values_: list[Any] = []
     for value in values:
-        found.extend(flat(value) if isinstance(value, tuple) else [value])
-    return found
+        values_.extend(flat(value) if isinstance(value, tuple) else [value])
+    return values_
 
 
 def entities_of(values: Sequence[Row]) -> list[Entity]:
-    """The entities in the cells, each once, by name and id."""
-    found = {one.id: one for row in watched(values) for one in flat(row) if isinstance(one, Entity)}
-    return sorted(found.values(), key=lambda entity: (entity.name, entity.id))
+    """Return the distinct entities in the cells, by name and id."""
+    entities = {value.id: value for row in watched(values) for value in flat(row) if isinstance(value, Entity)}
+    return sorted(entities.values(), key=lambda entity: (entity.name, entity.id))
 
 
 def records(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """One record a row. Numbers are numbers where a column has nothing else (and none that is too
-    large for a float, infinite or not a number), with their unit in a column "... unit" where they have one: floats, or
-    integers where all are whole and floats do not have all of their digits. Entities are names, with
-    their ids in "... id"; lists are lists of texts; everything else is text, and a cell without a
-    value None.
+    """Return one record for each row. A column of numbers only (and none too large for a float, infinite or NaN) has
+    numbers, with their unit in a column "... unit" if they have one: floats, or integers if all are integers and not
+    all are exact as floats. Entities are names, with their ids in "... id"; lists are lists of texts; everything else
+    is text, and an empty cell None.
     """
     parts = _parts(columns, values, texts)
-    return [{name: cells[at] for name, (cells, _) in parts.items()} for at in watched(range(len(values)))]
+    return [{name: cells[row] for name, (cells, _) in parts.items()} for row in watched(range(len(values)))]
 
 
 def typed_rows(names: Sequence[str], columns: Sequence[Column], shown_as: Callable[[Sequence[str]], Mapping[str, str]]) -> Typed:
-    """The same as typed columns: integers are int64, or texts where they are longer, other numbers double. `shown_as`
-    gives the texts of rows that have no key, by their names.
+    """Return the same as typed columns: integers are int64, or texts if they are larger, other numbers double.
+    `shown_as` returns the texts of rows without a key, by name.
     """
     kinds = {"float": "double", "int": "int64", "list": "list", "text": "string"}
     numbers = [column.numbers() for column in columns]
-    cells = [[] if known else column.cells() for column, known in zip(columns, numbers, strict=True)]
-    texts = shown_as(names_in(cell.value for some in cells for cell in watched(some) if cell is not None))
-    found: Typed = {}
-    for name, column, known, some in zip(names, columns, numbers, cells, strict=True):
-        if known is None:
-            values = [None if cell is None else cell.value for cell in watched(some)]
-            said = ["" if cell is None else cell_text(*cell, texts) for cell in watched(some)]
-            for part, (of, kind) in _part(name, names, values, said).items():
-                found[part] = _typed_column(of, "int64") if kind == "int" else (of, kinds[kind])
+    cells = [[] if column_numbers else column.cells() for column, column_numbers in zip(columns, numbers, strict=True)]
+    texts = shown_as(names_in(cell.value for cells_ in cells for cell in watched(cells_) if cell is not None))
+    result: Typed = {}
+    for name, column, has_numbers, column_cells in zip(names, columns, numbers, cells, strict=True):
+        if has_numbers is None:
+            values = [None if cell is None else cell.value for cell in watched(column_cells)]
+            cell_texts = ["" if cell is None else cell_text(*cell, texts) for cell in watched(column_cells)]
+            for part, (part_values, kind) in _part(name, names, values, cell_texts).items():
+                result[part] = _typed_column(part_values, "int64") if kind == "int" else (part_values, kinds[kind])
             continue
-        found[name] = np.ma.masked_array(known[0], np.asarray(~column.there)), "double"
-        if known[1] != NO_UNIT:
-            found[_free(f"{name} unit", names)] = [known[1] if one else None for one in column.there.tolist()], "string"
-    return found
+        result[name] = np.ma.masked_array(has_numbers[0], np.asarray(~column.there)), "double"
+        if has_numbers[1] != NO_UNIT:
+            result[_free(f"{name} unit", names)] = (
+                [has_numbers[1] if is_known else None for is_known in column.there.tolist()],
+                "string",
+            )
+    return result
 
 
 def _parts(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> dict[str, tuple[list[Any], str]]:
-    """The columns with their cells and the type of these."""
+    """Return the columns with their cells and types."""
     found: dict[str, tuple[list[Any], str]] = {}
     for at, name in enumerate(columns):
         found |= _part(name, columns, [row[at] for row in watched(values)], [row[at] for row in watched(texts)])
@@ -444,17 +445,15 @@ def _free(name: str, taken: Sequence[str]) -> str:
 
 
 # -- warnings of empty aggregates ------------------------------------------------------------------
-# Warnings for counts and sums of nothing: the number alone does not say that there was nothing.
+# Warnings for counts and sums of nothing: a 0 alone does not tell that there was nothing.
 
 
-#: Functions that ask whether there is anything, to which nothing is no news.
+#: Functions that test for existence, which need no such warning.
 _ASK_WHETHER: Final = frozenset(("is_empty", "exists", "not", "and", "or"))
 
 
 def totals(plan: Node) -> Iterator[Scalar]:
-    """The counts and sums (`Facets.total`) that a plan ends on, also where functions go on from
-    them.
-    """
+    """Yield the counts and sums (`Facets.total`) at the end of a plan, also within functions of them."""
     if isinstance(plan, Scalar) and plan.facets.total:
         yield plan
     elif isinstance(plan, Apply) and plan.function not in _ASK_WHETHER:
@@ -465,14 +464,14 @@ def totals(plan: Node) -> Iterator[Scalar]:
 def of_nothing(
     plan: Node, is_nothing: Callable[[Scalar], bool], steps: Sequence[tuple[str, Node]], sizes: Callable[[], Iterable[int]]
 ) -> Iterator[str]:
-    """A warning for each count and sum of nothing: the step below it that gave nothing first.
-    `sizes` says how much each step gave, in order, and is read until that one.
+    """Yield a warning for each count and sum of nothing, with the first step below it that returned nothing. `sizes`
+    returns the number of results of each step, in order, and is read only up to that step.
     """
     for node in totals(plan):
         if not is_nothing(node):
             continue
-        (of,) = node.inputs()
-        below, first = {id(part) for part in postorder(of)}, None
+        (input_node,) = node.inputs()
+        below, first = {id(part) for part in postorder(input_node)}, None
         for step, size in zip(steps, sizes(), strict=False):
             if size == 0:
                 first = first or step
@@ -481,7 +480,7 @@ def of_nothing(
                     break
         else:
             emptied = first
-        why = describe(of) if emptied is None else f"{emptied[0]} gave nothing, {describe(emptied[1])}"
+        why = describe(input_node) if emptied is None else f"{emptied[0]} gave nothing, {describe(emptied[1])}"
         yield f"what is {node.facets.total} is empty: {why}"
 
 
@@ -489,22 +488,20 @@ def of_nothing(
 # The values of an answer: typed, in a fixed order, as texts, as entities, and as the cells of a
 # table.
 #
-# Nothing is turned into Python values before it is asked for; the execution behind an answer is kept
-# until the answer goes.
+# Values are decoded on access; the answer keeps its execution alive.
 
 
 class Answer(Tabular):
-    """The answer to one program.
+    """The answer to a program.
 
-    `values` are typed: `str`, `Quantity`, `Time`, `int` (a count), `bool` (a verification); the
-    fixed order is that of entities (name, then id), and for values: numbers by unit and size,
-    times, texts. `texts` are the same as distinct strings.
+    `values` are typed: `str`, `Quantity`, `Time`, `int` (a count), `bool` (a verification), in a fixed order:
+    entities by name, then id; numbers by unit and size, then times, then texts. `texts` are the same as distinct
+    strings.
 
-    What is looked at later (values, evidence, trace, warnings) has the timeout of the query again,
-    each for itself.
+    Properties computed later (values, evidence, trace, warnings) each have the timeout of the query again.
     """
 
-    #: Seconds; None where the query had no deadline.
+    #: In seconds; None if the query had no timeout.
     _timeout: float | None = None
 
     def __init__(
@@ -526,9 +523,9 @@ class Answer(Tabular):
 
     @cached
     def cypher(self) -> str | None:
-        """The query of the answer on Neo4j, with its parameters as Neo4j Browser takes them. In process it is what asks the
-        same once the graph is pushed there under its name, and `UnsupportedError` says why there is none. None for an
-        answer of another kind of server.
+        """The query of the answer on Neo4j, with its parameters in the syntax of Neo4j Browser. In process it is the
+        query for the graph once it is pushed there under its name; raises `UnsupportedError` with the reason if there
+        is none. None for an answer from another kind of server.
         """
         return self._query("cypher")
 
@@ -539,7 +536,7 @@ class Answer(Tabular):
 
     @cached
     def sql(self) -> str | None:
-        """The same for SQL databases, as DuckDB takes it. It needs the extra `sql`."""
+        """The same for SQL databases, in DuckDB's dialect. Needs the extra `sql`."""
         return self._query("sql")
 
     def _query(self, language: str) -> str | None:
@@ -549,26 +546,26 @@ class Answer(Tabular):
         return snapshot.translate(snapshot, self.plan, language)
 
     def keep_to(self, timeout: float | None) -> Self:
-        """Itself, each later look at which has that timeout (seconds)."""
+        """Return the answer itself, with a timeout in seconds for each later property."""
         if timeout is not None:
             self._timeout = timeout
         return self
 
-    #: What was given for the parameters of a prepared program, by name.
+    #: The values of the parameters of a prepared program, by name.
     parameters: Mapping[str, Any] = MappingProxyType({})
 
     def asked_with(self, program: str, parameters: Mapping[str, Any]) -> Self:
-        """Itself, as the answer to a program with parameters, which are shown as they were given."""
+        """Return the answer itself, as the answer to a program with parameters, displayed as they were given."""
         self._program, self.parameters = program, parameters
         return self
 
     @property
     def program(self) -> str:
-        """The program as text; of a prepared one with its parameters, whose values are `parameters`."""
+        """The program as text; a prepared program with placeholders, whose values are `parameters`."""
         return self._program if isinstance(self._program, str) else json.dumps(self._program, ensure_ascii=False, default=str)
 
     def _outcome(self) -> tuple[list[Any], list[str]]:
-        """Values and their texts, in order, cut at the limit; worked out once."""
+        """Return values and their texts, in order, cut at the limit; computed once."""
         if self._found is None:
             if self._timeout is None:
                 self._found = self._work_out()
@@ -578,27 +575,27 @@ class Answer(Tabular):
         return self._found
 
     def _result(self) -> tuple[Any, Snapshot]:
-        """What the plan gave, and where its numbers are those of."""
-        found = self.run.results[id(self.plan)]
-        return found.grid(self.plan.variables) if isinstance(self.plan, Solutions) else found, self.run.snapshot
+        """Return the result of the plan, and the snapshot that its numbers refer to."""
+        result = self.run.results[id(self.plan)]
+        return result.grid(self.plan.variables) if isinstance(self.plan, Solutions) else result, self.run.snapshot
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
-        found, snapshot = self._result()
-        if isinstance(found, FactSet):
-            found = found.ends()
-        if isinstance(found, Grid):
-            values, texts = found.values_and_texts()
-        elif isinstance(found, Bag):
-            values, texts = found.values_and_texts()
-            if len(values) > 1 and not found.in_order():
-                order = places_in_order(len(values), lambda i: (order_key(values[i]), texts[i]))
+        result, snapshot = self._result()
+        if isinstance(result, FactSet):
+            result = result.ends()
+        if isinstance(result, Grid):
+            values, texts = result.values_and_texts()
+        elif isinstance(result, Bag):
+            values, texts = result.values_and_texts()
+            if len(values) > 1 and not result.in_order():
+                order = places_in_order(len(values), lambda position: (order_key(values[position]), texts[position]))
                 values, texts = list(map(values.__getitem__, watched(order))), list(map(texts.__getitem__, watched(order)))
-        elif found is None:
+        elif result is None:
             values, texts = [], []
-        elif isinstance(found, (bool, int, float)):
-            values, texts = [found], [text_of(found)]
+        elif isinstance(result, (bool, int, float)):
+            values, texts = [result], [text_of(result)]
         else:
-            values = texts = snapshot.texts.take(snapshot.entity_name[found])
+            values = texts = snapshot.texts.take(snapshot.entity_name[result])
         if self._limit is not None and len(values) > self._limit:
             self._cut = len(values) - self._limit
             values, texts = values[: self._limit], texts[: self._limit]
@@ -608,44 +605,46 @@ class Answer(Tabular):
 
     @property
     def values(self) -> list[Any]:
-        """Typed values in the fixed order; of a table a tuple for each of its rows, in their order."""
+        """The typed values in the fixed order; for a table one tuple for each row, in order."""
         return self._outcome()[0]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns of a table; none of other answers."""
+        """The names of the columns of a table; empty for other answers."""
         return columns_of(self.plan)
 
     @kept
     def cells(self) -> list[tuple[str, ...]]:
-        """The texts of each row of a table, "" where a cell has no value; none of other answers."""
+        """The texts of each row of a table, "" for an empty cell; empty for other answers."""
         if not isinstance(self.plan, Table | Solutions):
             return []
         texts, values = self._grid().cell_texts()[: self._limit], self.values
-        found = self._row_texts(names_in(values))
-        if not found:
+        row_texts = self._row_texts(names_in(values))
+        if not row_texts:
             return texts
         pairs = zip(values, texts, strict=True)
-        return [tuple([cell_text(*cell, found) for cell in zip(row, said, strict=True)]) for row, said in watched(pairs)]
+        return [
+            tuple([cell_text(*cell, row_texts) for cell in zip(row, cell_texts, strict=True)]) for row, cell_texts in watched(pairs)
+        ]
 
     def _grid(self) -> Grid:
-        found: Grid = self._result()[0]
-        return found
+        grid: Grid = self._result()[0]
+        return grid
 
     @property
     def texts(self) -> list[str]:
-        """The values as distinct strings, in the order of `values`. Table rows without a key are shown
-        by their most telling column.
+        """The values as distinct strings, in the order of `values`. Table rows without a key are displayed by their
+        most informative column.
         """
         if self._texts is None:
-            found = self._shown
+            texts = self._shown
             with within(self._timeout):
-                self._texts = list(dict.fromkeys(watched(found)))
+                self._texts = list(dict.fromkeys(watched(texts)))
         return self._texts
 
     @kept
     def plain_texts(self) -> list[str]:
-        """The same, rows by their names: what they are shown by is no part of what an answer rests on."""
+        """The same, with rows by name: the column they are displayed by is not part of the evidence."""
         return list(dict.fromkeys(watched(self._outcome()[1])))
 
     @kept
@@ -657,13 +656,13 @@ class Answer(Tabular):
         if isinstance(self.plan, Table | Solutions):
             return list(map(BETWEEN.join, watched(self.cells)))
         if isinstance(self.plan, Entities | Facts | Names):
-            found = self._row_texts(texts)
-            return [found.get(text, text) for text in watched(texts)] if found else texts
-        found = self._row_texts(names_in(values))
-        return [cell_text(*pair, found) for pair in watched(zip(values, texts, strict=True))] if found else texts
+            row_texts = self._row_texts(texts)
+            return [row_texts.get(text, text) for text in watched(texts)] if row_texts else texts
+        row_texts = self._row_texts(names_in(values))
+        return [cell_text(*pair, row_texts) for pair in watched(zip(values, texts, strict=True))] if row_texts else texts
 
     def _row_texts(self, names: Sequence[str]) -> dict[str, str]:
-        """What rows without keys among these names are shown as."""
+        """Return the texts to display for rows without keys among these names."""
         return row_texts(names, self._telling, self._labels) if names else {}
 
     @property
@@ -675,22 +674,22 @@ class Answer(Tabular):
 
     @kept
     def entities(self) -> list[Entity]:
-        """The entities of the answer, in order; empty where it has none."""
-        found, snapshot = self._result()
-        if type(found) is list:  # of a quick answer
-            numbers = found
+        """The entities of the answer, in order; empty if it has none."""
+        result, snapshot = self._result()
+        if type(result) is list:  # of a quick answer
+            numbers = result
         elif isinstance(self.plan, Entities):
-            numbers = found.tolist()
+            numbers = result.tolist()
         elif isinstance(self.plan, Facts):
-            numbers = found.ends().tolist()
+            numbers = result.ends().tolist()
         elif isinstance(self.plan, Names):
             numbers = self.run.entities(self.plan.entities).tolist()
         elif isinstance(self.plan, Shown):
             numbers = self.run.entities(self.plan.rows).tolist()
-        elif isinstance(found, Grid):
+        elif isinstance(result, Grid):
             return entities_of(self.values)
-        elif isinstance(found, Bag):
-            numbers = sorted({i for part in found.parts if part.kind in ("ent", "name") for i in part.ids.tolist()})
+        elif isinstance(result, Bag):
+            numbers = sorted({number for part in result.parts if part.kind in ("ent", "name") for number in part.ids.tolist()})
         else:
             numbers = []
         return list(map(snapshot.entity, watched(numbers[: self._limit])))
@@ -709,30 +708,30 @@ class Answer(Tabular):
         return self._brief(f"Answer of {len(self.values)}" + (f": {shown}" if shown else ""))
 
     def __str__(self) -> str:
-        """The texts, or every row of a table, and the warnings below them, a line each."""
+        """The texts, or every row of a table, followed by the warnings, one per line."""
         return self._printed(self._shown if self.columns else self.texts)
 
     def _repr_html_(self) -> str:
-        """The first answers and warnings, for notebooks."""
-        found = self.cells if self.columns else [(text,) for text in self.texts]
-        shown = found[: html.MOST_ROWS]
-        below = [html.table("answers", self.columns or ("answer",), shown, len(found) - len(shown))] if shown else []
-        return html.page(f"{type(self).__name__} of {len(self.values):,}", below, warnings=self.warnings)
+        """The first values and the warnings, for notebooks."""
+        rows = self.cells if self.columns else [(text,) for text in self.texts]
+        shown = rows[: html.MOST_ROWS]
+        tables = [html.table("answers", self.columns or ("answer",), shown, len(rows) - len(shown))] if shown else []
+        return html.page(f"{type(self).__name__} of {len(self.values):,}", tables, warnings=self.warnings)
 
-    # -- how it came about -------------------------------------------------------------------------
+    # -- trace and evidence ------------------------------------------------------------------------
 
     @kept
     def trace(self) -> list[Step]:
-        """What each step of the program gave, in its order."""
+        """The result of each step of the program, in order."""
         return [
             self._step(function, node) for function, node in watched(self._steps or [(type(self.plan).__name__, self.plan)], 16)
         ]
 
     def _sizes(self) -> Iterable[int]:
-        """How much each step gave; one by one, where each costs something."""
+        """Yield the number of results of each step, one by one, because each may be costly."""
         for _, node in self._steps:
-            found: Any = self.run.outcome(node)
-            yield 1 if isinstance(node, Scalar) else len(found)
+            result: Any = self.run.outcome(node)
+            yield 1 if isinstance(node, Scalar) else len(result)
 
     def _step(self, function: str, node: Node) -> Step:
         size, sample = self._size(node)
@@ -743,32 +742,30 @@ class Answer(Tabular):
 
     @staticmethod
     def _size_in(run: Run, node: Node, most: int = 3) -> tuple[int, tuple[str, ...]]:
-        """How much an operator gave in an execution, and the first of it as texts, at most so many."""
+        """Return the number of results of an operator in an execution, and at most `most` of them as texts."""
         snapshot = run.snapshot
-        found: Any = run.outcome(node)
-        if isinstance(found, FactSet):
-            found = found.ends()
-        if isinstance(found, Bag):
-            first = [part.take(np.arange(min(most, len(part.ids)))) for part in found.parts[:1]]
-            return len(found), tuple(Bag(found.scope, first).texts())
+        result: Any = run.outcome(node)
+        if isinstance(result, FactSet):
+            result = result.ends()
+        if isinstance(result, Bag):
+            first = [part.take(np.arange(min(most, len(part.ids)))) for part in result.parts[:1]]
+            return len(result), tuple(Bag(result.scope, first).texts())
         if isinstance(node, Solutions):
-            return len(found), grid_size(found.take(np.arange(min(3, len(found)))).grid(node.variables))[1]
-        if isinstance(found, Grid):
-            return grid_size(found)
-        if isinstance(found, (bool, int, float)):
-            return 1, (text_of(found),)
-        return len(found), tuple(snapshot.texts.take(snapshot.entity_name[found[:most]]))
+            return len(result), grid_size(result.take(np.arange(min(3, len(result)))).grid(node.variables))[1]
+        if isinstance(result, Grid):
+            return grid_size(result)
+        if isinstance(result, (bool, int, float)):
+            return 1, (text_of(result),)
+        return len(result), tuple(snapshot.texts.take(snapshot.entity_name[result[:most]]))
 
     @kept
     def evidence(self) -> EvidenceList:
-        """What the answer rests on: statements with their sources, entities, and what was looked
-        through.
-        """
+        """The evidence of the answer: statements with their sources, entities, and what was searched."""
         return EvidenceList(trace_back(self.run, self.plan), self.plan, self._counted)
 
     def draw(self) -> Drawing:
-        """The evidence as a picture, with the answers set off: `draw().svg`, `draw().save("answer.svg")`; a notebook
-        shows it. Statements beyond what can be read in one picture are groups with numbers.
+        """Return the evidence as a picture with the answers highlighted: `draw().svg`, `draw().save("answer.svg")`;
+        notebooks display it. Statements that do not fit in one picture are grouped, with their number.
         """
         from condgraph.engine.drawing import of_statements
 
@@ -776,8 +773,8 @@ class Answer(Tabular):
         return of_statements(self.evidence, answers, f"evidence of {len(self.values):,} answers")
 
     def draw_plan(self) -> Drawing:
-        """The plan of the program as a picture: its operators, those of its steps with how much they gave, and the answer's
-        own set off. As `draw()` otherwise.
+        """Return the plan of the program as a picture: its operators, with the number of results for those of steps,
+        and the last one highlighted. Otherwise as `draw()`.
         """
         from condgraph.engine.drawing import of_plan
 
@@ -785,8 +782,8 @@ class Answer(Tabular):
         return of_plan(self.plan, sizes, f"plan of {len(self.values):,} answers")
 
     def evidence_of(self, row: int) -> EvidenceList:
-        """What one row of a table rests on: the statements of the rows of the graph behind it, by its
-        place from 0; raises `IndexError` where there is none, and `PlanError` for what is no table.
+        """Return the evidence of one row of a table, by its 0-based index: the statements of the rows of the graph
+        behind it. Raises `IndexError` if there is no such row, and `PlanError` if the answer is not a table.
         """
         return self._evidence_of(self.run, row)
 
@@ -803,35 +800,33 @@ class Answer(Tabular):
 
     @kept
     def evidence_by_step(self) -> list[list[int]]:
-        """For each step of `trace` the places in `evidence`, sorted, of the statements that it read."""
+        """For each step of `trace` the sorted indexes in `evidence` of the statements that it read."""
         trail, step = self.evidence.trail, owners(self._steps)
-        found: list[set[int]] = [set() for _ in range(len(self._steps) or 1)]
-        known, after = len(trail.statements), len(trail.statements) + len(trail.memberships)
-        members, above = ({link: at for at, link in enumerate(links)} for links in (trail.memberships, trail.subclasses))
+        indexes: list[set[int]] = [set() for _ in range(len(self._steps) or 1)]
+        statement_count, link_count = len(trail.statements), len(trail.statements) + len(trail.memberships)
+        member_index, subclass_index = (
+            {link: index for index, link in enumerate(links)} for links in (trail.memberships, trail.subclasses)
+        )
         for node, (statements, memberships, subclasses) in watched(trail.read.items(), 16):
-            own = found[step.get(node, -1)]  # what a pass made of several steps is the last one's
+            step_indexes = indexes[step.get(node, -1)]  # what a pass made of several steps is the last one's
             for numbers in statements:
-                own.update(np.searchsorted(trail.statements, numbers).tolist())
-            own.update(known + members[link] for link in memberships)
-            own.update(after + above[link] for link in subclasses)
-        return [sorted(places) for places in found]
+                step_indexes.update(np.searchsorted(trail.statements, numbers).tolist())
+            step_indexes.update(statement_count + member_index[link] for link in memberships)
+            step_indexes.update(link_count + subclass_index[link] for link in subclasses)
+        return [sorted(places) for places in indexes]
 
     def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return [len(self.run.outcome(node)) for node in nodes]  # type: ignore[arg-type]
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
-        """How many statements, or entities, each operator gives, counted again on the store that
-        answered.
-        """
+        """Count the statements or entities of each operator again, on the store that answered."""
         return count(self.run.snapshot, nodes, timeout)
 
     def ready(self, timeout: float | None = None) -> None:
-        """Have what the evidence is made of at hand, within so many seconds: of a graph on a server
-        it is fetched.
-        """
+        """Fetch the data of the evidence, if the graph is on a server, within a timeout in seconds."""
 
     def replayed(self, run: Run) -> Answer:
-        """The same answer from another execution of its plan."""
+        """Return the same answer from another execution of its plan."""
         return Answer(
             run, self.plan, program=self._program, language=self.language, steps=self._steps, warnings=self._warnings,
             limit=self._limit,
@@ -839,7 +834,7 @@ class Answer(Tabular):
 
     @property
     def cut(self) -> int:
-        """How many values a limit left out."""
+        """The number of values that a limit cut off."""
         self._outcome()
         return self._cut
 
@@ -851,12 +846,10 @@ class Answer(Tabular):
         graph: Counting | None = None,
         timeout: float | None = None,
     ) -> Checked:
-        """Whether the evidence proves the answer: the plan is run again on a graph of the evidence
-        alone.
+        """Return whether the evidence proves the answer: the plan is run again on a graph of the evidence alone.
 
-        `evidence` is checked in the place of the answer's own. `full` also counts again what was
-        looked through, on the store that answered; `graph` does so on another one, or on the same
-        one later. `timeout` is in seconds.
+        `evidence` is checked in place of the answer's own. `full` also counts again what was searched, on the store
+        that answered; `graph` does so on another store, or on the same one later. `timeout` is in seconds.
         """
         from condgraph.engine.check import check
 
@@ -864,32 +857,28 @@ class Answer(Tabular):
 
     @kept
     def warnings(self) -> list[str]:
-        """What a user should know: what was left out, cut, or normalised; for an empty answer, the
-        step that emptied it.
+        """What a user should know: values that were ignored, cut or normalised; for an empty answer, the step that
+        emptied it.
         """
-        found = [*self._warnings, *self._noticed()]
+        warnings_ = [*self._warnings, *self._noticed()]
         values, _ = self._outcome()
         if self._cut:
-            found.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
-        return [shortened(one) for one in [*found, *self._emptied(values), *self._contradicted()]]
+            warnings_.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
+        return [shortened(warning) for warning in [*warnings_, *self._emptied(values), *self._contradicted()]]
 
     @property
     def substitutions(self) -> list[Substitution]:
-        """The names of the program that were read as others (`on_unknown="nearest"`), with what else they
-        may be.
-        """
+        """The names in the program that were read as others (`on_unknown="nearest"`), with alternatives."""
         return [warning for warning in self._warnings if isinstance(warning, Substitution)]
 
     @property
     def doubtful(self) -> bool:
-        """Whether the answer rests on a name that was read as another one, so that it may answer another
-        question.
-        """
+        """Whether a name in the program was read as another one, so that the answer may be to another question."""
         return bool(self.substitutions)
 
     def _contradicted(self) -> list[str]:
-        """What contradicts the statements that the answer rests on, of predicates that are declared as having one value
-        at a time.
+        """Return warnings about contradictions of the evidence, for predicates that are declared to have one value at
+        a time.
         """
         declared = self.run.snapshot.about.get("settings", {}).get("single_valued")
         if not declared:
@@ -899,22 +888,22 @@ class Answer(Tabular):
         return notices(self.run.snapshot, self.evidence.trail.statements, declared, empty=not self.values)
 
     def _emptied(self, values: list[Any]) -> list[str]:
-        """Why the answer is empty, or what is counted and summed up in it."""
-        found = []
+        """Return warnings why the answer is empty, or about counts and sums of nothing in it."""
+        warnings_ = []
         if not values and not self._cut:
-            why = self._why_empty()
-            found.append("the answer is empty: " + "; ".join(why.lines()))
-        found.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, self._sizes))
-        return found
+            explanation = self._why_empty()
+            warnings_.append("the answer is empty: " + "; ".join(explanation.lines()))
+        warnings_.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, self._sizes))
+        return warnings_
 
     def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:
-        """Why the answer is empty, or why it lacks an expected result: the first step that left nothing,
-        and the smallest changes that give something, each run; or the step that lost the entity or
-        value, and the statement that is missing or differs.
+        """Explain why the answer is empty: the first step that left nothing, and the smallest changes that give a
+        result, each of them run. Or explain why it lacks an expected result: the step that lost the entity or value,
+        and the statement that is missing or differs.
 
-        `expected` is an entity, its name or id, or a value. `timeout` is in seconds; of a search that
-        it ends, what is known by then is returned, and `complete` is false. A count or a sum of
-        nothing, and a "no", are explained like an empty answer.
+        `expected` is an entity, its name or id, or a value. `timeout` is in seconds; if it interrupts the search, the
+        result has what is known by then, and `complete` is false. A count or sum of nothing, and a "no", are
+        explained like an empty answer.
         """
         seconds = self._timeout if timeout is None else timeout
         if expected is not None:
@@ -923,29 +912,29 @@ class Answer(Tabular):
             return why_missing(self.plan, self._steps, expected, self._lookup(), seconds)
         return self._why_empty(seconds)
 
-    #: The explanation of the empty answer, once one was not cut by a deadline: a warning has it, and who prints it may go on.
+    #: The explanation of the empty answer, once complete; shared by the warning and `why_not`.
     _explained: WhyNot | None = None
 
     def _why_empty(self, seconds: float | None = None) -> WhyNot:
         if self._explained is None:
-            found = self._search_why(seconds)
-            if not found.complete:
-                return found
-            self._explained = found
+            explanation = self._search_why(seconds)
+            if not explanation.complete:
+                return explanation
+            self._explained = explanation
         return self._explained
 
     def _search_why(self, seconds: float | None) -> WhyNot:
         from condgraph.engine.why_not import WhyNot, operator_of, why_empty
 
-        found = why_empty(self.plan, self._steps, self._lookup(), seconds, empty=self._is_known_empty())
-        if found is None and self.values:
+        explanation = why_empty(self.plan, self._steps, self._lookup(), seconds, empty=self._is_known_empty())
+        if explanation is None and self.values:
             return WhyNot("", "", f"the answer is not empty: it has {numbered(len(self.values), 'value', 'values')}")
-        # Values that no number can be made of.
+        # For example, values that cannot be read as numbers.
         step = self._steps[-1][0] if self._steps else type(self.plan).__name__
-        return found or WhyNot(step, operator_of(self.plan, self.plan, step), "it gave no value", node=self.plan)
+        return explanation or WhyNot(step, operator_of(self.plan, self.plan, step), "it gave no value", node=self.plan)
 
     def _is_known_empty(self) -> bool:
-        """Whether the answer tells that what it is made of is nothing."""
+        """Return whether the answer itself tells that its input is empty."""
         plan, values = self.plan, self.values
         if isinstance(plan, Entities | Objects | Names):
             return not values and not self._cut
@@ -957,19 +946,19 @@ class Answer(Tabular):
         return local_lookup(self.run, lambda run, node, most: Answer(run, node, limit=most).plain_texts)
 
     def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
-        """Whether a count or a sum is one of nothing."""
+        """Return whether a count or a sum is one of nothing."""
         if node is self.plan and isinstance(node, Count):
             return values == [0]
-        found: Any = self.run.outcome(node.inputs()[0])
-        return len(found) == 0
+        input_result: Any = self.run.outcome(node.inputs()[0])
+        return len(input_result) == 0
 
     def _noticed(self) -> list[str]:
-        """What was noticed while the program ran."""
+        """Return the warnings of the execution."""
         return self.run.all_warnings()
 
     @timed
     def explain(self) -> str:
-        """The program, its plan with what each operator gave, and warnings, as text."""
+        """Return the program, its plan with the results of each operator, and warnings, as text."""
         notes = {}
         for node in watched(self.run.order, 16):
             size, sample = self._size(node)
@@ -984,11 +973,10 @@ class Answer(Tabular):
 
     @timed
     def data(self) -> list[dict[str, Any]]:
-        """One record a row of a table, its cells by their columns (`records`); else one a value:
-        its `text` and `type`, and as the type asks `id` and `name`, `number` (None where it is too
-        large for a float, an integer where it is whole and no float has all digits) and `unit`,
-        `count`, `truth`, or `precision`, `start` and `end` (the first moment and the first one after
-        it, as ISO text; None for an open side).
+        """Return one record for each row of a table, its cells by column (`records`); else one for each value: its
+        `text` and `type`, and depending on the type `id` and `name`, `number` (None if it is too large for a float,
+        an integer if it is whole and not exact as a float) and `unit`, `count`, `truth`, or `precision`, `start` and
+        `end` (the first moment and the first one after it, as ISO text; None for an open side).
         """
         if isinstance(self.plan, Table | Solutions):
             return records(self.columns, self.values, self.cells)
@@ -999,7 +987,7 @@ class Answer(Tabular):
         return [_record(*record) for record in watched(zip(values, texts, entities, strict=False))]
 
     def _typed(self) -> Typed:
-        """The columns that something fills."""
+        """Return the columns that are not empty."""
         if isinstance(self.plan, Table | Solutions):
             grid = self._grid()
             columns = [column.take(np.arange(len(grid))[: self._limit]) for column in grid.columns[: grid.shown]]
@@ -1007,9 +995,9 @@ class Answer(Tabular):
         return typed_columns(self.data(), _ARROW)
 
 
-#: What errors call the languages of servers.
+#: The names of the languages of servers in errors.
 _NAMED: Final = {"cypher": "Cypher", "sparql": "SPARQL", "sql": "SQL"}
-#: Types of Arrow of what `data` has, but for texts.
+#: The Arrow types of the fields of `data` other than texts.
 _ARROW: Final = {"number": "double", "count": "int64", "truth": "bool", "longitude": "double", "latitude": "double"}
 
 

@@ -1,10 +1,8 @@
-"""Validates timeouts and limits, and holds the deadline of a call, which everything that runs in the
-call checks.
+"""Timeouts and limits: their validation, the deadline of the current call, threads, and long work in pieces.
 
-A call that has a deadline, or somebody who may cancel it, says so once (`within`), for its thread
-or its task. Whatever it does then, however deep, calls `check()` between pieces of work that are
-short, and asks `left()` for how long it may wait for others. Threads that work for the call have
-the same deadline (`Workers`). A call inside another one can have a shorter deadline of its own,
+A call with a deadline, or one that may be cancelled, sets this once (`within`), for its thread or task. Everything it
+runs, however deep, calls `check()` between short pieces of work, and `left()` for how long it may wait for others.
+Threads that work for the call share its deadline (`Workers`). A nested call can have a shorter deadline of its own,
 never a longer one.
 """
 
@@ -38,17 +36,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 S = TypeVar("S", bound="TimedAnswer")
-#: A look at a store on behalf of a load that waits is given so many seconds at least.
+#: The minimum timeout in seconds for querying a store on behalf of a load that waits.
 LEAST: Final = 1.0
-#: What may help where a deadline passed.
+#: The hint of an error about a deadline.
 LONGER: Final = "a longer timeout= may help"
-#: Seconds between two looks at whether a call was cancelled.
+#: The time in seconds between two checks for cancellation.
 LOOK: Final = 0.05
 
 
 def check_bounds(timeout: float | None, limit: int | None = None, *, what: str = "values to give") -> None:
-    """Raise `OptionError` for a `timeout` that is no number of seconds above 0, or a `limit` (the most
-    of `what`) that is no whole number from 0.
+    """Raise `OptionError` if `timeout` is not a number of seconds above 0, or `limit` (the largest number of `what`)
+    is not an integer from 0.
     """
     if timeout is not None and not (is_number(timeout) and timeout > 0):
         raise OptionError(f"timeout is in seconds and more than 0, not {timeout!r}")
@@ -57,19 +55,17 @@ def check_bounds(timeout: float | None, limit: int | None = None, *, what: str =
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number; `True` and `False` are none."""
+    """Return whether a value is a real number; `True` and `False` are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is a whole number, of Python or NumPy; `True` and `False` are none."""
+    """Return whether a value is an integer, of Python or NumPy; `True` and `False` are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 class Budget:
-    """Until when a call may take (a time of the monotonic clock, None: as long as it takes), and
-    who may cancel it.
-    """
+    """The deadline of a call (a time of the monotonic clock; None: none), and the events that cancel it."""
 
     __slots__ = ("events", "until")
 
@@ -77,7 +73,7 @@ class Budget:
         self.until, self.events = until, events
 
     def check(self) -> None:
-        """Raise `CancelledError` where the call was cancelled, `DeadlineError` after its deadline."""
+        """Raise `CancelledError` if the call was cancelled, `DeadlineError` after its deadline."""
         for event in self.events:
             if event.is_set():
                 raise CancelledError("the query was cancelled")
@@ -85,28 +81,27 @@ class Budget:
             raise late()
 
     def left(self) -> float | None:
-        """Seconds until the deadline, never less than 0; None where there is none."""
+        """Return the seconds until the deadline, at least 0; None if there is none."""
         return None if self.until is None else max(self.until - time.monotonic(), 0.0)
 
     def cancelled(self) -> Event | None:
-        """What is set once the call is cancelled, to be looked at; None where nobody can cancel it."""
+        """Return an event that is set once the call is cancelled; None if it cannot be cancelled."""
         return None if not self.events else self.events[0] if len(self.events) == 1 else _AnyEvent(self.events)
 
 
 class _AnyEvent(Event):
-    """Set as soon as one of several events is."""
+    """Set as soon as one of several events is set."""
 
     def __init__(self, events: tuple[Event, ...]) -> None:
         super().__init__()
         self._events = events
 
     def is_set(self) -> bool:
-        """Whether one of them is."""
         return any(event.is_set() for event in self._events)
 
 
 def late(hint: str = LONGER) -> DeadlineError:
-    """The error of a deadline that has passed."""
+    """Return the error of a deadline that has passed."""
     return DeadlineError("the query did not end before its deadline", hint=hint)
 
 
@@ -114,21 +109,19 @@ _BUDGET: ContextVar[Budget | None] = ContextVar("condgraph_budget", default=None
 
 
 def current() -> Budget | None:
-    """What bounds the call that runs; None where nothing does."""
+    """Return the budget of the current call; None if it has none."""
     return _BUDGET.get()
 
 
 def check() -> None:
-    """Raise `CancelledError` or `DeadlineError` where the call that runs was cancelled, or its
-    deadline has passed.
-    """
+    """Raise `CancelledError` or `DeadlineError` if the current call was cancelled, or its deadline has passed."""
     budget = _BUDGET.get()
     if budget is not None:
         budget.check()
 
 
 def left() -> float | None:
-    """Seconds that the call that runs has left; None where it has no deadline. Raises as `check`."""
+    """Return the seconds that the current call has left; None if it has no deadline. Raises as `check`."""
     budget = _BUDGET.get()
     if budget is None:
         return None
@@ -137,9 +130,7 @@ def left() -> float | None:
 
 
 def merged(timeout: float | None, cancelled: Event | None) -> Budget | None:
-    """What bounds a part of the call that runs, which has a timeout (seconds) of its own, or may be
-    cancelled by itself.
-    """
+    """Return the budget of a part of the current call with its own timeout (seconds) or its own cancellation."""
     outer = _BUDGET.get()
     if timeout is None and cancelled is None:
         return outer
@@ -153,7 +144,7 @@ def merged(timeout: float | None, cancelled: Event | None) -> Budget | None:
 
 
 class bounded_by:
-    """A context manager that bounds what is done in it."""
+    """A context manager that sets the budget of its body."""
 
     __slots__ = ("_budget", "_token")
 
@@ -172,15 +163,15 @@ class bounded_by:
             self._token = None
 
 
-#: For calls that say nothing of a deadline: most of them, and the quickest.
+#: For calls without a deadline: the most frequent, and the fastest.
 _UNBOUNDED: Final = nullcontext()
 
 
 def within(timeout: float | None, cancelled: Event | None = None) -> bounded_by | nullcontext[None]:
-    """A context manager: everything in it has `timeout` seconds together, and ends soon after
-    `cancelled` is set.
+    """Return a context manager that limits its body to `timeout` seconds in all, and ends it soon after `cancelled`
+    is set.
 
-    Not for the body of a generator, whose callers would be bounded too.
+    Do not use it in the body of a generator: its callers would be limited too.
     """
     if timeout is None and cancelled is None:
         return _UNBOUNDED
@@ -188,16 +179,14 @@ def within(timeout: float | None, cancelled: Event | None = None) -> bounded_by 
 
 
 def waiting(wait: float) -> bounded_by | nullcontext[None]:
-    """A context manager for what a load asks a store before it waits `wait` seconds for others: who
-    says how long to wait is not held for longer by a store that says nothing. 0 bounds nothing.
+    """Return a context manager for the queries that a load sends to a store before it waits `wait` seconds for other
+    writers: a silent store must not delay it for longer. 0 sets no limit.
     """
     return within(max(wait, LEAST) if wait else None)
 
 
 def allowed(seconds: float) -> bounded_by:
-    """A context manager for the last small step of a call: it has so many seconds, also after the
-    deadline.
-    """
+    """Return a context manager for the last small step of a call, which gets `seconds` even after the deadline."""
     outer = _BUDGET.get()
     if outer is None or outer.until is None:
         return bounded_by(outer)
@@ -205,7 +194,7 @@ def allowed(seconds: float) -> bounded_by:
 
 
 def wait_for(lock: Lock) -> None:
-    """Acquire a lock, as long as the call that runs may wait."""
+    """Acquire a lock, waiting as long as the current call may."""
     if lock.acquire(blocking=False):
         return
     while True:
@@ -214,24 +203,22 @@ def wait_for(lock: Lock) -> None:
             lock.acquire()
             return
         budget.check()
-        rest = budget.left()
-        if lock.acquire(timeout=LOOK if rest is None else max(min(rest, LOOK), 0.001)):
+        remaining = budget.left()
+        if lock.acquire(timeout=LOOK if remaining is None else max(min(remaining, LOOK), 0.001)):
             return
 
 
-# -- what is asked of an answer later --------------------------------------------------------------
+# -- properties of answers with a timeout ----------------------------------------------------------
 
 
 class TimedAnswer(Protocol):
-    """An answer: each thing that it is asked for later has the timeout (seconds) that its query
-    had.
-    """
+    """An answer whose later properties each have the timeout (seconds) of its query."""
 
     _timeout: float | None
 
 
 def timed(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """A method of an answer that keeps to the answer's timeout."""
+    """Limit a method of an answer to the answer's timeout."""
 
     @wraps(method)
     def bounded(self: S, *arguments: P.args, **options: P.kwargs) -> T:
@@ -244,11 +231,10 @@ def timed(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P],
 
 
 class cached(Generic[T]):
-    """A property that is worked out once for each object.
+    """A property that is computed once for each object.
 
-    As `functools.cached_property`, without its lock: in Python 3.11 that is one for all objects of
-    a class, and one whose server is silent would hold up all others. Two threads that ask at once
-    may both work it out.
+    As `functools.cached_property`, without its lock: in Python 3.11 that lock is shared by all objects of a class, so
+    one silent server would block all others. Two threads may both compute the value.
     """
 
     def __init__(self, work: Callable[[Any], T]) -> None:
@@ -276,7 +262,7 @@ class cached(Generic[T]):
 
 
 class kept(cached[T]):
-    """The same of an answer, within the answer's timeout."""
+    """The same for an answer, within the answer's timeout."""
 
     def _found(self, instance: Any) -> T:
         with within(instance._timeout):
@@ -286,25 +272,24 @@ class kept(cached[T]):
 # -- threads that a call waits for -------------------------------------------------------------------
 # Runs blocking calls in threads, so that callers can time out.
 #
-# Whatever waits for somebody else (a connection, an answer, a name to be looked up, a lock of a
-# library) runs in such a thread, and its caller waits for the thread, as long as the deadline of the
-# call allows (`bounds`). There are as many threads as there are calls at once, so that calls which a
-# silent server holds keep no later call waiting. A thread whose caller went on is let alone for a
-# while, since servers end queries at their deadline by themselves; then what it waits for is cut off.
+# Everything that waits for something external (a connection, an answer, a name lookup, a lock of a
+# library) runs in such a thread, and its caller waits for the thread as long as its deadline allows.
+# There are as many threads as concurrent calls, so that calls blocked by a silent server do not delay
+# later ones. A thread abandoned by its caller may go on for a while, since servers end queries at
+# their deadline by themselves; then what it waits for is cut off.
 
 
-#: Seconds after which a thread without work ends.
+#: The time in seconds after which an idle thread ends.
 _IDLE: Final = 10.0
-#: Threads whose callers went on that are let alone; of more, the oldest are cut off at once.
+#: The number of abandoned threads that may go on; of more, the oldest are cut off at once.
 _LEFT: Final = 16
 
 
 class Workers:
-    """As many threads as there are calls at once, all of one name; idle ones are used again. They
-    are daemons: a server that does not answer keeps no process from ending.
+    """As many threads as concurrent calls, all with one name; idle ones are reused. They are daemons, so that a
+    silent server does not keep the process alive.
 
-    `linger` is how many seconds a thread may go on after its caller did, before what it waits for
-    is cut off.
+    `linger` is how many seconds an abandoned thread may go on before it is cut off.
     """
 
     def __init__(self, name: str, *, linger: float = 0.0) -> None:
@@ -315,21 +300,20 @@ class Workers:
         self._left: deque[tuple[float, Future[Any], Callable[[], None]]] = deque()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Run a call in a thread."""
         from concurrent.futures import Future
 
         future: Future[T] = Future()
         with self._lock:
-            fresh = self._idle == 0
-            if not fresh:
+            needs_thread = self._idle == 0
+            if not needs_thread:
                 self._idle -= 1
         self._queue.put((future, call))
-        if fresh:
+        if needs_thread:
             Thread(target=self._work, name=self._name, daemon=True).start()
         return future
 
     def leave(self, call: Callable[[], Any], cut: Callable[[], None]) -> None:
-        """Run a call in a thread that nobody waits for; `cut` makes it end."""
+        """Run a call in a thread that nobody waits for; `cut` ends it."""
         self._let(self.submit(call), cut)
 
     def run(
@@ -343,45 +327,43 @@ class Workers:
         silent: Callable[[], DeadlineError] | None = None,
         cut: Callable[[], None] | None = None,
     ) -> T:
-        """What a call in a thread gives; or `DeadlineError` (with a hint) after `timeout` seconds,
-        or at the deadline of the call that runs here, and `CancelledError` soon after somebody
-        cancels it.
+        """Run a call in a thread and return its result. Raise `DeadlineError` (with a hint) after `timeout` seconds
+        or at the deadline of the current call, and `CancelledError` soon after a cancellation.
 
-        `patience` is how many seconds a call may take that has no deadline, or a later one; then
-        the error is that of `silent`. `cut` makes the thread end; it is called from this thread or
-        another one, once the caller has gone on.
+        `patience` is a limit in seconds for a call with a later deadline or none; the error is then `silent()`. `cut`
+        ends the abandoned thread; it may be called from any thread.
         """
         self._sweep()
         budget = merged(timeout, cancelled)
         if budget is not None:
             budget.check()
         until, events = (None, ()) if budget is None else (budget.until, budget.events)
-        enough = None if patience is None else time.monotonic() + patience
-        end = enough if until is None else until if enough is None else min(until, enough)
+        patience_end = None if patience is None else time.monotonic() + patience
+        end = patience_end if until is None else until if patience_end is None else min(until, patience_end)
         context = copy_context()
         future = self.submit(lambda: context.run(call))
         while True:
-            rest = None if end is None else max(end - time.monotonic(), 0.0)
-            step = rest if not events else LOOK if rest is None else min(LOOK, rest)
+            remaining = None if end is None else max(end - time.monotonic(), 0.0)
+            step = remaining if not events else LOOK if remaining is None else min(LOOK, remaining)
             try:
                 return future.result(step)
             except TimeoutError:
                 if future.done():
-                    # It ended just now, or the call itself timed out at something.
+                    # It ended just now, or the call itself raised a TimeoutError.
                     return future.result()
-                gone: DeadlineError | CancelledError
+                failure: DeadlineError | CancelledError
                 if any(event.is_set() for event in events):
-                    gone = CancelledError("the query was cancelled")
+                    failure = CancelledError("the query was cancelled")
                 elif end is not None and time.monotonic() >= end:
-                    gone = late(hint) if silent is None or end == until else silent()
+                    failure = late(hint) if silent is None or end == until else silent()
                 else:
                     continue
                 if not future.cancel() and cut is not None:
                     self._let(future, cut)
-                raise gone from None
+                raise failure from None
 
     def close(self) -> None:
-        """Cut off whatever still waits and has no caller any more."""
+        """Cut off all abandoned threads."""
         self._sweep(everything=True)
 
     def _let(self, future: Future[Any], cut: Callable[[], None]) -> None:
@@ -390,17 +372,17 @@ class Workers:
         self._sweep()
 
     def _sweep(self, *, everything: bool = False) -> None:
-        """Cut off the threads that were let alone for long enough."""
+        """Cut off the threads that were abandoned long enough ago."""
         if not self._left:
             return
-        now, over = time.monotonic(), []
+        now, expired = time.monotonic(), []
         with self._lock:
             alive = [one for one in self._left if not one[1].done()]
             for place, one in enumerate(alive):
                 if everything or one[0] <= now or place < len(alive) - _LEFT:
-                    over.append(one)
-            self._left = deque(one for one in alive if one not in over)
-        for _, _, cut in over:
+                    expired.append(one)
+            self._left = deque(one for one in alive if one not in expired)
+        for _, _, cut in expired:
             cut()
 
     def _work(self) -> None:
@@ -410,7 +392,7 @@ class Workers:
             except Empty:
                 with self._lock:
                     if self._idle == 0:
-                        # This thread has been counted on for a call that is on its way.
+                        # A call that relies on this thread is already on its way.
                         continue
                     self._idle -= 1
                 self._sweep()
@@ -426,9 +408,9 @@ class Workers:
 
 
 class SharedTask(Generic[T]):
-    """Something long that many calls need: made once, in a thread; each call waits as long as its
-    own deadline allows, and what is made goes on for those who come later. Where it fails, each who
-    waited has the error, and the next one begins anew.
+    """A long computation that many calls need: run once, in a thread; each call waits as long as its own deadline
+    allows, and the computation goes on for later calls. If it fails, all that waited get the error, and the next call
+    starts it again.
     """
 
     def __init__(self, workers: Workers, make: Callable[[], T]) -> None:
@@ -438,32 +420,32 @@ class SharedTask(Generic[T]):
         self._future: Future[T] | None = None
 
     def begun(self) -> Future[T]:
-        """What is being made, or was: for those who wait in an event loop."""
+        """Return the future, starting the computation if needed; for callers in an event loop."""
         with self._lock:
             if self._future is None or (self._future.done() and self._future.exception() is not None):
-                # What bounds the one who is first must not bound the others.
+                # The first caller's budget must not limit the computation.
                 assert self._make is not None
                 self._future = self._workers.submit(self._make)
             return self._future
 
     def there(self) -> T | None:
-        """What was made, where it has been."""
+        """Return the result, or None if it is not available yet."""
         future = self._future
         return None if future is None or not future.done() or future.exception() is not None else future.result()
 
     def get(self) -> T:
-        """What was made."""
+        """Wait for the result."""
         future = self._future
         if future is not None and future.done() and future.exception() is None:
-            # What was made often holds this object.
+            # Drop the function: the result often refers to this object.
             self._make = None
             return future.result()
         future = self.begun()
         while True:
             check()
             budget = current()
-            rest = None if budget is None else budget.left()
-            step = rest if budget is None or not budget.events else LOOK if rest is None else min(LOOK, rest)
+            remaining = None if budget is None else budget.left()
+            step = remaining if budget is None or not budget.events else LOOK if remaining is None else min(LOOK, remaining)
             try:
                 return future.result(step)
             except TimeoutError:
@@ -471,59 +453,59 @@ class SharedTask(Generic[T]):
                     return future.result()
 
 
-#: Build what many calls need, where the first of them has a deadline.
+#: Threads for computations that many calls share.
 BUILDERS: Final = Workers("condgraph-builder")
 
 
 def shared(among: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
-    """What is kept under a key, made where it is not there. A call that has a deadline has it made
-    by a thread, which goes on for later calls: else a graph that takes longer to get ready than
-    callers wait would never be ready.
+    """Return the value stored under a key, computing it if it is missing. For a call with a deadline a thread
+    computes it and goes on for later calls: otherwise a graph that takes longer to prepare than callers wait would
+    never be ready.
     """
-    found = among.get(key)
-    if found is None:
+    value = among.get(key)
+    if value is None:
         if current() is None:
-            found = among[key] = make()
-            return found
-        found = among.setdefault(key, SharedTask(BUILDERS, make))
-    if isinstance(found, SharedTask):
-        found = among[key] = found.get()
-    return found
+            value = among[key] = make()
+            return value
+        value = among.setdefault(key, SharedTask(BUILDERS, make))
+    if isinstance(value, SharedTask):
+        value = among[key] = value.get()
+    return value
 
 
 class built(cached[T]):
-    """A property that takes long to work out, and is worked out once for each object (`shared`)."""
+    """A property that takes long to compute and is computed once for each object (`shared`)."""
 
     def _found(self, instance: Any) -> T:
         if current() is None:
             return self._work(instance)
         name = f"{self._name} in the making"
-        found = instance.__dict__.setdefault(name, SharedTask(BUILDERS, lambda: self._work(instance))).get()
+        result = instance.__dict__.setdefault(name, SharedTask(BUILDERS, lambda: self._work(instance))).get()
         instance.__dict__.pop(name, None)
-        value: T = found
+        value: T = result
         return value
 
 
 # -- work in pieces ----------------------------------------------------------------------------------
-# Long work in pieces, with a check of the deadline (`bounds`) between them, so that an operator over
-# millions of values ends in time.
+# Long work in pieces, with a check of the deadline between them, so that an operator on millions of
+# values ends in time.
 #
-# Where nothing bounds the call, things are done at once, as they would be without this module.
+# If the call has no budget, the work is done in one piece.
 
 
-#: Things of Python (values, texts) that are handled between two looks at the clock: a hundredth of
-#: a second or two.
+#: The number of Python objects (values, texts) processed between two checks: ten or twenty
+#: milliseconds.
 PIECE: Final = 1 << 13
-#: Rows of columns that are sorted at once, for the same.
+#: The number of rows of columns for the same.
 ROWS: Final = 1 << 17
-#: Numbers of `scratch` that are held in memory.
+#: The largest length of a `scratch` array in memory.
 _HELD: Final = 1 << 20
-#: Of so few rows, one call that compares is quicker than several that count.
+#: Up to this many rows, one `lexsort` is faster than several counting sorts.
 _LEAST: Final = 64
 
 
 def pieces(items: Any, size: int = PIECE) -> Iterator[Any]:
-    """A list or an array in slices, with a look at the clock before each."""
+    """Yield a list or an array in slices, with a check of the deadline before each."""
     if current() is None or len(items) <= size:
         yield items
         return
@@ -533,18 +515,18 @@ def pieces(items: Any, size: int = PIECE) -> Iterator[Any]:
 
 
 def slices(length: int, size: int = ROWS) -> Iterator[slice]:
-    """A range in slices of so many rows, for columns that may be longer than memory."""
+    """Return a range in slices of `size` rows, for columns that may be larger than memory."""
     return (slice(low, min(low + size, length)) for low in range(0, length, size))
 
 
 def scratch(length: int, dtype: Any) -> NDArray[Any]:
-    """An array of zeros to work in: a long one in a file without a name, which is not held in memory as others are."""
+    """Return an array of zeros to work in; a long one is backed by an unnamed temporary file."""
     if length <= _HELD:
         return np.zeros(length, dtype)
     size = length * np.dtype(dtype).itemsize
     try:
         with TemporaryFile() as file:
-            # A file with holes would end the process where the disk is full.
+            # Writing to a sparse file would kill the process on a full disk.
             os.posix_fallocate(file.fileno(), 0, size)
             return np.frombuffer(mmap(file.fileno(), size), dtype)
     except (OSError, AttributeError):
@@ -552,113 +534,109 @@ def scratch(length: int, dtype: Any) -> NDArray[Any]:
 
 
 def watched(items: Iterable[T], size: int = PIECE) -> Iterable[T]:
-    """The same items, with a look at the clock every so many."""
+    """Return the same items, with a check of the deadline every `size` items."""
     return items if current() is None else chain.from_iterable(_some(iter(items), size))
 
 
 def _some(items: Iterator[T], size: int) -> Iterator[list[T]]:
     while True:
         check()
-        found = list(islice(items, size))
-        if not found:
+        chunk = list(islice(items, size))
+        if not chunk:
             return
-        yield found
+        yield chunk
 
 
 def places_in_order(count: int, key: Callable[[int], Any], *, reverse: bool = False) -> list[int]:
-    """The places `0 .. count - 1` sorted by a key, as `sorted` does, equal ones in the order of
-    their places.
+    """Return the positions `0 .. count - 1` sorted by a key, stable as `sorted`.
 
-    Many are spread over buckets by a sample of their keys, and each bucket is sorted by itself.
+    Many positions are distributed over buckets by a sample of their keys, and each bucket is sorted separately.
     """
     if current() is None or count <= 2 * PIECE:
         return sorted(range(count), key=key, reverse=reverse)
     keys = list(map(key, watched(range(count))))
-    # Thirty-two keys of each bucket tell well enough where it begins.
+    # Thirty-two keys of each bucket determine its begin well enough.
     sample = sorted(keys[:: PIECE // 32])
     check()
     pivots = sample[32::32]
     buckets: list[list[int]] = [[] for _ in range(len(pivots) + 1)]
     for place in watched(range(count)):
         buckets[bisect_right(pivots, keys[place])].append(place)
-    found: list[int] = []
+    result: list[int] = []
     for bucket in reversed(buckets) if reverse else buckets:
         check()
         bucket.sort(key=keys.__getitem__, reverse=reverse)
-        found.extend(bucket)
-    return found
+        result.extend(bucket)
+    return result
 
 
 def different(numbers: NDArray[Any]) -> NDArray[Any]:
-    """The different ones of some numbers, sorted: `np.unique`, which hashes many numbers first and is
-    slower for that.
-    """
+    """Return the distinct numbers, sorted: `np.unique`, which is slower because it hashes many numbers first."""
     ordered = np.sort(numbers)
     return ordered[changed(ordered)]
 
 
 def changed(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows are not the row before, in columns of one length; the first is none.
+    """Return which rows differ from the row before, in columns of one length; the first row does.
 
     >>> changed(np.array([1, 1, 1, 2]), np.array([5, 5, 6, 6])).tolist()
     [True, False, True, True]
     """
-    fresh = np.ones(len(columns[0]), bool)
-    fresh[1:] = columns[0][1:] != columns[0][:-1]
+    is_new = np.ones(len(columns[0]), bool)
+    is_new[1:] = columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
-        fresh[1:] |= column[1:] != column[:-1]
-    return fresh
+        is_new[1:] |= column[1:] != column[:-1]
+    return is_new
 
 
 def in_order(marks: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """The places of rows in the order of their marks, whole numbers of any type, the first mark the
-    most significant, equal rows by place: `np.lexsort(marks[::-1])`, several times quicker. Numbers
-    of up to 16 bits are sorted by counting, longer ones together with their places where both fit
-    into one number, else by 16 bits at once, the lowest first; a mark that is the same everywhere
-    costs nothing, and one that follows the mark before it at one distance little.
+    """Return the positions of rows sorted by columns of integers of any type, the first column the most significant,
+    equal rows by position: `np.lexsort(marks[::-1])`, several times faster. Numbers of up to 16 bits are sorted by
+    counting, longer ones together with their positions if both fit into one number, else 16 bits at a time, the
+    lowest first. Constant columns, and columns at a constant distance to the one before, are skipped.
 
-    >>> in_order([np.array([2, 0, 2, 1])]).tolist(), in_order([np.array([7, 7, 7]), np.array([3, -1, 3])]).tolist()
-    ([1, 3, 0, 2], [1, 0, 2])
+        >>> in_order([np.array([2, 0, 2, 1])]).tolist(), in_order([np.array([7, 7, 7]), np.array([3, -1, 3])]).tolist()
+        ([1, 3, 0, 2], [1, 0, 2])
     """
     if len(marks[0]) <= _LEAST:
         return np.lexsort(marks[::-1])
     order: NDArray[np.int64] | None = None
-    for at in reversed(range(len(marks))):
-        mark = marks[at]
+    for index in reversed(range(len(marks))):
+        mark = marks[index]
         low, high = (int(mark.min()), int(mark.max())) if len(mark) else (0, 0)
-        if low == high or (at and _follows(mark, marks[at - 1])):
+        if low == high or (index and _follows(mark, marks[index - 1])):
             continue
         if order is None and (mark[1:] >= mark[:-1]).all():
             continue
-        above = _above(mark, low, high)
-        # Of floats as bits the last ones are often 0.
-        used = int(np.bitwise_or.reduce(above)) if high - low >= 1 << 32 else high - low
-        first = (used & -used).bit_length() - 1 if high - low >= 1 << 32 else 0
-        if 16 < used.bit_length() - first <= 63 - len(mark).bit_length():
-            within = _order_beside(above >> first if first else above, order)
+        offsets = _above(mark, low, high)
+        # The lowest bits of floats are often 0.
+        used = int(np.bitwise_or.reduce(offsets)) if high - low >= 1 << 32 else high - low
+        low_bit = (used & -used).bit_length() - 1 if high - low >= 1 << 32 else 0
+        if 16 < used.bit_length() - low_bit <= 63 - len(mark).bit_length():
+            within = _order_beside(offsets >> low_bit if low_bit else offsets, order)
             order = within if order is None else order[within]
             continue
-        for shift in range(first, used.bit_length(), 16):
-            part = (above >> shift if shift else above).astype(np.uint8 if used >> shift < 256 else np.uint16)
+        for shift in range(low_bit, used.bit_length(), 16):
+            part = (offsets >> shift if shift else offsets).astype(np.uint8 if used >> shift < 256 else np.uint16)
             order = np.argsort(part, kind="stable") if order is None else order[np.argsort(part[order], kind="stable")]
     return np.arange(len(marks[0])) if order is None else order
 
 
 def _order_beside(above: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """The places of numbers in their order, taken in another one: each is sorted together with its
-    place, which stands in the bits below.
+    """Return the sorted positions of numbers, given an earlier order: each number is sorted together with its
+    position in the lower bits.
     """
     bits = len(above).bit_length()
-    both = (above if order is None else above[order]).astype(np.int64)
-    both <<= bits
-    both |= np.arange(len(both))
-    both.sort()
-    both &= (1 << bits) - 1
-    return both
+    combined = (above if order is None else above[order]).astype(np.int64)
+    combined <<= bits
+    combined |= np.arange(len(combined))
+    combined.sort()
+    combined &= (1 << bits) - 1
+    return combined
 
 
 def _above(mark: NDArray[Any], low: int, high: int) -> NDArray[Any]:
-    """How much more whole numbers are than the least of them, without a sign."""
+    """Return integers as unsigned offsets from the smallest."""
     if high - low < 1 << 31 and mark.dtype == np.int32:
         return (mark - np.int32(low)).view(np.uint32)
     wide = mark if mark.dtype == np.uint64 else mark.astype(np.int64).view(np.uint64)
@@ -666,7 +644,7 @@ def _above(mark: NDArray[Any], low: int, high: int) -> NDArray[Any]:
 
 
 def _follows(mark: NDArray[Any], before: NDArray[Any]) -> bool:
-    """Whether a mark is the one before and always the same number, so that it tells no more."""
+    """Return whether a column differs from the one before by a constant."""
     if mark.dtype != np.int64 or before.dtype != np.int64:
         return False
     apart = mark - before

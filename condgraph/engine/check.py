@@ -1,10 +1,8 @@
-"""Checks an answer: its plan is run again on a graph made of its evidence alone, and must give the
-same answer.
+"""Check an answer: its plan is run again on a graph made of its evidence alone, and must give the same answer.
 
-The plan is run, not the program's text: names were resolved against the whole graph, and mean the
-same few entities here only by what they were resolved to. Where an answer rests on there being no
-more, the evidence proves its positive part, and `searched` says what was looked through; that is
-counted again on request.
+The plan is run, not the program's text: names were resolved against the whole graph, and could mean other entities in
+the small one. If an answer depends on there being no more, the evidence proves its positive part, and `searched`
+lists what was searched; that is counted again on request.
 """
 
 from __future__ import annotations
@@ -32,39 +30,39 @@ from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import collapse, text_of
 
-#: The most lines of a kind that a result shows.
+#: The largest number of lines of a kind that a result prints.
 _SHOWN: Final = 10
-#: The ids of a set of entities that the answer worked out.
+#: Returns the ids of a set of entities that the answer computed.
 KnownIds = Callable[[alg.Entities], Sequence[str]]
 
 
 class Counting(Protocol):
-    """A graph that counts what operators give."""
+    """A graph that can count the results of operators."""
 
     def counted(self, nodes: Sequence[Node], known: KnownIds, timeout: float | None = None) -> list[int]:
-        """How many statements, or entities, each operator gives; `known` has the ids of sets that
-        the store cannot work out.
+        """Return the number of statements or entities of each operator; `known` returns the ids of sets that the
+        store cannot compute.
         """
 
 
 class Answered(Protocol):
-    """What a check takes of an answer (`answer.Answer`)."""
+    """The parts of an answer (`answer.Answer`) that a check uses."""
 
     @property
     def plan(self) -> Node:
-        """What was run."""
+        """The plan that was run."""
 
     @property
     def evidence(self) -> EvidenceList:
-        """What the answer rests on."""
+        """The evidence of the answer."""
 
     @property
     def values(self) -> list[Any]:
-        """Typed values in the fixed order."""
+        """The typed values in the fixed order."""
 
     @property
     def plain_texts(self) -> list[str]:
-        """The values as distinct strings, rows by their names."""
+        """The values as distinct strings, rows by name."""
 
     @property
     def entities(self) -> list[Entity]:
@@ -72,28 +70,26 @@ class Answered(Protocol):
 
     @property
     def cut(self) -> int:
-        """How many values a limit left out."""
+        """The number of values that a limit cut off."""
 
     def ready(self, timeout: float | None = None) -> None:
-        """Have what the evidence is made of at hand."""
+        """Fetch the data of the evidence."""
 
     def replayed(self, run: Run) -> Answered:
-        """The same answer from another execution of its plan."""
+        """Return the same answer from another execution of its plan."""
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
-        """How many each operator gives, counted again on the store that answered."""
+        """Count the results of each operator again, on the store that answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check of an answer found; true where the answer stands.
+    """The result of a check; true if the answer holds.
 
-    `missing` is what the answer has and the evidence does not give, after the operator that lacks
-    something first; `differing` what it gives instead, or what is no evidence of this answer;
-    `changed` what was counted again (`verified`) and is not as it was. `monotone` says that the
-    `statements` alone prove the answer; else it rests on what was `searched` as well. `notes` are
-    what a reader should know: values that a limit cut, statements that were left out and not
-    needed.
+    `missing` is what the answer has and the evidence does not give, after the first operator that lacks something;
+    `differing` what it gives instead, or what is not evidence of this answer; `changed` what was counted again
+    (`verified`) and has changed. `monotone`: the `statements` alone prove the answer; else it also depends on what
+    was `searched`. `notes` are for the reader: values that a limit cut, statements that were missing and not needed.
     """
 
     ok: bool
@@ -118,11 +114,11 @@ class Checked:
         else:
             head = f"the answer follows from its {count} of evidence, if what was looked through holds no more"
         lines = [head]
-        for label, found in (("missing", self.missing), ("differs", self.differing), ("changed", self.changed)):
-            lines.extend(f"{label}: {line}" for line in found[:_SHOWN])
-            lines.extend([f"{label}: and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else [])
+        for label, messages in (("missing", self.missing), ("differs", self.differing), ("changed", self.changed)):
+            lines.extend(f"{label}: {line}" for line in messages[:_SHOWN])
+            lines.extend([f"{label}: and {len(messages) - _SHOWN} more"] if len(messages) > _SHOWN else [])
         again = "counted again" if self.verified else "looked through"
-        lines.extend(f"{again}: {one}" for one in self.searched)
+        lines.extend(f"{again}: {search}" for search in self.searched)
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -134,9 +130,7 @@ def check(
     graph: Counting | None = None,
     timeout: float | None = None,
 ) -> Checked:
-    """Run the plan of an answer on its evidence, or on `evidence` instead, and compare; see
-    `Answer.check`.
-    """
+    """Run the plan of an answer on its evidence, or on `evidence` instead, and compare; see `Answer.check`."""
     with within(timeout):
         return _check(answer, evidence, full, graph)
 
@@ -144,24 +138,24 @@ def check(
 def _check(answer: Answered, evidence: Sequence[Evidence] | None, full: bool, graph: Counting | None) -> Checked:
     answer.ready()
     own = answer.evidence
-    given: Sequence[Evidence] = own if evidence is None else evidence
+    records: Sequence[Evidence] = own if evidence is None else evidence
     missing, differing, notes = list[str](), list[str](), list[str]()
     if evidence is not None and evidence is not own:
-        foreign, lacking = _apart(given, own)
+        foreign, lacking = _apart(records, own)
         differing.extend(f"no evidence of this answer: {fact}" for fact in foreign)
         if lacking:
             notes.append(f"{lacking} of the {len(own)} statements of the answer's evidence are not among these")
     try:
-        run = replay(answer, given, own)
+        run = replay(answer, records, own)
     except InterruptedQueryError:
         raise
     except CondgraphError as error:
         missing.append(str(error))
     else:
-        here, there = shown(answer), shown(answer.replayed(run))
-        if here != there:
-            lost, gained = _difference(here, there)
-            missing.extend([*_lacking(own, run), *lost])
+        expected, actual = shown(answer), shown(answer.replayed(run))
+        if expected != actual:
+            lost_items, gained = _difference(expected, actual)
+            missing.extend([*_lacking(own, run), *lost_items])
             differing.extend(gained)
     if (cut := answer.cut) > 0:
         values = numbered(cut, "more value of the answer is", "more values of the answer are")
@@ -171,12 +165,16 @@ def _check(answer: Answered, evidence: Sequence[Evidence] | None, full: bool, gr
     searched, changed = own.search(), list[str]()
     if (full or graph is not None) and own.looks:
         counter = answer.recounted if graph is None else partial(_elsewhere, answer, graph)
-        again = counted(own.looks, counter)
-        changed = [f"{now}, not {then.number}" for then, now in zip(searched, again, strict=True) if now != then]
+        recounts = counted(own.looks, counter)
+        changed = [
+            f"{new_count}, not {old_count.number}"
+            for old_count, new_count in zip(searched, recounts, strict=True)
+            if new_count != old_count
+        ]
     return Checked(
         not (missing or differing or changed),
         own.monotone,
-        len(given),
+        len(records),
         tuple(missing),
         tuple(differing),
         searched,
@@ -191,7 +189,7 @@ def _elsewhere(answer: Answered, graph: Counting, nodes: Sequence[Node], timeout
 
 
 def known_ids(run: Run) -> KnownIds:
-    """The ids of the sets of entities that an execution worked out."""
+    """Return a function for the ids of the sets of entities that an execution computed."""
 
     def known(node: alg.Entities) -> list[str]:
         return run.snapshot.texts.take(run.snapshot.entity_id.take(run.entities(node)))
@@ -200,7 +198,7 @@ def known_ids(run: Run) -> KnownIds:
 
 
 def built(found: Iterable[Item]) -> Snapshot:
-    """A graph of items."""
+    """Build a graph from items."""
     builder = Builder()
     builder.begin(Source(""))
     builder.add(watched(found))
@@ -208,12 +206,12 @@ def built(found: Iterable[Item]) -> Snapshot:
 
 
 def replay(answer: Answered, given: Sequence[Evidence], own: EvidenceList) -> Run:
-    """The plan of an answer, run on a graph of the evidence alone."""
+    """Run the plan of an answer on a graph of the evidence alone."""
     first = own.trail.run
     run = Run(built(own.items() if given is own else items(given, (*own.entities, *own.rows), own.sources)))
     for node in first.order:
         if isinstance(node, alg.External):
-            # Nobody is asked again.
+            # External functions are not called again.
             from condgraph.engine.execute.apply import given as values
 
             run.results[id(node)] = values(run, first.values(node).values())
@@ -225,10 +223,10 @@ def replay(answer: Answered, given: Sequence[Evidence], own: EvidenceList) -> Ru
 
 
 def shown(answer: Answered) -> tuple[list[Any], list[str], list[Any]]:
-    """What a user gets: values with their types, texts, entities."""
+    """Return what a user sees: values with their types, texts, entities."""
     return (
         [(type(value).__name__, _plain(value)) for value in answer.values],
-        # Which of several texts of one value is shown depends on the order of the statements.
+        # Which of several texts of a value is displayed depends on the order of statements.
         list(map(collapse, answer.plain_texts)),
         [_plain(entity) for entity in answer.entities],
     )
@@ -246,17 +244,17 @@ def _plain(value: Any) -> Any:
 
 
 def _difference(here: tuple[list[Any], ...], there: tuple[list[Any], ...]) -> tuple[list[str], list[str]]:
-    """What the one has and the other lacks, in words, both ways."""
-    found: tuple[list[str], list[str]] = ([], [])
-    for what, one, two in zip(("value", "text", "entity"), here, there, strict=True):
+    """Return what each side has and the other lacks, in words."""
+    differences: tuple[list[str], list[str]] = ([], [])
+    for noun, left_items, right_items in zip(("value", "text", "entity"), here, there, strict=True):
         # A text differs where its value does, unless only the raw text is another one.
-        if what == "text" and (found[0] or found[1]):
+        if noun == "text" and (differences[0] or differences[1]):
             continue
-        for into, left, right in ((found[0], one, two), (found[1], two, one)):
-            into.extend(f"{what} {_words(part)}" for part in (Counter(left) - Counter(right)).elements())
-    if not found[0] and not found[1]:
-        found[1].append("the same values in another order")
-    return found
+        for target, left, right in ((differences[0], left_items, right_items), (differences[1], right_items, left_items)):
+            target.extend(f"{noun} {_words(part)}" for part in (Counter(left) - Counter(right)).elements())
+    if not differences[0] and not differences[1]:
+        differences[1].append("the same values in another order")
+    return differences
 
 
 def _words(part: Any) -> str:
@@ -264,7 +262,7 @@ def _words(part: Any) -> str:
     if part == ():
         return "[]"
     if isinstance(part, tuple) and part[0] == "tuple":
-        return " | ".join("" if one is None else _words(one) for one in value)
+        return " | ".join("" if item is None else _words(item) for item in value)
     if isinstance(part, tuple) and isinstance(value, str):
         return f"{value} ({part[0]})" if part[0] != "str" else value
     if isinstance(value, tuple):
@@ -275,34 +273,34 @@ def _words(part: Any) -> str:
 
 
 def _apart(given: Sequence[Evidence], own: Sequence[Evidence]) -> tuple[list[Evidence], int]:
-    """What is no evidence of the answer, and how much of that is missing."""
-    left = Counter(map(repr, own))
+    """Return the records that are not evidence of the answer, and the number of its evidence that is missing."""
+    remaining = Counter(map(repr, own))
     foreign = []
     for fact in watched(given):
-        if left[repr(fact)] > 0:
-            left[repr(fact)] -= 1
+        if remaining[repr(fact)] > 0:
+            remaining[repr(fact)] -= 1
         else:
             foreign.append(fact)
-    return foreign, sum(left.values())
+    return foreign, sum(remaining.values())
 
 
 def _lacking(own: EvidenceList, run: Run) -> list[str]:
-    """The first operator that does not give what the answer wants of it, and what it lacks."""
+    """Return the first operator that lacks part of what is wanted of it, and what it lacks."""
     first = own.trail.run
     for node in first.order:
         demand = own.trail.demands.get(id(node))
-        found = run.results.get(id(node))
-        if demand is None or found is None:
+        result = run.results.get(id(node))
+        if demand is None or result is None:
             continue
         lacking: list[str] = []
         if isinstance(node, alg.Entities):
-            idents = first.snapshot.texts.take(first.snapshot.entity_id.take(demand.entities))
-            there = set(run.snapshot.texts.take(run.snapshot.entity_id.take(found)))
+            ids = first.snapshot.texts.take(first.snapshot.entity_id.take(demand.entities))
+            present = set(run.snapshot.texts.take(run.snapshot.entity_id.take(result)))
             names = first.snapshot.texts.take(first.snapshot.entity_name.take(demand.entities))
-            lacking = [f"{name} ({ident})" for name, ident in zip(names, idents, strict=True) if ident not in there]
+            lacking = [f"{name} ({ident})" for name, ident in zip(names, ids, strict=True) if ident not in present]
         elif isinstance(node, alg.Facts):
-            lacking = _lacking_facts(first, demand.statements, run, found.all())
-        elif isinstance(found, Bag) and len(found) < len(first.values(node)) and not len(found):  # type: ignore[arg-type]
+            lacking = _lacking_facts(first, demand.statements, run, result.all())
+        elif isinstance(result, Bag) and len(result) < len(first.values(node)) and not len(result):  # type: ignore[arg-type]
             lacking = ["every value"]
         if lacking:
             more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
@@ -311,10 +309,10 @@ def _lacking(own: EvidenceList, run: Run) -> list[str]:
 
 
 def _lacking_facts(first: Run, wanted: Any, run: Run, found: Any) -> list[str]:
-    """Statements that are wanted and not found, as text without their sources."""
+    """Return statements that are wanted and missing, as text without their sources."""
 
     def texts(one: Run, numbers: Any) -> list[str]:
-        whole = EvidenceList.of(one.snapshot, np.asarray(numbers).tolist(), [])
-        return [str(fact).rpartition("  [")[0] for fact in whole]
+        evidence = EvidenceList.of(one.snapshot, np.asarray(numbers).tolist(), [])
+        return [str(fact).rpartition("  [")[0] for fact in evidence]
 
     return list((Counter(texts(first, wanted)) - Counter(texts(run, found))).elements())

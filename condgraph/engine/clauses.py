@@ -1,5 +1,5 @@
-"""Operators over rows in the words of a query: the clause, condition or pattern that somebody wrote, where `describe` has
-the notation of plans.
+"""Operators over rows in the words of a query: the clause, condition or pattern as written. (`describe` has the
+notation of plans.)
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from condgraph.engine.errors import shortened
 from condgraph.engine.values import Quantity, Time, text_of
 
 _MOST: Final = 300
-#: Expressions that are put in parentheses within others.
+#: Expressions that get parentheses within others.
 _COMPOUND: Final = (ex.And, ex.Or, ex.Xor, ex.Not, ex.IsNull, ex.Comparison, ex.Arithmetic, ex.TextTest, ex.In)
-#: A label or type that the graph does not have makes a MATCH give nothing, in this form.
+#: The start and number of the slice into which a MATCH with an unknown label or type is lowered.
 _NOTHING: Final = (0, 0)
 
 
 def clause(node: Node, step: str) -> str | None:
-    """The clause, condition or pattern that an operator over rows is, in one of the query's steps; None for an operator of
-    another sort, and for one that loses no row.
+    """Return the clause, condition or pattern of an operator over rows, within a step of the query; None for other
+    operators, and for operators that lose no rows.
 
-    >>> clause(alg.SliceRows(alg.Pattern(()), 10, 5), "RETURN"), clause(alg.ByName(("Nepal",)), "MATCH")
-    ('SKIP 10 LIMIT 5', None)
+        >>> clause(alg.SliceRows(alg.Pattern(()), 10, 5), "RETURN"), clause(alg.ByName(("Nepal",)), "MATCH")
+        ('SKIP 10 LIMIT 5', None)
     """
     if isinstance(node, solutions.Filter):
         return shortened(f"WHERE {expression(node.test)}", _MOST)
@@ -56,7 +56,9 @@ def clause(node: Node, step: str) -> str | None:
 
 
 def lost(node: Node, before: Sequence[int]) -> str | None:
-    """Why an operator over rows gave nothing, of so many rows before it; None for an operator of another sort."""
+    """Return why an operator over rows returned nothing, given the numbers of rows of its inputs; None for other
+    operators.
+    """
     if isinstance(node, solutions.Pattern):
         return "no nodes and relationships match all of it at once"
     if isinstance(node, solutions.Path):
@@ -75,7 +77,7 @@ def lost(node: Node, before: Sequence[int]) -> str | None:
             return "it leaves no row"
         return "the list is empty or null" + ("" if before[0] == 1 else f" in all of {rows}")
     if isinstance(node, solutions.Join | solutions.SemiJoin):
-        shared = [name for one in node.left.variables if one in node.right.variables and (name := variable(one))]
+        shared = [name for name_ in node.left.variables if name_ in node.right.variables and (name := variable(name_))]
         same = f" with the same {', '.join(shared)}" if shared else " that go together"
         return f"{' and '.join(f'{size:,}' for size in before)} rows have none{same}"
     return f"nothing is left of {rows}"
@@ -85,7 +87,7 @@ def lost(node: Node, before: Sequence[int]) -> str | None:
 
 
 def variable(name: str) -> str:
-    """The variable of the query that one of the plan is, "" where the query has none."""
+    """Return the query's variable for a variable of the plan; "" if the query has none."""
     return name[1:].rpartition("#")[0] if name.startswith(" ") else name
 
 
@@ -122,7 +124,7 @@ def _path(node: solutions.Path) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as a query writes it.
+    """Return a name as it is written in a query.
 
     >>> quoted("born"), quoted("start time")
     ('born', '`start time`')
@@ -151,7 +153,7 @@ def _value(value: Any) -> str:
 
 
 def expression(e: ex.Expression) -> str:
-    """An expression as a query writes it; what a pattern or subquery gives is "{ ... }".
+    """Return an expression as it is written in a query; results of patterns and subqueries are "{ ... }".
 
     >>> expression(ex.Comparison(">", ex.Property(ex.Variable("r"), "start time"), ex.Constant(2000)))
     'r.`start time` > 2000'
@@ -180,8 +182,8 @@ def expression(e: ex.Expression) -> str:
     if isinstance(e, ex.Not) and isinstance(e.of, ex.IsNull):
         return f"{_inner(e.of.of)} IS NOT NULL"
     if isinstance(e, ex.Not | ex.IsNull | ex.Negative):
-        of = _inner(e.of)
-        return f"NOT {of}" if isinstance(e, ex.Not) else f"{of} IS NULL" if isinstance(e, ex.IsNull) else f"-{of}"
+        operand = _inner(e.of)
+        return f"NOT {operand}" if isinstance(e, ex.Not) else f"{operand} IS NULL" if isinstance(e, ex.IsNull) else f"-{operand}"
     if isinstance(e, ex.In):
         return f"{_inner(e.item)} IN {_inner(e.items)}"
     if isinstance(e, ex.ListOf):
@@ -191,13 +193,13 @@ def expression(e: ex.Expression) -> str:
     if isinstance(e, ex.Index):
         return f"{_inner(e.of)}[{expression(e.index)}]"
     if isinstance(e, ex.Slice):
-        bounds = ["" if one is None else expression(one) for one in (e.start, e.stop)]
+        bounds = ["" if bound is None else expression(bound) for bound in (e.start, e.stop)]
         return f"{_inner(e.of)}[{'..'.join(bounds)}]"
     return _binding(e)
 
 
 def _binding(e: ex.Expression) -> str:
-    """CASE, and expressions that bind a variable."""
+    """Return CASE and expressions that bind a variable as text."""
     if isinstance(e, ex.Case):
         when = [f"WHEN {expression(test)} THEN {expression(result)}" for test, result in e.branches]
         operand = [] if e.operand is None else [expression(e.operand)]

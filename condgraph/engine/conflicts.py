@@ -1,4 +1,6 @@
-"""Statements that cannot hold together: different values, at one time, of a predicate that has one value at a time."""
+"""Find statements that cannot hold together: different values, at one time, of a predicate that has one value at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -39,25 +41,25 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = NDArray[np.int32]
 Positions: TypeAlias = NDArray[np.int64]
-#: Pairs of statements that are compared at once.
+#: The number of pairs of statements that are compared at once.
 _TOGETHER: Final = 1 << 18
 _EARLIEST: Final = np.int64(OPEN_START)
 _LATEST: Final = np.int64(OPEN_END)
-#: Subjects by which a predicate is judged, the fewest of them, and the share that has one value at a time.
+#: For proposals: the size of the sample of subjects, the fewest subjects, and the required share with one value at a time.
 _SAMPLED: Final = 2_000
 _LEAST: Final = 10
 _NEARLY_ALL: Final = 0.95
-#: Conflicts that an answer warns of one by one, and statements of its evidence that are looked at.
+#: The largest number of conflicts that an answer lists, and of statements of its evidence that are examined.
 _SHOWN: Final = 5
 _MOST_LOOKED_AT: Final = 100_000
-#: Conflicts that are counted for a warning.
+#: The largest number of conflicts that are counted for a warning.
 _MOST_COUNTED: Final = 100_000
-#: Subjects of which a server is asked for what contradicts an answer.
+#: The largest number of subjects whose statements are fetched from a server to find contradictions.
 MOST_SUBJECTS: Final = 1_000
 #: The qualifier of a statement's rank, and its values, best first; a statement without one is "normal".
 RANK: Final = "rank"
 RANKS: Final = ("preferred", "normal", "deprecated")
-#: What a preference can be, next to a list of sources.
+#: Preferences other than a list of sources.
 CRITERIA: Final = ("rank", "latest", "earliest")
 
 
@@ -66,8 +68,8 @@ CRITERIA: Final = ("rank", "latest", "earliest")
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Which of two statements in conflict counts: that of the source that comes first in `sources`, that of the better
-    rank, or that which begins later, or earlier.
+    """Which of two conflicting statements counts: the one whose source comes first in `sources`, the one with the
+    better rank, or the one that begins later, or earlier.
     """
 
     sources: tuple[str, ...] = ()
@@ -75,8 +77,8 @@ class Preference:
 
     @classmethod
     def of(cls, value: Any) -> Preference | None:
-        """A preference as users give it: "rank", "latest", "earliest", or the names of sources, best first. Raises
-        `OptionError` for anything else.
+        """Return a preference from a user's option: "rank", "latest", "earliest", or the names of sources, best
+        first. Raise `OptionError` for anything else.
         """
         if value is None or value is True or isinstance(value, Preference):
             return value if isinstance(value, Preference) else None
@@ -95,42 +97,42 @@ class Preference:
 
     @property
     def stored(self) -> str | list[str]:
-        """As JSON has it."""
+        """The preference as JSON."""
         return self.criterion or list(self.sources)
 
     def __str__(self) -> str:
         return self.criterion or "source"
 
 
-#: A preference of a query, for all declared predicates, or for each of those that it names.
+#: The preference of a query, for all declared predicates, or by predicate.
 Prefer: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 #: Predicates with one value at a time, each with the preference that resolves its conflicts.
 SingleValued: TypeAlias = Mapping[str, Preference | None]
 
 
 def single_valued(value: Any, prefer: Any = None) -> dict[str, Preference | None]:
-    """Predicates as users declare them: one name, several, or a mapping of names to preferences (True: none). Raises
-    `OptionError` for anything else.
+    """Return declared predicates from a user's option: one name, several, or a mapping of names to preferences (True:
+    none). Raise `OptionError` for anything else.
     """
-    named: Mapping[Any, Any] = value if isinstance(value, Mapping) else {}
+    preferences: Mapping[Any, Any] = value if isinstance(value, Mapping) else {}
     if isinstance(value, str):
-        named = {value: prefer}
+        preferences = {value: prefer}
     elif not isinstance(value, Mapping) and isinstance(value, Iterable):
         names = list(value)
         if all(isinstance(name, str) for name in names):
-            named = dict.fromkeys(names, prefer)
-    if not named or not all(isinstance(name, str) and name for name in named):
+            preferences = dict.fromkeys(names, prefer)
+    if not preferences or not all(isinstance(name, str) and name for name in preferences):
         raise OptionError(
             "single_valued is the name of a predicate, a list of names, or a mapping of names to preferences",
             hint="as single_valued=['capital'], or {'capital': 'latest'}",
         )
-    return {name: Preference.of(one) for name, one in named.items()}
+    return {name: Preference.of(preference) for name, preference in preferences.items()}
 
 
 def declared_in(about: Mapping[str, Any]) -> dict[str, Preference | None]:
-    """The declarations of a graph by what is stored with it."""
+    """Return the declarations stored with a graph."""
     stored: Mapping[str, Any] = about.get("settings", {}).get("single_valued", {})
-    return {name: Preference.of(one) for name, one in stored.items()}
+    return {name: Preference.of(preference) for name, preference in stored.items()}
 
 
 # -- whether values differ ---------------------------------------------------------------------------
@@ -139,8 +141,8 @@ Comparison: TypeAlias = Literal["same", "unclear", "different"]
 
 
 def compared(a: Entity | Value, b: Entity | Value) -> Comparison:
-    """Whether two values say the same: quantities in any unit, times of any precision (1984 and 1984-05-01 do), entities
-    by their names. "unclear" is what cannot be compared, such as a number with a unit and one without.
+    """Return whether two values agree: quantities in any unit, times of any precision (1984 and 1984-05-01 agree),
+    entities by name. "unclear" if they cannot be compared, such as a number with a unit and one without.
     """
     if a is UNKNOWN or b is UNKNOWN:
         return "same"
@@ -170,12 +172,12 @@ def compared(a: Entity | Value, b: Entity | Value) -> Comparison:
 
 
 def _read(text: str, value: Any) -> Comparison:
-    """A text next to a value of another type."""
+    """Compare a text with a value of another type."""
     try:
-        read = parse_quantity(text) if isinstance(value, Quantity) else Time.parse(text)
+        parsed = parse_quantity(text) if isinstance(value, Quantity) else Time.parse(text)
     except ValueError:
         return "unclear"
-    return compared(read, value)
+    return compared(parsed, value)
 
 
 def _times(a: Time, b: Time) -> Comparison:
@@ -190,10 +192,10 @@ def _quantities(a: Quantity, b: Quantity) -> Comparison:
     converted = conversions(a, [b.unit])
     if not converted:
         return "unclear"
-    number, other = converted[0].number, b.number
+    number, target = converted[0].number, b.number
     try:
         # Factors between units are floats.
-        return "same" if number == other or math.isclose(number, other, rel_tol=1e-9) else "different"
+        return "same" if number == target or math.isclose(number, target, rel_tol=1e-9) else "different"
     except OverflowError:
         return "different"
 
@@ -202,8 +204,8 @@ def _quantities(a: Quantity, b: Quantity) -> Comparison:
 
 
 class _Times:
-    """When each of some statements (sorted) begins and ends, at the earliest and at the latest, in seconds, both
-    inclusive. A start of 1984 is some moment of that year, a point in time all of it.
+    """The earliest and latest begin and end of statements (sorted), in seconds, inclusive. A start in 1984 is some
+    moment of that year; a point in time covers all of it.
     """
 
     def __init__(self, snapshot: Snapshot, numbers: Numbers) -> None:
@@ -213,48 +215,48 @@ class _Times:
         self.first, self.last = np.full(count, _EARLIEST), np.full(count, _LATEST)
         latest_start, earliest_end = np.full(count, _LATEST), np.full(count, _EARLIEST)
         self.dated = np.zeros(count, bool)
-        at, start, end = validity_in(snapshot, numbers)
-        self.dated[at] = True
-        self.first[at] = np.maximum(start, _EARLIEST)
-        self.last[at] = np.where(end >= UNKNOWN_END, _LATEST, end - 1)
+        positions, start, end = validity_in(snapshot, numbers)
+        self.dated[positions] = True
+        self.first[positions] = np.maximum(start, _EARLIEST)
+        self.last[positions] = np.where(end >= UNKNOWN_END, _LATEST, end - 1)
         owners, places = snapshot.qualifiers(numbers)
         kinds = snapshot.arrays.get("q.kind")
         keys = snapshot.arrays.get("q.key").take(places) if len(places) else places
-        named = np.zeros(count, bool)
+        has_qualifier = np.zeros(count, bool)
         stated = {}
         for name in (START_TIME, END_TIME, POINT_IN_TIME):
-            these = np.flatnonzero(keys == snapshot.predicate(name))
-            these = these[np.isin(kinds.take(places[these]), (Kind.TIME, Kind.UNKNOWN))] if len(these) else these
-            named[owners[these]] = True
-            these = these[kinds.take(places[these]) == Kind.TIME] if len(these) else these
-            stated[name] = owners[these], places[these]
+            chosen = np.flatnonzero(keys == snapshot.predicate(name))
+            chosen = chosen[np.isin(kinds.take(places[chosen]), (Kind.TIME, Kind.UNKNOWN))] if len(chosen) else chosen
+            has_qualifier[owners[chosen]] = True
+            chosen = chosen[kinds.take(places[chosen]) == Kind.TIME] if len(chosen) else chosen
+            stated[name] = owners[chosen], places[chosen]
         a, b = snapshot.arrays.get("q.a"), snapshot.arrays.get("q.b")
         spans = np.zeros(count, bool)
         for name in (START_TIME, END_TIME):
             spans[stated[name][0]] = True
-        owner, place = stated[START_TIME]
-        np.minimum.at(latest_start, owner, b.take(place) - 1)
-        owner, place = stated[END_TIME]
-        np.maximum.at(earliest_end, owner, a.take(place))
+        owner, qualifiers_ = stated[START_TIME]
+        np.minimum.at(latest_start, owner, b.take(qualifiers_) - 1)
+        owner, qualifiers_ = stated[END_TIME]
+        np.maximum.at(earliest_end, owner, a.take(qualifiers_))
         exact = self.dated & ~spans
-        # Points in time, and times that are declared under other names, hold throughout.
+        # Points in time, and times under other declared names, hold throughout.
         latest_start[exact] = np.where(self.first[exact] > _EARLIEST, self.first[exact], _LATEST)
         earliest_end[exact] = np.where(self.last[exact] < _LATEST, self.last[exact], _EARLIEST)
         self.starts, self.ends = latest_start < _LATEST, earliest_end > _EARLIEST
-        # With one bound known the statement holds at that bound at least.
+        # If one bound is known, the statement holds at least at that bound.
         self.latest_start = np.where(self.starts | ~self.ends, latest_start, self.last)
         self.earliest_end = np.where(self.ends | ~self.starts, earliest_end, self.first)
 
     def compared(self, i: Positions, j: Positions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Of pairs of positions, which may hold at one time, and which must. Two of which one may have ended before the
-        other began, by the bounds that both state, follow each other, and do not.
+        """Return which pairs of positions may hold at one time, and which must. Two statements whose stated bounds
+        allow that one ended before the other began count as successive.
         """
         neither = ~self.dated[i] & ~self.dated[j]
         may = (self.first[i] <= self.last[j]) & (self.first[j] <= self.last[i])
         must = (self.latest_start[i] <= self.earliest_end[j]) & (self.latest_start[j] <= self.earliest_end[i])
         follows = self.ends[i] & self.starts[j] & (self.latest_start[j] > self.earliest_end[i])
         follows |= self.ends[j] & self.starts[i] & (self.latest_start[i] > self.earliest_end[j])
-        # Two that state the same period are about the same time, however roughly.
+        # Statements with the same period are about the same time, however imprecise.
         same = self.dated[i] & (self.first[i] == self.first[j]) & (self.last[i] == self.last[j])
         same &= (self.first[i] > _EARLIEST) | (self.last[i] < _LATEST)
         must = (must & may) | neither | (same & self.dated[j])
@@ -262,9 +264,7 @@ class _Times:
 
 
 class _Objects:
-    """The objects of some statements (sorted), each read when it is first needed. `codes` are equal only where the stored
-    objects are.
-    """
+    """The objects of statements (sorted), read on demand. Equal `codes` imply equal stored objects."""
 
     def __init__(self, snapshot: Snapshot, numbers: Numbers) -> None:
         self._snapshot, self._numbers = snapshot, numbers
@@ -290,7 +290,7 @@ class _Objects:
         return self._read[code]
 
     def compared(self, i: int, j: int) -> Comparison:
-        """Whether two of them say the same."""
+        """Return whether two of the objects agree."""
         key = int(self.codes[i]), int(self.codes[j])
         result = self._compared.get(key)
         if result is None:
@@ -301,13 +301,13 @@ class _Objects:
 
 
 def pairs(snapshot: Snapshot, numbers: Numbers, *, by_name: bool = False) -> Iterator[tuple[int, int, bool]]:
-    """The pairs of sorted statements of one predicate that are in conflict, each with whether it is certain; by subject,
-    then by number. With `by_name` subjects of one name are one.
+    """Yield the pairs of sorted statements of one predicate that are in conflict, with whether that is certain; by
+    subject, then by number. With `by_name`, subjects with the same name count as one.
     """
     if len(numbers) < 2:
         return
     objects = _Objects(snapshot, numbers)
-    # Most subjects have one value: only the others are looked at any closer.
+    # Most subjects have one value: only the others are examined.
     subjects = snapshot.subjects(numbers)
     if by_name:
         subjects = snapshot.entity_name.take(subjects)
@@ -316,25 +316,25 @@ def pairs(snapshot: Snapshot, numbers: Numbers, *, by_name: bool = False) -> Ite
     starts = np.flatnonzero(changed(owners))
     lengths = np.diff(np.append(starts, len(owners)))
     codes = objects.codes[order]
-    several = np.minimum.reduceat(codes, starts) != np.maximum.reduceat(codes, starts)
-    at = order[np.repeat(several, lengths)]
-    lengths = lengths[several]
+    has_several = np.minimum.reduceat(codes, starts) != np.maximum.reduceat(codes, starts)
+    positions = order[np.repeat(has_several, lengths)]
+    lengths = lengths[has_several]
     ends = np.repeat(np.cumsum(lengths), lengths)
-    chosen = np.sort(at)
+    chosen = np.sort(positions)
     times = _Times(snapshot, numbers[chosen])
     rank = np.empty(len(numbers), np.int64)
     rank[chosen] = np.arange(len(chosen))
-    partners = ends - np.arange(len(at)) - 1
+    partners = ends - np.arange(len(positions)) - 1
     totals = np.cumsum(partners)
     low = 0
-    while low < len(at):
+    while low < len(positions):
         check()
-        before = int(totals[low - 1]) if low else 0
-        high = max(int(np.searchsorted(totals, before + _TOGETHER, side="right")), low + 1)
+        done = int(totals[low - 1]) if low else 0
+        high = max(int(np.searchsorted(totals, done + _TOGETHER, side="right")), low + 1)
         i = np.repeat(np.arange(low, high), partners[low:high])
         j = ranges(np.arange(low, high) + 1, ends[low:high])
-        differ = objects.codes[at[i]] != objects.codes[at[j]]
-        i, j = at[i[differ]], at[j[differ]]
+        differ = objects.codes[positions[i]] != objects.codes[positions[j]]
+        i, j = positions[i[differ]], positions[j[differ]]
         may, must = times.compared(rank[i], rank[j])
         i, j, must = i[may], j[may], must[may]
         for first, second, certain in watched(zip(i.tolist(), j.tolist(), must.tolist(), strict=True), 512):
@@ -345,7 +345,7 @@ def pairs(snapshot: Snapshot, numbers: Numbers, *, by_name: bool = False) -> Ite
 
 
 def of_predicate(snapshot: Snapshot, predicate: str) -> Numbers:
-    """All statements of a predicate, sorted."""
+    """Return all statements of a predicate, sorted."""
     runs = snapshot.runs((predicate,), True, True)
     return np.concatenate([np.arange(low, high, dtype=np.int32) for low, high in runs] or [np.empty(0, np.int32)])
 
@@ -355,8 +355,8 @@ def of_predicate(snapshot: Snapshot, predicate: str) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two statements that cannot hold together (`certain`), or may not: their values, or their times, leave it open.
-    `preferred` is the one that a declared preference decides for.
+    """Two statements that cannot hold together (`certain`), or might not, because their values or times leave it
+    open. `preferred` is the one that a declared preference selects.
     """
 
     statements: tuple[Evidence, Evidence]
@@ -365,12 +365,12 @@ class Conflict:
 
     @property
     def subject(self) -> Entity:
-        """What both are about."""
+        """The subject of both statements."""
         return self.statements[0].subject
 
     @property
     def predicate(self) -> str:
-        """The predicate of both."""
+        """The predicate of both statements."""
         return self.statements[0].predicate
 
     def __str__(self) -> str:
@@ -381,7 +381,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A predicate that has one value at a time for nearly all of its subjects: `share` of the `subjects` looked at."""
+    """A predicate that has one value at a time for nearly all of its subjects: a `share` of the `subjects` examined."""
 
     predicate: str
     share: float
@@ -393,8 +393,8 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Conflicts(Sequence[Conflict]):
-    """A page of conflicts, in the order of predicates and subjects. `more` says whether others follow; `predicates` are
-    those that were looked at, `proposed` those among them that were not declared but found.
+    """A page of conflicts, in the order of predicates and subjects. `more`: further ones follow; `predicates` are
+    those examined, `proposed` those of them that were proposed rather than declared.
     """
 
     conflicts: tuple[Conflict, ...]
@@ -413,49 +413,49 @@ class Conflicts(Sequence[Conflict]):
         return f"<{numbered(len(self), 'conflict', 'conflicts')} of {', '.join(self.predicates[:5])}{', and more' * self.more}>"
 
     def lines(self) -> list[str]:
-        """The proposals, the conflicts and their number as lines of text."""
-        lines = [line for one in (*self.proposed, *self.conflicts) for line in str(one).split("\n")]
+        """Return the proposals, the conflicts and their number as lines of text."""
+        lines = [line for item in (*self.proposed, *self.conflicts) for line in str(item).split("\n")]
         return [*lines, numbered(len(self), "conflict", "conflicts") + (", and more" if self.more else "")]
 
     def __str__(self) -> str:
         return "\n".join([*self.lines(), *(f"warning: {warning}" for warning in self.warnings)])
 
     def data(self) -> list[dict[str, Any]]:
-        """One record a conflict, for JSON: subject, predicate, whether it is certain, and for both statements the object, the
-        qualifiers, the sources with their rows, and whether it is preferred.
+        """Return one record for each conflict, for JSON: subject, predicate, whether it is certain, and for both
+        statements the object, the qualifiers, the sources with their rows, and whether it is preferred.
         """
         return [
             {
-                "subject": one.subject,
-                "predicate": one.predicate,
-                "certain": one.certain,
+                "subject": conflict_.subject,
+                "predicate": conflict_.predicate,
+                "certain": conflict_.certain,
                 "statements": [
                     {
                         "object": side.object,
                         "qualifiers": [list(qualifier) for qualifier in side.qualifiers],
                         "sources": [{"name": source.name, "row": row} for source, row in side.sources],
-                        "preferred": side is one.preferred,
+                        "preferred": side is conflict_.preferred,
                     }
-                    for side in one.statements
+                    for side in conflict_.statements
                 ],
             }
-            for one in self
+            for conflict_ in self
         ]
 
 
 def conflict(snapshot: Snapshot, first: int, second: int, certain: bool, prefer: Preference | None) -> Conflict:
-    """Two statements by their numbers as a conflict."""
-    both = record_of(snapshot, first), record_of(snapshot, second)
-    keys = [_key(one, prefer) for one in both]
-    preferred = both[int(keys[1] < keys[0])] if certain and keys[0] != keys[1] else None
-    return Conflict(both, certain, preferred)
+    """Return two statements, by number, as a conflict."""
+    records = record_of(snapshot, first), record_of(snapshot, second)
+    keys = [_key(record, prefer) for record in records]
+    preferred = records[int(keys[1] < keys[0])] if certain and keys[0] != keys[1] else None
+    return Conflict(records, certain, preferred)
 
 
 def proposals(snapshot: Snapshot) -> list[Proposal]:
-    """The predicates that have one value at a time for nearly all of their subjects, judged by some of these, evenly spread;
-    only those of which at least one subject has several values.
+    """Return the predicates that have one value at a time for nearly all of their subjects, judged by an evenly
+    spread sample; only those of which at least one subject has several values.
     """
-    found = []
+    result = []
     for number in watched(range(snapshot.predicate_count), 1):
         name = snapshot.predicate_name(number)
         numbers = of_predicate(snapshot, name)
@@ -466,22 +466,22 @@ def proposals(snapshot: Snapshot) -> list[Proposal]:
         if len(subjects) > _SAMPLED:
             subjects = subjects[np.linspace(0, len(subjects) - 1, _SAMPLED).astype(np.int64)]
             numbers = numbers[np.isin(owners, subjects)]
-        most = int(len(subjects) * (1 - _NEARLY_ALL))
-        wrong: set[int] = set()
+        limit = int(len(subjects) * (1 - _NEARLY_ALL))
+        exceptions: set[int] = set()
         for first, _, _ in pairs(snapshot, numbers):
-            wrong.add(int(snapshot.subjects(np.array([first], np.int32))[0]))
-            if len(wrong) > most:
+            exceptions.add(int(snapshot.subjects(np.array([first], np.int32))[0]))
+            if len(exceptions) > limit:
                 break
         else:
-            found.append(Proposal(name, 1 - len(wrong) / len(subjects), len(subjects)))
-    return found
+            result.append(Proposal(name, 1 - len(exceptions) / len(subjects), len(subjects)))
+    return result
 
 
 # -- preferences -------------------------------------------------------------------------------------
 
 
 def _key(statement: Evidence, prefer: Preference | None) -> tuple[int, int]:
-    """What orders statements by a preference, the preferred ones first; equal where it does not decide."""
+    """Return a sort key by preference, preferred statements first; equal keys if it does not decide."""
     if prefer is None:
         return 0, 0
     if prefer.sources:
@@ -495,15 +495,15 @@ def _key(statement: Evidence, prefer: Preference | None) -> tuple[int, int]:
     times = [value for key, value in statement.qualifiers if key in (START_TIME, POINT_IN_TIME) and isinstance(value, Time)]
     start = min((time.start for time in times), default=OPEN_START)
     if prefer.criterion == "latest":
-        # One without a time comes last.
+        # Statements without a time come last.
         return 0, -start
     return (0, start) if times else (1, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A snapshot without the statements that preferences decide against, and what was decided: by the id of the subject
-    and the predicate, the statements that stay and those that do not.
+    """A snapshot without the statements that preferences reject, and the decisions: by subject id and predicate, the
+    statements kept and those rejected.
     """
 
     snapshot: Snapshot
@@ -512,8 +512,8 @@ class Resolved:
 
 
 def resolved(snapshot: Snapshot, declared: SingleValued) -> Resolved:
-    """A snapshot as preferences leave it: of two statements that certainly contradict each other the preferred one, if it
-    was not itself left out. Kept with the snapshot.
+    """Return a snapshot after applying preferences: of two statements in certain conflict the preferred one is kept,
+    unless it was itself rejected. Cached with the snapshot.
     """
     by_declaration: dict[Any, Resolved] = snapshot.schema.kept.setdefault("resolved", {})
     key = tuple(declared.items())
@@ -527,61 +527,61 @@ def resolved(snapshot: Snapshot, declared: SingleValued) -> Resolved:
 
 
 def _resolved(snapshot: Snapshot, declared: SingleValued) -> Resolved:
-    stays = np.ones(snapshot.statements, bool)
+    is_kept = np.ones(snapshot.statements, bool)
     decided: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     records: dict[int, Evidence] = {}
     for name, prefer in declared.items():
         if prefer is None:
             continue
-        lost: list[tuple[tuple[int, int], int, int]] = []
-        for one, other, certain in pairs(snapshot, of_predicate(snapshot, name)):
+        decisions: list[tuple[tuple[int, int], int, int]] = []
+        for first, second, certain in pairs(snapshot, of_predicate(snapshot, name)):
             if not certain:
                 continue
-            for number in (one, other):
+            for number in (first, second):
                 if number not in records:
                     records[number] = record_of(snapshot, number)
-            keys = _key(records[one], prefer), _key(records[other], prefer)
+            keys = _key(records[first], prefer), _key(records[second], prefer)
             if keys[0] != keys[1]:
-                lost.append((min(keys), one, other) if keys[0] < keys[1] else (min(keys), other, one))
-        # The best first: one that loses itself decides nothing.
-        for _, winner, loser in watched(sorted(lost), 256):
-            if stays[winner]:
-                stays[loser] = False
+                decisions.append((min(keys), first, second) if keys[0] < keys[1] else (min(keys), second, first))
+        # The best first: a rejected statement rejects no other.
+        for _, winner, loser in watched(sorted(decisions), 256):
+            if is_kept[winner]:
+                is_kept[loser] = False
                 subject = records[winner].subject
-                said = str(records[winner]), str(records[loser]), str(prefer)
-                decided.setdefault((subject.id, name), []).append(said)
-    if stays.all():
+                decision = str(records[winner]), str(records[loser]), str(prefer)
+                decided.setdefault((subject.id, name), []).append(decision)
+    if is_kept.all():
         return Resolved(snapshot, {}, 0)
     from condgraph.engine.snapshot.build import Builder
     from condgraph.engine.snapshot.layout import lay_out
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-    result = Snapshot.of(*lay_out(Builder(snapshot, stays=stays)), snapshot.further)
-    left = Resolved(result, decided, int((~stays).sum()))
-    result.schema.kept["decided"] = left
-    return left
+    result = Snapshot.of(*lay_out(Builder(snapshot, stays=is_kept)), snapshot.further)
+    result_ = Resolved(result, decided, int((~is_kept).sum()))
+    result.schema.kept["decided"] = result_
+    return result_
 
 
 # -- answers -----------------------------------------------------------------------------------------
 
 
 def statements_of(snapshot: Snapshot, statements: Numbers, predicates: Iterable[str]) -> Numbers:
-    """Those of some statements that have one of the predicates."""
+    """Return the statements with one of the predicates."""
     wanted = [number for name in predicates if (number := snapshot.predicate(name)) >= 0]
     return statements[np.isin(snapshot.predicates(statements), wanted)]
 
 
 def same_in(snapshot: Snapshot, other: Snapshot, statements: Numbers) -> Numbers:
-    """The numbers that statements of another snapshot have in this one, sorted, by their content."""
-    there = statement_ids(other)[statements]
-    return np.flatnonzero(np.isin(statement_ids(snapshot), there)).astype(np.int32)
+    """Return the numbers in this snapshot of statements of another snapshot, by content, sorted."""
+    ids = statement_ids(other)[statements]
+    return np.flatnonzero(np.isin(statement_ids(snapshot), ids)).astype(np.int32)
 
 
 def notices(snapshot: Snapshot, evidence: Numbers, declared: Iterable[str], *, empty: bool) -> list[str]:
-    """What contradicts the statements that an answer rests on, sorted: both sides, and which of them it rests on. Only
-    statements of declared predicates are looked at.
+    """Return warnings about contradictions of the statements that an answer rests on (sorted): both sides, and which
+    of them it rests on. Only statements of declared predicates are examined.
     """
-    left: Resolved | None = snapshot.schema.kept.get("decided")
+    decisions: Resolved | None = snapshot.schema.kept.get("decided")
     statements = evidence
     predicates = snapshot.predicates(statements)
     wanted = {number: name for name in declared if (number := snapshot.predicate(name)) >= 0}
@@ -591,38 +591,38 @@ def notices(snapshot: Snapshot, evidence: Numbers, declared: Iterable[str], *, e
     if len(statements) > _MOST_LOOKED_AT:
         result.append(f"only {_MOST_LOOKED_AT:,} of {len(statements):,} statements were looked at for what contradicts them")
         statements, predicates = statements[:_MOST_LOOKED_AT], predicates[:_MOST_LOOKED_AT]
-    shown, count, most = list[str](), 0, _MOST_COUNTED
+    shown, count, remaining = list[str](), 0, _MOST_COUNTED
     for number, name in wanted.items():
         used = statements[predicates == number]
         if not len(used):
             continue
         owners = np.unique(snapshot.subjects(used))
-        near = np.sort(snapshot.touching(owners))
-        near = near[snapshot.predicates(near) == number]
-        rests = set(used.tolist())
-        for first, second, certain in pairs(snapshot, near):
-            sides = [one for one in (first, second) if one in rests]
-            most -= 1
-            if most <= 0:
+        neighbours = np.sort(snapshot.touching(owners))
+        neighbours = neighbours[snapshot.predicates(neighbours) == number]
+        used_set = set(used.tolist())
+        for first, second, certain in pairs(snapshot, neighbours):
+            used_sides = [statement for statement in (first, second) if statement in used_set]
+            remaining -= 1
+            if remaining <= 0:
                 break
-            if sides:
+            if used_sides:
                 count += 1
                 if len(shown) < _SHOWN:
-                    other = second if sides[0] == first else first
-                    shown.append(_notice(snapshot, sides[0], other, certain, both=len(sides) == 2))
-        if left is not None:
+                    opposite = second if used_sides[0] == first else first
+                    shown.append(_notice(snapshot, used_sides[0], opposite, certain, both=len(used_sides) == 2))
+        if decisions is not None:
             for owner in watched(owners.tolist(), 256):
-                for winner, loser, why in left.decided.get((snapshot.ident(owner), name), ()):
+                for winner, loser, criterion in decisions.decided.get((snapshot.ident(owner), name), ()):
                     count += 1
                     if len(shown) < _SHOWN:
-                        shown.append(f"{winner} is preferred, by {why}, to {loser}")
+                        shown.append(f"{winner} is preferred, by {criterion}, to {loser}")
     if count > len(shown):
-        at_least = "" if most > 0 else "at least "
+        at_least = "" if remaining > 0 else "at least "
         shown.append(f"{at_least}{count - len(shown):,} more conflicts; graph.conflicts() lists all")
-    elif most <= 0:
+    elif remaining <= 0:
         shown.append(f"only {_MOST_COUNTED:,} conflicts of these subjects were looked at; graph.conflicts() lists all")
-    if left is not None and empty:
-        words = numbered(left.left_out, "statement is", "statements are")
+    if decisions is not None and empty:
+        words = numbered(decisions.left_out, "statement is", "statements are")
         shown.append(f"{words} not counted, as preferences decide against them; graph.conflicts() lists them")
     return [*result, *shown]
 
