@@ -22,27 +22,27 @@ from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind, text_of
 
-#: What a write on a server is heard by: how many records are written, and which part of all that is (None: not known).
+#: Receives the progress of a write on a server: the number of records, and their share of all (None: unknown).
 OnWritten = Callable[[int, float | None], None]
-#: Between the name of a folder of tables, or of nested records, and that of a table in it.
+#: Separates the name of a folder of tables, or of nested records, from that of a table in it.
 _WITHIN: Final = "/"
 
 
 class OvertakenError(StoreBusyError):
-    """Others changed the graph since the rows of this load were read; nothing is written."""
+    """Raised if another load changed the graph since the rows of this load were read; nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a load does to sources that are there: those in `without` lose what they said, those in
-    `more` are added to, under a name for ids that no other source has.
+    """What a load does to existing sources: those in `without` are emptied, those in `more` are added to, with a
+    separate namespace for ids.
     """
 
     without: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    #: The names and contents of the sources that the graph had when rows were read that may refer to
-    #: what it holds; None where none do.
+    #: The names and contents of the graph's sources when rows were read that may refer to it; None if
+    #: none do.
     seen: frozenset[tuple[str, str]] | None = None
 
     def __bool__(self) -> bool:
@@ -50,13 +50,11 @@ class Change:
 
     @property
     def name(self) -> str:
-        """What a load that does this is known by, beside what it adds; nothing where it changes
-        nothing that is there.
-        """
+        """A key for the change, apart from what is added; empty if it changes nothing that exists."""
         return repr((self.without, self.more)) if self else ""
 
     def joined(self, previous: Snapshot | None, snapshot: Snapshot) -> Snapshot:
-        """What a graph on a server holds with this change, and what is added to it."""
+        """Return the content of a graph with this change and the additions."""
         if previous is None:
             return snapshot
         builder = self.builder(previous)
@@ -64,46 +62,48 @@ class Change:
         return Snapshot.of(*lay_out(builder))
 
     def builder(self, previous: Snapshot) -> Builder:
-        """A builder of what a graph holds with this change, to which is added what is loaded."""
+        """Return a builder with the content of a graph after this change, to which the loaded items are added."""
         builder = Builder(previous, self.without)
         builder.added_to(self.more)
         return builder
 
     def check(self, known: Iterable[Source], snapshot: Snapshot) -> None:
-        """Raise `SourceError` where a source of `snapshot` has the name of a `known` one that it
-        neither replaces nor adds to, and is another; or where one that is changed is not there.
-        Raises `OvertakenError` where the graph is not what rows were read for.
+        """Raise `SourceError` if a source of `snapshot` has the name of a different `known` source that it neither
+        replaces nor adds to, or if a source to change does not exist. Raise `OvertakenError` if the graph is not the
+        one that rows were read for.
         """
         sources = list(known)
-        if self.seen is not None and self.seen != frozenset((one.name, one.content) for one in sources):
-            said = "the graph was loaded while rows were read that refer to it"
-            raise OvertakenError(said, hint="load again, or wait= for others")
+        if self.seen is not None and self.seen != frozenset((source.name, source.content) for source in sources):
+            message = "the graph was loaded while rows were read that refer to it"
+            raise OvertakenError(message, hint="load again, or wait= for others")
         for name in (*self.without, *self.more):
-            if all(one.name != name for one in sources):
+            if all(source.name != name for source in sources):
                 named_here(name, sources)
-        check_sources([one for one in sources if one.name not in (*self.without, *self.more)], snapshot)
+        check_sources([source for source in sources if source.name not in (*self.without, *self.more)], snapshot)
 
 
 def named_here(name: str, known: Iterable[Source]) -> list[str]:
-    """The sources that a name stands for: that source with the further tables of its file, or the
-    tables of the folder of that name.
+    """Return the sources that a name stands for: that source with the other tables of its file, or the tables of the
+    folder of that name.
 
-    Raises `SourceError`, with the nearest names, where there is none, or tables of several folders.
+    Raises `SourceError`, with the nearest names, if there is none, or if tables of several folders match.
     """
     sources = list(known)
-    own = next((one for one in sources if one.name == name), None)
-    if own is not None:
-        parts = [one for one in sources if one.name.startswith(name + _WITHIN) and own.content]
-        return [name, *(one.name for one in parts if (one.content, one.location) == (own.content, own.location))]
-    # The tables of a folder are known by the content of all of it.
-    within = [one for one in sources if one.name.startswith(name + _WITHIN) and name]
-    folders = {(one.content, os.path.dirname(one.location)) for one in within}
-    if len(folders) == 1 and all(one.content and one.location for one in within):
-        return [one.name for one in within]
-    names = [one.name for one in sources]
-    near = [one.name for one in within][:3] or nearest(name, names)
-    hint = "name one of them" if within else ("the sources are " + ", ".join(names[:20]) if names else "the graph has no sources")
-    raise SourceError(f"no source is called {name!r}", candidates=near, hint=hint)
+    named = next((source for source in sources if source.name == name), None)
+    if named is not None:
+        parts = [source for source in sources if source.name.startswith(name + _WITHIN) and named.content]
+        return [name, *(source.name for source in parts if (source.content, source.location) == (named.content, named.location))]
+    # The tables of a folder share the fingerprint of the whole folder.
+    in_folder = [source for source in sources if source.name.startswith(name + _WITHIN) and name]
+    folders = {(source.content, os.path.dirname(source.location)) for source in in_folder}
+    if len(folders) == 1 and all(source.content and source.location for source in in_folder):
+        return [source.name for source in in_folder]
+    names = [source.name for source in sources]
+    similar = [source.name for source in in_folder][:3] or nearest(name, names)
+    hint = (
+        "name one of them" if in_folder else ("the sources are " + ", ".join(names[:20]) if names else "the graph has no sources")
+    )
+    raise SourceError(f"no source is called {name!r}", candidates=similar, hint=hint)
 
 
 # -- statements with invalid times -----------------------------------------------------------------
