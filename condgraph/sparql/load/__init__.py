@@ -1,1 +1,1 @@
-"""Graphs as RDF: written to stores and files, and read back."""
+"""Writes graphs as RDF to stores and files, and reads them back."""

@@ -1,10 +1,8 @@
-"""A graph in a remote RDF store read back as items: the inverse of `write`, in one pass over its
-triples as they arrive.
+"""Reads a graph from a remote RDF store as items, in one pass over its triples as they arrive (the inverse of `write`).
 
-The result is compared with what was loaded: the name of a statement's node is the hash of its
-content, that of a value's the hash of its value, so that a store that changes its content is
-noticed. Virtuoso prints 6 digits of a double, and 16 when queried for the text; the hash tells which
-of the neighbouring ones it is.
+The result is compared with what was loaded: the name of a statement's node is the hash of its content, that of a value's node
+the hash of the value, so that changes by the store are noticed. Virtuoso prints 6 digits of a double, and 16 of its text; the
+hash tells which of the neighbouring doubles it is.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from condgraph.sparql import layout
 if TYPE_CHECKING:
     import pyoxigraph
 
-#: Runs a SELECT over the graph, and gives its rows.
+#: Runs a SELECT over the graph and returns its rows.
 Select = Callable[[str], "Iterator[pyoxigraph.QuerySolution]"]
 
 _TYPE: Final = RDF + "type"
@@ -38,7 +36,7 @@ _EXACTLY: Final = f"SELECT ?v (STR(?x) AS ?o) WHERE {{ ?v <{_TYPE}> <pred:Quanti
 #: The query for everything in the graph.
 EVERYTHING: Final = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
 
-#: The triples of a node by the term of the vocabulary; of several with one term the last.
+#: The triples of a node by the term of the vocabulary; the last one if a term occurs several times.
 Terms = dict[str, str]
 
 
@@ -55,7 +53,7 @@ class Triples:
     qualifiers: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
     records: dict[str, list[str]] = field(default_factory=dict)
-    #: Whether the graph says who declared which entity.
+    #: Whether the graph states who declared which entity.
     declares: bool = False
 
     def read(self, found: Iterable[Any]) -> Triples:
@@ -88,27 +86,27 @@ class Triples:
         return self
 
     def items(self, select: Select, *, lenient: bool = False) -> Iterator[Item]:
-        """The items that the triples state."""
+        """Yield the items that the triples state."""
         listed = _in_order(self.nodes[layout.SOURCE].values())
         yield from listed
-        yield from self.declared([one.name for one in listed])
+        yield from self.declared([source.name for source in listed])
         yield from self.links()
         yield from self.stated(self._values(select, lenient))
 
     def declared(self, called: Sequence[str]) -> Iterator[Sourced]:
-        """The entities, as the sources of these names declare them."""
+        """Yield the entities as declared by sources; `called` are the names of all sources."""
         names, entity = self.names, self.names.name_of
         for iri, terms in self.entities.items():
             kind = _KINDS.get(terms.get("type", ""))
             if kind is None or "name" not in terms:
                 # A predicate that is no entity, or a remainder of an interrupted load.
                 continue
-            place = names.source_of(terms["source"]) if "source" in terms else None
-            one = Entity(entity(iri), terms["name"], kind, int(terms.get("row", "0")))
-            yield from read_entity(one, place, terms.get("declared"), called, known=self.declares)
+            source = names.source_of(terms["source"]) if "source" in terms else None
+            plain_entity = Entity(entity(iri), terms["name"], kind, int(terms.get("row", "0")))
+            yield from read_entity(plain_entity, source, terms.get("declared"), called, known=self.declares)
 
     def links(self) -> Iterator[Sourced]:
-        """Memberships and subclasses, as they were stated."""
+        """Yield the stated memberships and subclasses."""
         names, nodes, entity = self.names, self.nodes, self.names.name_of
         for build, kind_of, (left, right) in (
             (Member, layout.MEMBER, ("member", "concept")),
@@ -139,7 +137,7 @@ class Triples:
         return values
 
     def stated(self, values: dict[str, Value]) -> Iterator[Statement | Sourced]:
-        """The statements, with values by their nodes."""
+        """Yield the statements, with values looked up by node."""
         names, entity = self.names, self.names.name_of
 
         def thing(iri: str) -> Ref | Value | None:
@@ -157,10 +155,12 @@ class Triples:
             qualifiers = tuple((key, value) for key, value in pairs if value is not None)
             raws = json.loads(terms["raws"]) if "raws" in terms else [terms.get("raw")]
             for raw in dict.fromkeys(raws):
-                some = tuple(place for place, one in zip(places, raws, strict=False) if one == raw) if len(raws) > 1 else places
-                first = some[0][1] if some else 0
-                one = Statement(entity(terms["fact_h"]), entity(terms["fact_r"]), other, qualifiers, first, raw)
-                yield Sourced(one, some) if some else one
+                raw_places = (
+                    tuple(place for place, one in zip(places, raws, strict=False) if one == raw) if len(raws) > 1 else places
+                )
+                first_row = raw_places[0][1] if raw_places else 0
+                one = Statement(entity(terms["fact_h"]), entity(terms["fact_r"]), other, qualifiers, first_row, raw)
+                yield Sourced(one, raw_places) if raw_places else one
 
 
 def _number(record: str) -> int:
@@ -168,46 +168,47 @@ def _number(record: str) -> int:
 
 
 def _in_order(found: Iterable[Terms]) -> list[Source]:
-    whole = (terms for terms in found if {"place", "label", "location", "format"} <= terms.keys())
-    ordered = sorted(whole, key=lambda one: int(one["place"]))
+    complete = (terms for terms in found if {"place", "label", "location", "format"} <= terms.keys())
+    ordered = sorted(complete, key=lambda one: int(one["place"]))
     return [Source(one["label"], one["location"], one["format"], one.get("content", ""), one.get("terms", "")) for one in ordered]
 
 
 def sources(select: Select) -> list[Source]:
-    """The sources of a graph, in the order they were loaded in."""
+    """Return the sources of a graph, in the order of loading."""
     text = f"SELECT ?s ?p ?o WHERE {{ ?s <{_TYPE}> <pred:Source> ; ?p ?o }}"
-    found: dict[str, Terms] = {}
+    terms_by_node: dict[str, Terms] = {}
     for row in select(text):
-        found.setdefault(row["s"].value, {})[row["p"].value.removeprefix(PRED)] = row["o"].value
-    return _in_order(found.values())
+        terms_by_node.setdefault(row["s"].value, {})[row["p"].value.removeprefix(PRED)] = row["o"].value
+    return _in_order(terms_by_node.values())
 
 
 def read_file(triples: Iterable[Any], base: str) -> Iterator[Item]:
-    """The items of a file in the layout; triples of other graphs are left out."""
+    """Yield the items of a file in the layout; triples of other graphs are left out."""
 
     def nothing(text: str) -> Iterator[Any]:
         return iter(())
 
-    yield from Triples(layout.GraphIris(base)).read(one for one in triples if one.subject.value.startswith(base)).items(nothing)
+    yield from (
+        Triples(layout.GraphIris(base)).read(triple for triple in triples if triple.subject.value.startswith(base)).items(nothing)
+    )
 
 
 def pull(triples: Iterable[Any], select: Select, base: str, *, lenient: bool = False) -> Snapshot:
-    """The graph as a snapshot in memory, equal to the one that was pushed, from all its triples.
+    """Return the graph as a snapshot in memory, equal to the one that was pushed, from all its triples.
 
-    Raises `StoreDamagedError` where the store gives back another statement than was written;
-    `lenient` leaves it out.
+    Raises `StoreDamagedError` if a statement of the store differs from what was written; with `lenient`, it is left out.
     """
-    read = Triples(layout.GraphIris(base)).read(triples)
-    snapshot = _built(read.items(select, lenient=lenient))
-    written = {read.names.sid_of(node) for node in read.statements}
-    found = statement_ids(snapshot).tolist()
-    if written == set(found):
+    graph_triples = Triples(layout.GraphIris(base)).read(triples)
+    snapshot = _built(graph_triples.items(select, lenient=lenient))
+    written = {graph_triples.names.sid_of(node) for node in graph_triples.statements}
+    sids = statement_ids(snapshot).tolist()
+    if written == set(sids):
         return snapshot
     if not lenient:
         raise StoreDamagedError(
-            f"{len(written.symmetric_difference(found))} statements of {base} are not what was written", hint="load it again"
+            f"{len(written.symmetric_difference(sids))} statements of {base} are not what was written", hint="load it again"
         )
-    ids = iter(found)
+    ids = iter(sids)
     return _built(item for item in items(snapshot) if not _is_statement(item) or next(ids) in written)
 
 
@@ -223,9 +224,7 @@ def _is_statement(item: Any) -> bool:
 
 
 def exact_value(node: str, terms: Terms, names: layout.GraphIris) -> Value:
-    """The value of a node, whose hash is in the node's name; raises `StoreDamagedError` where it is
-    another one.
-    """
+    """Return the value of a node; raises `StoreDamagedError` if its hash is not the one in the node's name."""
     wanted = node[len(names.base) + len(VALUE) :]
     value = layout.exactly(layout.read_value(terms), wanted)
     if value_name(value) != wanted:
@@ -234,7 +233,7 @@ def exact_value(node: str, terms: Terms, names: layout.GraphIris) -> Value:
 
 
 # -- Parts -------------------------------------------------------------------------------------------
-# What a single change asks (`condgraph.remote.PartStore`).
+# Queries for a single change (`condgraph.remote.PartStore`).
 
 
 #: The terms of an entity's node.
@@ -262,7 +261,7 @@ class SparqlParts:
         return [tuple(term.value for term in row if term is not None) for row in self._select(text)]
 
     def _triples(self, *texts: str) -> Triples:
-        """The triples of SELECTs of ?s ?p ?o."""
+        """Return the triples of SELECT queries for ?s ?p ?o."""
         rows = (row for text in texts for row in self._rows(text))
         triples = Triples(self._names, declares=True)
         return triples.read(_Triple(*map(_Term, row)) for row in rows)
@@ -271,11 +270,11 @@ class SparqlParts:
         return self._triples(f"SELECT ?s ?p ?o WHERE {{ VALUES ?s {{ {' '.join(nodes)} }} VALUES ?p {{ {_ENTITY} }} ?s ?p ?o }}")
 
     def sources(self) -> list[Source]:
-        """The sources in the order they were loaded."""
+        """Return the sources in the order of loading."""
         return sources(self._select)
 
     def called(self, text: str) -> list[Entity]:
-        """The entities that have a text as their id or name."""
+        """Return the entities whose id or name is a text."""
         named = [f"<{node}>" for (node,) in self._rows(f"SELECT ?s WHERE {{ ?s <pred:name> {layout.string(text)} }}")]
         result = []
         for iri, terms in self._entities(dict.fromkeys((self._names.entity(text), *named))).entities.items():
@@ -285,12 +284,12 @@ class SparqlParts:
         return result
 
     def some_names(self, most: int) -> list[str]:
-        """The names of all entities; none where there are more than `most`."""
+        """Return the names of all entities; none if there are more than `most`."""
         rows = self._rows(f"SELECT ?n WHERE {{ ?s <pred:name> ?n }} LIMIT {most + 1}")
         return [name for (name,) in rows] if len(rows) <= most else []
 
     def entities_about(self, ids: Sequence[str], sources: Sequence[str]) -> list[Item]:
-        """Entities by their ids, and the concepts that they are stated to be in; `sources` are the names of all sources."""
+        """Return entities by id, with the concepts they are stated to be in; `sources` are the names of all sources."""
         nodes = list(map(self._names.entity, ids))
         listed = " ".join(nodes)
         links = self._triples(
@@ -299,31 +298,31 @@ class SparqlParts:
                 for end in ("member", "subclass")
             )
         )
-        result: list[Item] = list(links.links())
-        above = [
-            self._names.entity(one.item.concept if isinstance(one.item, Member) else one.item.parent)
-            for one in links.links()
-            if isinstance(one.item, (Member, Subclass))
+        memberships: list[Item] = list(links.links())
+        concepts = [
+            self._names.entity(link.item.concept if isinstance(link.item, Member) else link.item.parent)
+            for link in links.links()
+            if isinstance(link.item, (Member, Subclass))
         ]
-        return [*self._entities(dict.fromkeys((*nodes, *above))).declared(sources), *result]
+        return [*self._entities(dict.fromkeys((*nodes, *concepts))).declared(sources), *memberships]
 
     def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
-        """The statements of a subject and a predicate."""
+        """Return the statements of a subject and a predicate."""
         subject, predicate = self._names.entity(subject), self._names.predicate(predicate)
-        # A filter, so that no store begins with all statements of the predicate.
+        # A filter, so that no store starts from all statements of the predicate.
         return self._stated(
             f"SELECT ?s ?p ?o WHERE {{ ?s <pred:fact_h> {subject} . ?s <pred:fact_r> ?r FILTER(?r = {predicate}) ?s ?p ?o }}"
         )
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Statements of a subject: up to 100."""
+        """Return up to 100 statements of a subject."""
         rows = self._rows(f"SELECT ?s WHERE {{ ?s <pred:fact_h> {self._names.entity(subject)} }} LIMIT 100")
         nodes = " ".join(f"<{node}>" for (node,) in rows)
-        found = self._stated(f"SELECT ?s ?p ?o WHERE {{ VALUES ?s {{ {nodes} }} ?s ?p ?o }}") if rows else []
-        return [one.item for one in found if isinstance(one.item, Statement)]
+        stated = self._stated(f"SELECT ?s ?p ?o WHERE {{ VALUES ?s {{ {nodes} }} ?s ?p ?o }}") if rows else []
+        return [sourced.item for sourced in stated if isinstance(sourced.item, Statement)]
 
     def _stated(self, text: str) -> list[Sourced]:
-        """The statements whose triples a SELECT gives."""
+        """Return the statements whose triples a SELECT returns."""
         rows = self._rows(text)
         records, values = (self._names.base + kind for kind in (layout.RECORD, VALUE))
         nodes = dict.fromkeys(thing for _, _, thing in rows if thing.startswith((records, values)))
@@ -331,33 +330,33 @@ class SparqlParts:
             rows += self._rows(f"SELECT ?s ?p ?o WHERE {{ VALUES ?s {{ {' '.join(f'<{n}>' for n in nodes)} }} ?s ?p ?o }}")
         triples = Triples(self._names, declares=True).read(_Triple(*map(_Term, row)) for row in rows)
         values_of = {node: exact_value(node, terms, self._names) for node, terms in triples.nodes[VALUE].items()}
-        return [one for one in triples.stated(values_of) if isinstance(one, Sourced)]
+        return [statement for statement in triples.stated(values_of) if isinstance(statement, Sourced)]
 
     def _others(self, without: Removed) -> str:
-        """A condition: ?s is a statement, but for some."""
-        gone = ", ".join(map(self._names.statement, without.identities))
-        return f"FILTER({self._statements}{f' && ?s NOT IN ({gone})' if gone else ''})"
+        """Return a condition that ?s is a statement other than `without`."""
+        removed = ", ".join(map(self._names.statement, without.identities))
+        return f"FILTER({self._statements}{f' && ?s NOT IN ({removed})' if removed else ''})"
 
     def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
-        """A source that uses an entity in statements, but for those `without`, and one that uses it as a concept."""
+        """Yield a source that uses an entity in statements other than `without`, and one that uses it as a concept."""
         node = self._names.entity(ident)
         texts = {
             False: [f"?s ?p {node} {self._others(without)}"],
             True: [f"?s <pred:{end}> {node}" for end in ("concept", "subclass", "superclass")],
         }
-        for concept, some in texts.items():
-            users = (self._rows(f"SELECT ?s WHERE {{ {text} }} LIMIT 1") for text in some)
+        for concept, patterns in texts.items():
+            users = (self._rows(f"SELECT ?s WHERE {{ {text} }} LIMIT 1") for text in patterns)
             for (user,) in next(filter(None, users), []):
                 for (source,) in self._rows(f"SELECT ?o WHERE {{ <{user}> <pred:source> ?o }} LIMIT 1"):
                     yield SourceUse(self._names.source_of(source), concept)
 
     def value_used(self, value: Value, without: Removed) -> bool:
-        """Whether other statements have a value."""
+        """Tell whether statements other than `without` have a value."""
         node = self._names.value(value)
         return bool(self._rows(f"SELECT ?s WHERE {{ ?s ?p {node} {self._others(without)} }} LIMIT 1"))
 
     def unused(self, most: int) -> list[str]:
-        """The ids of entities that are called as their ids, and that nothing but a declaration mentions as what they are."""
+        """Return up to `most` ids of entities that are named by their id and occur nowhere but in a declaration."""
         named = "<pred:name> ?n FILTER NOT EXISTS { ?s <pred:declared> ?d } FILTER NOT EXISTS"
         texts = (
             f"?s a <pred:Entity> ; {named} {{ ?x ?p ?s }}",
@@ -369,13 +368,15 @@ class SparqlParts:
         return [ident for ident, name in idents if ident == name or len(rows) >= most]
 
     def has_several(self, name: str, qualifier: bool, subjects: Sequence[str], without: Removed) -> bool:
-        """Whether some entity has several values of an attribute, but for some `subjects`; or some statement of a qualifier."""
+        """Tell whether some entity, other than `subjects`, has several values of an attribute, or some statement of a
+        qualifier.
+        """
         node = self._names.predicate(name)
         if qualifier:
             text = f"SELECT ?s WHERE {{ ?s {node} ?o {self._others(without)} }} GROUP BY ?s HAVING(COUNT(?o) > 1) LIMIT 1"
         else:
-            gone = ", ".join(map(self._names.entity, subjects))
-            values = f"FILTER(STRSTARTS(STR(?v), {layout.string(self._names.base + VALUE)}) && ?o NOT IN ({gone}))"
+            excluded = ", ".join(map(self._names.entity, subjects))
+            values = f"FILTER(STRSTARTS(STR(?v), {layout.string(self._names.base + VALUE)}) && ?o NOT IN ({excluded}))"
             text = (
                 f"SELECT ?o WHERE {{ ?s <pred:fact_r> {node} ; <pred:fact_t> ?v ; <pred:fact_h> ?o {values} }} "
                 "GROUP BY ?o HAVING(COUNT(?s) > 1) LIMIT 1"

@@ -1,16 +1,14 @@
-"""Writing a graph to a remote RDF store in batches: idempotent, resumable, never read half done.
+"""Writes a graph to a remote RDF store in batches: idempotent, resumable, and never visible half done.
 
-A graph is its triples in the named graph BASE (`layout`). While it is loaded its own node says so
-(`pred:loading`, the hash of what is being loaded, and whose load it is) and has no `pred:load`,
-which every query of a reader asks for; once everything is there the node has `pred:load`, and
-`pred:schema` for those who lower programs. Triples are a set and no node is blank, so that writing
-one twice changes nothing: a load that was ended, begun again, goes on behind the last batch that is
-marked (`pred:loaded`), or, where it added to a graph that was there, sends everything again.
+A graph is its triples in the named graph BASE (`layout`). During a load, its own node says so (`pred:loading`, the hash of what
+is loaded, and by whom) and lacks `pred:load`, which every query of a reader asks for; once everything is there, the node has
+`pred:load`, and `pred:schema` for lowering programs. Triples are a set and no node is blank, so that writing one twice changes
+nothing: an interrupted load that is started again continues after the last batch marked (`pred:loaded`), or, if it adds to an
+existing graph, sends everything again.
 
-A load that adds to a graph first writes what it will add, and what it will remove, into two named
-graphs next to it (`BASE.added/`, `BASE.removed/`), and changes the graph itself once both are whole
-(`pred:staged`): until then nothing has changed, and from then on it is known how the load is
-undone (`abandon`).
+A load that adds to a graph first writes what it will add, and what it will remove, into two named graphs (`BASE.added/`,
+`BASE.removed/`), and changes the graph itself once both are complete (`pred:staged`): before that nothing has changed, and
+after that it is known how to undo the load (`abandon`).
 """
 
 from __future__ import annotations
@@ -40,13 +38,11 @@ from condgraph.sparql.layout import LAYOUT, GraphIris, string
 from condgraph.sparql.load.write import counts, triples
 
 # -- what a store can keep ---------------------------------------------------------------------------
-# IRIs that are too long for a store, found before anything is written.
+# Checks for IRIs that are too long for a store, done before anything is written.
 
 
 def check_loadable(snapshot: Snapshot, names: GraphIris, dialect: Dialect) -> None:
-    """Raise `LoadError` where the store would cut a name. Texts may have any length: the IRIs of long
-    texts are hashes.
-    """
+    """Raise `LoadError` if the store would cut a name. Texts may have any length: IRIs of long texts are hashes."""
     longest = dialect.longest_iri
     if longest is None:
         return
@@ -58,10 +54,10 @@ def check_loadable(snapshot: Snapshot, names: GraphIris, dialect: Dialect) -> No
         ("predicate", predicates, ""),
         ("source", sources, ".source/"),
     )
-    for what, found, path in parts:
+    for what, candidates, path in parts:
         room = longest - len((names.base + path).encode())
-        for name in found:
-            # A character takes twelve bytes at most.
+        for name in candidates:
+            # A character takes at most twelve bytes.
             if len(name) * 12 > room and (size := len(encode(name).encode())) > room:
                 shown = repr(name if len(name) <= 40 else name[:39] + "…")
                 raise LoadError(
@@ -73,24 +69,25 @@ def check_loadable(snapshot: Snapshot, names: GraphIris, dialect: Dialect) -> No
 # -- batches -----------------------------------------------------------------------------------------
 
 
-#: Characters of one literal of the schema, which is written as several.
+#: Longest literal of the schema, in characters; the schema is written as several.
 _PIECE: Final = 30_000
-#: Goes up when the triples or the schema of an older version would be read wrongly; then the same
-#: content is written anew.
+#: Increased if triples or the schema of an older version would be misread; equal content is then written
+#: anew.
 FORMAT: Final = 4
 _STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "counts", "layout", "label", "turn")
 #: Terms of the graph's node about its content.
 _CONTENT: Final = ("load", "schema", "survey", "counts", "layout", "label")
-#: Its terms about a running load.
+#: Terms of the graph's node about a running load.
 _UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
 
-#: Triples that are removed at once where all of them take a server too long.
+#: Triples that are removed at once, if removing all takes a server too long.
 _AT_ONCE: Final = 10_000
 
 
 def load_id(snapshot: Snapshot, change: str = "") -> str:
-    """A name for the load of this content with this change: the same for the same load. That of all a
-    graph holds names its content.
+    """Return a name for a load, equal for equal content and change.
+
+    The name of a load of all that a graph holds also names its content.
     """
     digest = blake2b(content_digest(snapshot).encode(), digest_size=12)
     digest.update(f"{LAYOUT} {FORMAT} {change}".encode("utf-8", "surrogatepass"))
@@ -99,25 +96,24 @@ def load_id(snapshot: Snapshot, change: str = "") -> str:
 
 
 def state(endpoint: Endpoint, base: str, patience: float | None = None) -> dict[str, list[str]]:
-    """What the graph's node states about loads: `load`, or `loading` (see `Mark`) and `loaded`; empty
-    where there is no graph.
+    """Return what the graph's node states about loads:
 
-    The server has `patience` seconds to answer, at most as many as the endpoint allows.
+    `load`, or `loading` (see `Mark`) and `loaded`; empty if there is no graph.
+
+    The server has `patience` seconds to answer, at most the timeout of the endpoint.
     """
     wanted = " ".join(f"<pred:{name}>" for name in _STATE)
     text = f"SELECT ?p ?o WHERE {{ <{base}> ?p ?o . VALUES ?p {{ {wanted} }} }}"
-    found: dict[str, list[str]] = {}
-    enough = endpoint.patience if patience is None else min(patience, endpoint.patience)
-    rows: Any = endpoint.query(text, graphs=(base,), patience=enough)
+    terms: dict[str, list[str]] = {}
+    allowed = endpoint.patience if patience is None else min(patience, endpoint.patience)
+    rows: Any = endpoint.query(text, graphs=(base,), patience=allowed)
     for row in rows:
-        found.setdefault(row["p"].value.removeprefix("pred:"), []).append(row["o"].value)
-    return found
+        terms.setdefault(row["p"].value.removeprefix("pred:"), []).append(row["o"].value)
+    return terms
 
 
 class Mark(NamedTuple):
-    """A load that runs or was interrupted: its name, its owner (`Owner`), and whether the graph had
-    content before.
-    """
+    """A running or interrupted load: its name, its owner (`Owner`), and whether the graph had content before."""
 
     load: str
     owner: str
@@ -125,7 +121,7 @@ class Mark(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The mark as it is written in the store."""
+        """The mark as written in the store."""
         return f"{self.load} {self.owner} {'adds' if self.adds else 'new'}"
 
     @property
@@ -135,23 +131,21 @@ class Mark(NamedTuple):
 
 
 def marks(found: dict[str, list[str]]) -> list[Mark]:
-    """The loads that a graph's node names; those that an earlier version began are nobody's."""
+    """Return the loads that a graph's node names; those begun by an earlier version have no owner."""
     parts = [text.split(" ") for text in found.get("loading", ())]
-    return [Mark(load, rest[0] if rest else NOBODY, rest[1:] != ["new"]) for load, *rest in parts]
+    return [Mark(load, fields[0] if fields else NOBODY, fields[1:] != ["new"]) for load, *fields in parts]
 
 
 def claim(endpoint: Endpoint, base: str, mark: Mark, seen: dict[str, list[str]]) -> None:
-    """Become the writer of a graph whose node stated `seen`; raises `StoreBusyError` where another load
-    has begun as well.
+    """Become the writer of a graph whose node stated `seen`; raises `StoreBusyError` if another load has begun as well.
 
-    A store has no transactions over several requests: a loader marks the graph, checks that it is
-    alone, and withdraws if not.
+    A store has no transactions over several requests: a loader marks the graph, checks that it is alone, and withdraws if not.
     """
     before = set(marks(seen))
     _insert(endpoint, base, [_marked(base, mark)])
     running, now = _writers(endpoint, base, state(endpoint, base))
     alone = set(marks(now)) - {mark} == before and not running
-    # The marks of interrupted loads are replaced by this one; otherwise everything stays as it was.
+    # This mark replaces those of interrupted loads; otherwise everything stays as it was.
     for other in before if alone and now.get("load") == seen.get("load") else {mark}:
         endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_marked(base, other)} }} }}")
     if not alone or now.get("load") != seen.get("load"):
@@ -174,24 +168,24 @@ def write_snapshot(
     begun: dict[str, list[str]] | None = None,
     on_progress: OnWritten,
 ) -> None:
-    """Make the graph hold `snapshot`, whose content includes that of `previous`, which the store holds.
+    """Make the graph hold `snapshot`, whose content includes that of `previous`, the store's present content.
 
-    The caller has claimed the graph (`claim`). `load` names the load, `what` its sources; `begun` is
-    the state of an interrupted load of this name. Everything is sent again then, except for batches
-    that are marked as loaded into an empty graph.
+    The caller has claimed the graph (`claim`). `load` names the load, `what` its sources; `begun` is the state of an
+    interrupted
+    load of this name. Everything is then sent again, except for batches that are marked as loaded into an empty graph.
     """
     node = f"<{base}>"
     if begun is None:
         _forget(endpoint, base, ("loaded", "staged", "what"))
         _insert(endpoint, base, [f"{node} <pred:what> {string(name)}" for name in what])
-    about: list[str] = []
+    graph_lines: list[str] = []
 
     def lines(of: Snapshot) -> Iterator[str]:
         for line in triples(of, base, graph=graph):
             if not line.startswith(f"{node} "):
                 yield line
             elif of is snapshot:
-                about.append(line)
+                graph_lines.append(line)
 
     known: set[str] = set()
     if previous is not None:
@@ -204,41 +198,42 @@ def write_snapshot(
         for batch in cut(sorted(known - new), endpoint.dialect.update_batch):
             endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_joined(batch)} }} }}")
     if begun is not None:
-        # What an interrupted load left is unknown: everything is sent.
+        # An interrupted load may have left anything: everything is sent.
         known.clear()
-    about.clear()
+    graph_lines.clear()
     marks = [] if begun is None or previous is not None else [mark.split(" ") for mark in begun.get("loaded", ())]
     size = endpoint.dialect.update_batch if endpoint.store_url is None else endpoint.dialect.store_batch
-    # Batches of another size are other batches.
-    done = max((int(number) for name, number, *of in marks if name == load and of == [str(size)]), default=-1)
+    # Batches of another size have other content.
+    last_done = max((int(number) for name, number, *of in marks if name == load and of == [str(size)]), default=-1)
     written, total = 0, None if previous is None else len(new - known)
     for number, batch in enumerate(cut((line for line in lines(snapshot) if line not in known), size)):
-        if number > done:
+        if number > last_done:
             _insert(endpoint, base, [*batch, f"{node} <pred:loaded> {string(f'{load} {number} {size}')}"])
         written += len(batch)
         on_progress(written, None if total is None else written / total)
     schema = json.dumps(described(snapshot), ensure_ascii=False)
-    _insert(endpoint, base, about)
+    _insert(endpoint, base, graph_lines)
     content = load_id(snapshot)
     _finish(endpoint, base, content, {"schema": schema, "survey": packed(survey(snapshot), content)})
 
 
 def _pieces(base: str, name: str, text: str, first: str = "") -> list[str]:
-    """A text as triples of the graph's node: literals of some length, each with its number."""
+    """Split a text into triples of the graph's node: literals of limited length, each with its number."""
     pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
     return [f"<{base}> <pred:{name}> {string(f'{first}{number:06d} {piece}')}" for number, piece in enumerate(pieces)]
 
 
 def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) -> None:
-    """Write the texts that belong to a complete graph, and mark the graph as loaded, with the name of its
-    content, since the same load may come again after others.
+    """Write the texts of a complete graph, and mark the graph as loaded, with the name of its content.
+
+    The same load may be repeated later, after others.
     """
     node = f"<{base}>"
     for name, text in texts.items():
         for piece in _pieces(base, name, text):
             _insert(endpoint, base, [piece])
-    # Until here readers see a running load: its mark is replaced last, in one step. The other notes of
-    # the load are without meaning after that.
+    # Until here readers see a running load: its mark is replaced last, in one step. After that, the other
+    # notes of the load are meaningless.
     endpoint.update(
         f"DELETE {{ GRAPH <{base}> {{ {node} <pred:loading> ?mark }} }} "
         f"INSERT {{ GRAPH <{base}> {{ {node} <pred:load> {string(load)} }} }} "
@@ -249,12 +244,12 @@ def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) 
 
 
 def is_staged(begun: dict[str, list[str]]) -> bool:
-    """Whether an interrupted load had staged all of its changes, and may have made some of them."""
+    """Tell whether an interrupted load had staged all of its changes, and may have made some of them."""
     return any(mark.load in begun.get("staged", ()) for mark in marks(begun))
 
 
 def abandon(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> bool:
-    """Undo an interrupted load; whether anything is left of the graph."""
+    """Undo an interrupted load; return whether anything is left of the graph."""
     if not any(mark.adds for mark in marks(begun)):
         remove(endpoint, base)
         return False
@@ -281,12 +276,10 @@ def take_back(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> Non
 
 
 def remove(endpoint: Endpoint, base: str) -> None:
-    """Remove a graph's triples, whose subjects are all under BASE. Other triples in the same named graph
-    stay.
+    """Remove a graph's triples, whose subjects are all under BASE. Other triples in the same named graph stay.
 
-    One request where the server's own time limit suffices; else batches. Readers meanwhile, and after
-    an interruption, see a load into an empty graph that runs or was interrupted, never a part of the
-    graph.
+    One request if it meets the server's own time limit; otherwise batches. Readers in between, and after an interruption, see a
+    load into an empty graph that is running or was interrupted, never a part of the graph.
     """
     _clear(endpoint, base)
     foreign = f"?s ?p ?o FILTER(!STRSTARTS(STR(?s), {string(base)}))"
@@ -305,7 +298,7 @@ def _remove_some_at_once(endpoint: Endpoint, base: str) -> None:
     try:
         _insert(endpoint, base, [_marked(base, Mark("removed", owner.name, adds=False))])
         _forget(endpoint, base, (*_CONTENT, *_UNDER_WAY[:-1]))
-        # The triples of the graph's own node go last.
+        # The triples of the graph's own node are removed last.
         ours = f"FILTER(STRSTARTS(STR(?s), {string(base)}) && ?s != <{base}>)"
         _each(endpoint, base, f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }}", _AT_ONCE, ours)
         endpoint.update(f"DELETE WHERE {{ GRAPH <{base}> {{ <{base}> ?p ?o }} }}")
@@ -314,9 +307,7 @@ def _remove_some_at_once(endpoint: Endpoint, base: str) -> None:
 
 
 def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: set[str]) -> None:
-    """Write what a load will change before it changes anything; also the terms of the graph's node about
-    its content.
-    """
+    """Write what a load will change before it changes anything, including terms of the graph's node about its content."""
     _clear(endpoint, base)
     for name, lines in (("added", added), ("removed", removed)):
         for batch in cut(sorted(lines), endpoint.dialect.update_batch):
@@ -330,12 +321,10 @@ def _stage(endpoint: Endpoint, base: str, load: str, added: set[str], removed: s
 
 
 def _each(endpoint: Endpoint, graph: str, change: str, most: int, which: str = "") -> None:
-    """Repeat an update that removes triples from a named graph (`which` is a filter), at most `most` at
-    once, until none are left.
-    """
-    some = f"?s ?p ?o {which}".rstrip()
-    while endpoint.query(f"ASK {{ {some} }}", graphs=(graph,)):
-        endpoint.update(f"{change} WHERE {{ {{ SELECT ?s ?p ?o WHERE {{ GRAPH <{graph}> {{ {some} }} }} LIMIT {most} }} }}")
+    """Repeat an update that removes at most `most` triples of a named graph until none are left; `which` is a filter."""
+    pattern = f"?s ?p ?o {which}".rstrip()
+    while endpoint.query(f"ASK {{ {pattern} }}", graphs=(graph,)):
+        endpoint.update(f"{change} WHERE {{ {{ SELECT ?s ?p ?o WHERE {{ GRAPH <{graph}> {{ {pattern} }} }} LIMIT {most} }} }}")
 
 
 def _clear(endpoint: Endpoint, base: str) -> None:
@@ -344,7 +333,7 @@ def _clear(endpoint: Endpoint, base: str) -> None:
 
 
 def in_pieces(pieces: Iterable[str]) -> str:
-    """A text from its literals, which begin with their numbers."""
+    """Join a text from its literals, which begin with their numbers."""
     return "".join(piece[7:] for piece in sorted(pieces))
 
 
@@ -354,7 +343,7 @@ def _forget(endpoint: Endpoint, base: str, names: Iterable[str]) -> None:
 
 
 def _insert(endpoint: Endpoint, base: str, lines: Iterable[str]) -> None:
-    """Add triples; a request that the server finds too large is sent in halves."""
+    """Add triples; if the server finds a request too large, it is sent in halves."""
     batch = list(lines)
     if not batch:
         return
@@ -380,13 +369,14 @@ def _joined(lines: list[str]) -> str:
 
 Counts = dict[str, int]
 NOTHING: Final = Change()
-#: Seconds after which a loader checks again whether another one is done.
+#: Range of seconds after which a loader checks again whether another one is done.
 _AGAIN = 0.1, 0.5
 
 
 class Loader:
-    """Loads into one graph. `sources` gives the graph's sources, `pull` the graph itself (leniently, for
-    an interrupted load).
+    """Loads into one graph.
+
+    `sources` returns the graph's sources, `pull` the graph itself (leniently, for an interrupted load).
     """
 
     def __init__(
@@ -394,18 +384,17 @@ class Loader:
     ) -> None:
         self._endpoint, self._graph, self._base = endpoint, graph, base
         self._sources, self._pull = sources, pull
-        #: What the last load has to say of single changes.
+        #: Remarks of the last load on single changes.
         self.remarks: list[str] = []
 
     def push(
         self, snapshot: Snapshot, *, wait: float, by_update: bool, change: Change | None = None, on_progress: OnWritten
     ) -> tuple[Counts, Counts]:
-        """Add a snapshot to what the graph holds, except for what `change` removes; returns the counts
-        before and after.
+        """Add a snapshot to what the graph holds, remove what `change` removes; return the counts before and after.
 
-        `wait` is how many seconds to wait for another loader; after that, or where a load was
-        interrupted, raises `StoreBusyError`. `by_update` does not use the Graph Store Protocol unless
-        its address is configured.
+        `wait` is how many seconds to wait for another loader; after that, or if a load was interrupted, raises
+        `StoreBusyError`.
+        With `by_update`, the Graph Store Protocol is only used if its address is configured.
         """
         until, owner = time.monotonic() + wait, Owner()
         try:
@@ -418,17 +407,17 @@ class Loader:
     ) -> tuple[Counts, Counts]:
         while True:
             try:
-                # A caller who states how long to wait waits no longer for a silent server.
+                # With a `wait`, a silent server takes no longer than that.
                 patience = max(until - time.monotonic(), LEAST) if wait else None
                 return self._push(snapshot, owner, patience, by_update, change, on_progress)
             except OvertakenError:
                 raise
             except StoreBusyError:
-                left = until - time.monotonic()
-                if left <= 0:
+                remaining = until - time.monotonic()
+                if remaining <= 0:
                     raise
-                # Loaders that collided withdraw, and try again at different times.
-                time.sleep(min(left, random.uniform(*_AGAIN)))
+                # Loaders that collided withdraw, and retry at different times.
+                time.sleep(min(remaining, random.uniform(*_AGAIN)))
 
     def _push(
         self, snapshot: Snapshot, owner: str, patience: float | None, by_update: bool, change: Change, on_progress: OnWritten
@@ -436,53 +425,56 @@ class Loader:
         endpoint, base = self._endpoint, self._base
         self.remarks = []
         load = load_id(snapshot, change.name)
-        named = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
-        what = list(dict.fromkeys((*named, *change.without)))
-        found = state(endpoint, base, patience)
+        source_names = [snapshot.source_of(i).name for i in range(len(snapshot.arrays.get("src.name")))]
+        what = list(dict.fromkeys((*source_names, *change.without)))
+        stated = state(endpoint, base, patience)
         if endpoint.store_url is None and not by_update:
             endpoint.store_url = endpoint.dialect.store_url(endpoint.query_url)
-        begun = marks(found)
+        interrupted = marks(stated)
         check_loadable(snapshot, GraphIris(base), endpoint.dialect)
-        other = next((mark for mark in begun if not mark.gone), None)
+        other = next((mark for mark in interrupted if not mark.gone), None)
         if other is not None:
             raise busy(self._graph, other)
-        if any(mark.load != load for mark in begun):
-            raise unfinished(self._graph, found, what)
-        if not begun and found.get("load") == [load]:
-            held: Counts = json.loads(found["counts"][0])
-            return held, held
-        adds = any(mark.adds for mark in begun) if begun else "load" in found
-        if adds and not begun:
-            # Before anything is written: a load with a problem in its sources leaves the graph as it was.
+        if any(mark.load != load for mark in interrupted):
+            raise unfinished(self._graph, stated, what)
+        if not interrupted and stated.get("load") == [load]:
+            counts_before: Counts = json.loads(stated["counts"][0])
+            return counts_before, counts_before
+        adds = any(mark.adds for mark in interrupted) if interrupted else "load" in stated
+        if adds and not interrupted:
+            # Checked before anything is written: a load with a problem in its sources leaves the graph as
+            # it was.
             change.check(self._sources(), snapshot)
-        claim(endpoint, base, Mark(load, owner, adds), found)
+        claim(endpoint, base, Mark(load, owner, adds), stated)
         previous = None
         if adds:
-            if begun:
+            if interrupted:
                 # The changes of the interrupted load are undone, and all are made again.
-                take_back(endpoint, base, found)
+                take_back(endpoint, base, stated)
             previous = self._pull(False)
             snapshot, self.remarks = joined(change, edit_records(endpoint, base), previous, snapshot)
         write_snapshot(
             endpoint, snapshot, base, graph=self._graph, load=load, what=what, previous=previous,
-            begun=found if begun and not adds else None, on_progress=on_progress,
+            begun=stated if interrupted and not adds else None, on_progress=on_progress,
         )  # fmt: skip
         return {} if previous is None else counts(previous), counts(snapshot)
 
 
 # -- single changes ----------------------------------------------------------------------------------
-# A change is one update request, which does nothing where the graph is not what the change was made for. Its record is
-# a text of the graph's node (`pred:edit`), in pieces that begin with the number of the change.
+# A change is one update request, which does nothing if the graph is not the one the change was made for.
+# Its record is a text of the graph's node (`pred:edit`), in pieces that begin with the number of the
+# change.
 #
-# That condition is not enough for two writers: a server may evaluate both requests on the same state (Oxigraph does, and
-# both change the graph then). So a writer takes a turn before it (`pred:turn`), as a loader claims the graph.
+# That condition is not enough for two writers: a server may evaluate both requests on the same state
+# (Oxigraph does, and both then change the graph). So a writer first takes a turn (`pred:turn`), as a
+# loader claims the graph.
 
-#: Seconds within which a server ends the request of a writer that was killed.
+#: Seconds within which a server ends the request of a killed writer.
 _GRACE: Final = 0.2
 
 
 def edit_records(endpoint: Endpoint, base: str) -> list[str]:
-    """The records of the single changes of a graph, in order."""
+    """Return the records of the single changes of a graph, in order."""
     pieces: dict[str, list[str]] = {}
     rows: Any = endpoint.query(f"SELECT ?o WHERE {{ <{base}> <pred:edit> ?o }}", graphs=(base,))
     for row in rows:
@@ -493,26 +485,27 @@ def edit_records(endpoint: Endpoint, base: str) -> list[str]:
 
 @contextmanager
 def _turn(endpoint: Endpoint, base: str, graph: str, content: str) -> Iterator[str]:
-    """Be the only writer of a graph, which has the content of this name; gives the triple that says so, which the writer's
-    request removes. Raises `OvertakenError` where the content is another, `StoreBusyError` where somebody else writes.
+    """Become the only writer of a graph with the content of this name; yield the triple of the turn, which the request removes.
+
+    Raises `OvertakenError` if the content has changed, `StoreBusyError` if another process writes.
     """
     owner = Owner()
     turn = f"<{base}> <pred:turn> {string(owner.name)}"
     try:
         _insert(endpoint, base, [turn])
         running, now = _writers(endpoint, base, state(endpoint, base))
-        others = [name for name in running if name != owner.name]
+        competitors = [name for name in running if name != owner.name]
         _check_unloaded(graph, now)
-        if others:
+        if competitors:
             raise StoreBusyError(
-                f"graph {graph!r} is being changed by {Owner.place(others[0])}",
+                f"graph {graph!r} is being changed by {Owner.place(competitors[0])}",
                 hint="wait= waits for it; or stop that process, and then `condgraph abandon`",
             )
         if now.get("load") != [content]:
             raise _overtaken(graph)
         yield turn
     except BaseException:
-        # One that cannot be removed now is taken for that of a writer that has ended.
+        # If it cannot be removed now, it counts as that of a writer that has ended.
         with suppress(StoreError, DeadlineError):
             endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {turn} }} }}")
         raise
@@ -521,13 +514,14 @@ def _turn(endpoint: Endpoint, base: str, graph: str, content: str) -> Iterator[s
 
 
 def _writers(endpoint: Endpoint, base: str, now: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
-    """The writers of single changes that have a turn in a state, and that state; the turns of those that have ended are
-    removed first, after which the state is read again.
+    """Return the writers of single changes with a turn, and the state of the graph.
+
+    Turns of writers that have ended are removed first, and the state is read again.
     """
-    gone = [name for name in now.get("turn", ()) if Owner.gone(name, 0.0)]
-    if gone:
-        forget_turns(endpoint, base, gone)
-        # The server may still run the request of a writer that was killed.
+    ended = [name for name in now.get("turn", ()) if Owner.gone(name, 0.0)]
+    if ended:
+        forget_turns(endpoint, base, ended)
+        # The server may still run the request of a killed writer.
         time.sleep(_GRACE)
         now = state(endpoint, base)
     return now.get("turn", []), now
@@ -540,49 +534,50 @@ def forget_turns(endpoint: Endpoint, base: str, owners: Iterable[str]) -> None:
 
 
 def stated(endpoint: Endpoint, base: str) -> GraphSummary | None:
-    """What the graph's node states of its content; None where it says too little, or the graph is not there as a whole."""
-    found: dict[str, list[str]] = {}
+    """Return what the graph's node states about its content; None if the graph is incomplete or the node lacks a part."""
+    terms: dict[str, list[str]] = {}
     text = f"SELECT ?p ?o WHERE {{ <{base}> ?p ?o FILTER(?p != <pred:edit>) }}"
     rows: Any = endpoint.query(text, graphs=(base,))
     for row in rows:
-        found.setdefault(row["p"].value.removeprefix("pred:"), []).append(row["o"].value)
-    if "loading" in found or any(name not in found for name in ("load", "declares", "counts", "schema", "survey")):
+        terms.setdefault(row["p"].value.removeprefix("pred:"), []).append(row["o"].value)
+    if "loading" in terms or any(name not in terms for name in ("load", "declares", "counts", "schema", "survey")):
         return None
-    content = found["load"][0]
-    survey_of = unpacked(in_pieces(found["survey"]), content)
+    content = terms["load"][0]
+    survey_of = unpacked(in_pieces(terms["survey"]), content)
     if survey_of is None:
         return None
-    return GraphSummary(content, json.loads(found["counts"][0]), json.loads(in_pieces(found["schema"])), survey_of)
+    return GraphSummary(content, json.loads(terms["counts"][0]), json.loads(in_pieces(terms["schema"])), survey_of)
 
 
 def write_edit(endpoint: Endpoint, base: str, graph: str, change: RemoteEdit) -> str:
-    """Write one single change; the name of the content then. Raises `OvertakenError` where the graph is another than
-    before the change, `StoreBusyError` where somebody else loads or changes it.
+    """Write one single change; return the name of the new content.
+
+    Raises `OvertakenError` if the graph has changed since, `StoreBusyError` if another process loads or changes it.
     """
     check_loadable(change.after, GraphIris(base), endpoint.dialect)
-    node, now = f"<{base}>", change.stated
-    if now is not None:
-        # Whether quantities say how they are ordered is decided for the whole graph.
-        change.before.inexact = change.after.inexact = now.counts["inexact"] > 0
+    node, summary = f"<{base}>", change.stated
+    if summary is not None:
+        # Whether quantities have sort keys is decided for the whole graph.
+        change.before.inexact = change.after.inexact = summary.counts["inexact"] > 0
     before, after = (
         {line for line in triples(of, base, graph=graph) if not line.startswith(f"{node} ")} for of in (change.before, change.after)
     )
-    content = load_id(change.after) if now is None else now.content
+    content = load_id(change.after) if summary is None else summary.content
     number = f"{change.number:09d} "
     record = _pieces(base, "edit", change.record, number)
-    if now is None:
-        now = GraphSummary(content, counts(change.after), described(change.after), survey(change.after))
-    about = [
+    if summary is None:
+        summary = GraphSummary(content, counts(change.after), described(change.after), survey(change.after))
+    graph_lines = [
         f"{node} <pred:load> {string(content)}",
-        f"{node} <pred:counts> {string(json.dumps(now.counts, sort_keys=True))}",
-        *_pieces(base, "schema", json.dumps(now.schema, ensure_ascii=False)),
-        *_pieces(base, "survey", packed(now.survey, content)),
+        f"{node} <pred:counts> {string(json.dumps(summary.counts, sort_keys=True))}",
+        *_pieces(base, "schema", json.dumps(summary.schema, ensure_ascii=False)),
+        *_pieces(base, "survey", packed(summary.survey, content)),
     ]
     terms = ", ".join(f"<pred:{name}>" for name in ("load", "counts", "schema", "survey"))
     with _turn(endpoint, base, graph, change.content) as turn:
         text = (
             f"DELETE {{ GRAPH <{base}> {{ {_joined([*sorted(before - after), f'{node} ?p ?o', turn])} }} }} "
-            f"INSERT {{ GRAPH <{base}> {{ {_joined([*sorted(after - before), *about, *record])} }} }} "
+            f"INSERT {{ GRAPH <{base}> {{ {_joined([*sorted(after - before), *graph_lines, *record])} }} }} "
             f"WHERE {{ GRAPH <{base}> {{ {turn} . {node} <pred:load> {string(change.content)} . "
             f"{node} ?p ?o FILTER(?p IN ({terms})) "
             f"FILTER NOT EXISTS {{ {node} <pred:loading> ?mark }} "
@@ -591,7 +586,7 @@ def write_edit(endpoint: Endpoint, base: str, graph: str, change: RemoteEdit) ->
         try:
             endpoint.update(text)
         except (StoreError, DeadlineError):
-            # The answer may have been lost, and not the change.
+            # Only the response may have been lost.
             if not _recorded(endpoint, base, record):
                 raise
         if not _recorded(endpoint, base, record):
@@ -601,7 +596,7 @@ def write_edit(endpoint: Endpoint, base: str, graph: str, change: RemoteEdit) ->
 
 
 def _check_unloaded(graph: str, now: dict[str, list[str]]) -> None:
-    """Raise `StoreBusyError` where a load of the graph is not finished."""
+    """Raise `StoreBusyError` if a load of the graph is unfinished."""
     if "loading" in now:
         other = next((mark for mark in marks(now) if not mark.gone), None)
         raise unfinished(graph, now) if other is None else busy(graph, other)
@@ -616,16 +611,14 @@ def _recorded(endpoint: Endpoint, base: str, record: list[str]) -> bool:
 
 
 def busy(graph: str, mark: Mark) -> StoreBusyError:
-    """The error where another process loads."""
+    """Return the error for a graph that another process loads."""
     return StoreBusyError(
         f"graph {graph!r} is being loaded by {Owner.place(mark.owner)}", hint="wait= waits for it; or stop that process"
     )
 
 
 def unfinished(graph: str, begun: dict[str, list[str]], what: list[str] | None = None) -> StoreBusyError:
-    """The error where a load was interrupted, or is another process's; `what` are the sources to load
-    now.
-    """
+    """Return the error for a graph whose load was interrupted; `what` are the sources to load now."""
     sources = sorted(begun.get("what", ()))
     named = f"a load of {', '.join(map(repr, sources[:5]))}" if sources else "another load"
     more, hint = "", "load the same again, which goes on where that stopped, "

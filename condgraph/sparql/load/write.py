@@ -1,6 +1,4 @@
-"""Statements of a graph as triples: the updates that write them to a store, and files in N-Quads or
-Turtle.
-"""
+"""Statements of a graph as triples: the updates that write them to a store, and files in N-Quads or Turtle."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ if TYPE_CHECKING:
 
 
 # -- statements --------------------------------------------------------------------------------------
-# The statements of a snapshot as lines of RDF, read from its columns many at a time. The lines of a
-# statement are made as one text, and a value is read once, so that a line costs no object of its own.
+# The statements of a snapshot as lines of RDF, read from its columns in bulk. The lines of a statement
+# are built as one text, and a value is read once, so that a line needs no object of its own.
 
 
 #: Statements that are read together.
@@ -38,76 +36,78 @@ _TOGETHER: Final = 20_000
 
 
 def statements(snapshot: Snapshot, base: str, nodes: Sequence[str], sources: Sequence[str], end: str) -> Iterator[str]:
-    """The triples of predicates and statements: texts of whole lines, each line with `end`.
+    """Yield the triples of predicates and statements: texts of whole lines, each ending in `end`.
 
-    `nodes` are the IRIs of the entities and `sources` those of the sources, by their numbers.
+    `nodes` are the IRIs of the entities and `sources` those of the sources, by number.
     """
     names = list(map(snapshot.predicate_name, range(snapshot.predicate_count)))
     predicates = [f"<{base}{encode(name)}>" for name in names]
     for node, name in zip(predicates, names, strict=True):
         yield f"{node} {layout.LABEL} {layout.string(name)}{end}"
     sids, raws, validity = statement_ids(snapshot).view(np.uint64), place_raws(snapshot), _validity(snapshot)
-    values, said = _Values(snapshot, base, nodes, end), [f" <pred:source> {node}{end}" for node in sources]
+    values, source_lines = _Values(snapshot, base, nodes, end), [f" <pred:source> {node}{end}" for node in sources]
     for start in range(0, snapshot.statements, _TOGETHER):
         numbers = np.arange(start, min(start + _TOGETHER, snapshot.statements), dtype=np.int32)
         things, raw = _objects(snapshot, numbers, values)
         qualifiers, further = _qualifiers(snapshot, numbers, values, predicates), further_sources(snapshot, numbers)
         columns = (sids[numbers], snapshot.subjects(numbers), snapshot.predicates(numbers), snapshot.source.take(numbers))
         rows = snapshot.row.take(numbers).tolist()
-        for at, (sid, subject, predicate, first) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            node, h, r, t = f"<{base}{layout.STATEMENT}{sid:016x}>", nodes[subject], predicates[predicate], things[at]
+        for index, (sid, subject, predicate, first) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            node, h, r, t = f"<{base}{layout.STATEMENT}{sid:016x}>", nodes[subject], predicates[predicate], things[index]
             text = f"{h} {r} {t}{end}{node} <pred:fact_h> {h}{end}{node} <pred:fact_r> {r}{end}{node} <pred:fact_t> {t}{end}"
-            more = values.said(t)
-            for key, value in qualifiers.get(at, ()):
+            value_lines = values.said(t)
+            for key, value in qualifiers.get(index, ()):
                 text += f"{node} {key} {value}{end}"
-                more += values.said(value)
-            text += more
-            if raw[at] >= 0:
-                text += f"{node} <pred:raw> {layout.string(snapshot.texts[raw[at]])}{end}"
-            if start + at in raws:
-                text += f"{node} <pred:raws> {layout.string(json.dumps(raws[start + at], ensure_ascii=False))}{end}"
-            if start + at in validity:
-                begin, stop = validity[start + at]
+                value_lines += values.said(value)
+            text += value_lines
+            if raw[index] >= 0:
+                text += f"{node} <pred:raw> {layout.string(snapshot.texts[raw[index]])}{end}"
+            if start + index in raws:
+                text += f"{node} <pred:raws> {layout.string(json.dumps(raws[start + index], ensure_ascii=False))}{end}"
+            if start + index in validity:
+                begin, stop = validity[start + index]
                 text += f"{node} <pred:valid_start> {layout.integer(begin)}{end}{node} <pred:valid_end> {layout.integer(stop)}{end}"
-            text += f"{node}{said[first]}"
-            if at in further:
-                yield text + _records(node, f"<{base}{layout.RECORD}{sid:016x}.", [(first, rows[at]), *further[at]], said, end)
+            text += f"{node}{source_lines[first]}"
+            if index in further:
+                yield text + _records(
+                    node, f"<{base}{layout.RECORD}{sid:016x}.", [(first, rows[index]), *further[index]], source_lines, end
+                )
             else:
-                yield f"{text}{node} <pred:row> {layout.integer(rows[at])}{end}" if rows[at] else text
+                yield f"{text}{node} <pred:row> {layout.integer(rows[index])}{end}" if rows[index] else text
 
 
 def _validity(snapshot: Snapshot) -> dict[int, tuple[int, int]]:
-    """The validity of the statements that have one, in seconds: from, until."""
+    """Return the validity (from, until) of statements that have one, in seconds."""
     stated, *times = (snapshot.arrays.get(f"val.{name}").tolist() for name in ("stmt", "start", "end"))
     return dict(zip(stated, zip(*times, strict=True), strict=True))
 
 
 def _objects(snapshot: Snapshot, numbers: Numbers, values: _Values) -> tuple[list[str], list[int]]:
-    """The node of each statement's object, and the number of its raw text (-1: none)."""
+    """Return the node of each statement's object, and the number of its raw text (-1: none)."""
     get, split = snapshot.arrays.get, snapshot.split(numbers)
     attributes = numbers[split:] - np.int32(snapshot.relations)
     things = [values.entities[number] for number in snapshot.relation_object.take(numbers[:split]).tolist()]
     things += values.nodes({name: get(f"att.{name}").take(attributes) for name, _ in PARTS})
-    written = get("att.raw")
-    return things, [-1] * split + (written.take(attributes).tolist() if len(written) else [-1] * len(attributes))
+    raws = get("att.raw")
+    return things, [-1] * split + (raws.take(attributes).tolist() if len(raws) else [-1] * len(attributes))
 
 
 def _qualifiers(
     snapshot: Snapshot, numbers: Numbers, values: _Values, predicates: Sequence[str]
 ) -> dict[int, list[tuple[str, str]]]:
-    """The qualifiers of statements by their position: the nodes of keys and values."""
+    """Return the qualifiers of statements by position: nodes of keys and values."""
     get = snapshot.arrays.get
-    positions, found = snapshot.qualifiers(numbers)
-    keys = get("q.key").take(found).tolist()
-    stated = values.nodes({name: get(f"q.{name}").take(found) for name, _ in PARTS})
+    positions, indices = snapshot.qualifiers(numbers)
+    keys = get("q.key").take(indices).tolist()
+    value_nodes = values.nodes({name: get(f"q.{name}").take(indices) for name, _ in PARTS})
     qualifiers: dict[int, list[tuple[str, str]]] = {}
-    for position, key, value in zip(positions.tolist(), keys, stated, strict=True):
+    for position, key, value in zip(positions.tolist(), keys, value_nodes, strict=True):
         qualifiers.setdefault(position, []).append((predicates[key], value))
     return qualifiers
 
 
 def _records(node: str, record: str, places: Sequence[tuple[int, int]], said: Sequence[str], end: str) -> str:
-    """The sources of a statement beyond the first, and each of its places as a record."""
+    """Return the further sources of a statement, and each of its places as a record."""
     text = "".join(f"{node}{said[source]}" for source in list(dict.fromkeys(source for source, _ in places))[1:])
     for i, (source, row) in enumerate(places):
         text += (
@@ -127,44 +127,43 @@ class _Values:
         self._unsaid: dict[str, str] = {}
 
     def nodes(self, cells: CellColumns) -> list[str]:
-        """The node of each cell."""
+        """Return the node of each cell."""
         packed: NDArray[Any] = np.empty(len(cells["kind"]), [(name, kind) for name, kind in PARTS])
         for name, _ in PARTS:
             packed[name] = cells[name]
         keys: list[bytes] = packed.view(f"V{packed.dtype.itemsize}").tolist()
         self._learn(keys, cells)
-        found = [self._known.get(key, "") for key in keys]
-        for at in np.flatnonzero(cells["kind"] == Kind.ENTITY).tolist():
-            found[at] = self.entities[cells["ref"][at]]
-        return found
+        result = [self._known.get(key, "") for key in keys]
+        for index in np.flatnonzero(cells["kind"] == Kind.ENTITY).tolist():
+            result[index] = self.entities[cells["ref"][index]]
+        return result
 
     def _learn(self, keys: list[bytes], cells: CellColumns) -> None:
-        """Give a node to each value that has none."""
+        """Create nodes for new values."""
         known, kinds = self._known, cells["kind"].tolist()
-        fresh = {key: at for at, key in enumerate(keys) if key not in known and kinds[at] != Kind.ENTITY}
+        fresh = {key: index for index, key in enumerate(keys) if key not in known and kinds[index] != Kind.ENTITY}
         places = np.fromiter(fresh.values(), np.int64, len(fresh))
-        some = {name: column[places] for name, column in cells.items()}
+        columns = {name: column[places] for name, column in cells.items()}
         texts, ident, ordered = self._snapshot.texts, self._snapshot.ident, self._snapshot.inexact
-        for key, value in zip(fresh, decode_values(some, texts.__getitem__, ident), strict=True):
+        for key, value in zip(fresh, decode_values(columns, texts.__getitem__, ident), strict=True):
             if not isinstance(value, Ref):
                 node = known[key] = f"<{self._base}{VALUE}{value_name(value)}>"
                 self._unsaid[node] = "".join(f"{line}{self._end}" for line in layout.value_triples(node, value, ordered=ordered))
 
     def said(self, node: str) -> str:
-        """The triples of a value at the first call; nothing later, and nothing of an entity."""
+        """Return the triples of a value at the first call; nothing later, and nothing for an entity."""
         return self._unsaid.pop(node, "")
 
 
 # -- everything --------------------------------------------------------------------------------------
 
 
-#: Texts that a batch holds: what is written of so many statements, or so many lines of entities.
+#: Texts in a batch, each the lines of a statement, or one line of an entity.
 BATCH: Final = 8_000
 
 
 def triples(snapshot: Snapshot, base: str, *, graph: str = "default") -> Iterator[str]:
-    """Everything the snapshot holds as `subject predicate object` without the final dot; what does
-    not depend on order stands once.
+    """Yield everything in the snapshot as `subject predicate object` without the final dot.
 
     The graph's own node comes last, so that a reader who finds it finds everything.
     """
@@ -173,14 +172,12 @@ def triples(snapshot: Snapshot, base: str, *, graph: str = "default") -> Iterato
 
 
 def quads(snapshot: Snapshot, base: str, *, graph: str = "default") -> Iterator[str]:
-    """The same in the named graph `base`: batches of N-Quads lines, each a text that ends with a
-    newline.
-    """
+    """Yield everything in the named graph `base`, as batches of N-Quads lines, each a text that ends with a newline."""
     return _batches(_written(snapshot, base, graph, f" <{base}> .\n"))
 
 
 def ntriples(snapshot: Snapshot, base: str, *, graph: str = "default") -> Iterator[str]:
-    """The same without a named graph: batches of N-Triples lines."""
+    """Yield everything without a named graph, as batches of N-Triples lines."""
     return _batches(_written(snapshot, base, graph, " .\n"))
 
 
@@ -190,13 +187,11 @@ def _batches(found: Iterator[str]) -> Iterator[str]:
 
 
 def _written(snapshot: Snapshot, base: str, graph: str, end: str) -> Iterator[str]:
-    """Texts of one line or several that belong together, each line with `end`. No term holds a
-    newline.
-    """
+    """Yield texts of one or several related lines, each ending in `end`. No term contains a newline."""
     names = layout.GraphIris(base)
     nodes, sources = _entity_nodes(snapshot, names), _source_nodes(snapshot, names)
-    for some in (_sources(snapshot, names), _entities(snapshot, nodes, sources), _concepts(snapshot, names, nodes, sources)):
-        yield from (f"{line}{end}" for line in some)
+    for lines in (_sources(snapshot, names), _entities(snapshot, nodes, sources), _concepts(snapshot, names, nodes, sources)):
+        yield from (f"{line}{end}" for line in lines)
     yield from statements(snapshot, base, nodes, sources, end)
     node = names.graph
     yield f"{node} {layout.TYPE} <pred:Graph>{end}"
@@ -235,7 +230,7 @@ def _entities(snapshot: Snapshot, nodes: list[str], sources: list[str]) -> Itera
     classes = {int(kind): f" {layout.TYPE} <pred:{name}>" for kind, name in layout.ENTITY_CLASSES.items()}
     called = snapshot.texts.take(snapshot.entity_name)
     kinds = snapshot.entity_kind.tolist()
-    positions, said = _positions(snapshot), texts_of(snapshot)
+    positions, declared = _positions(snapshot), texts_of(snapshot)
     for number, (node, name, kind) in enumerate(zip(nodes, called, kinds, strict=True)):
         yield node + classes[kind]
         yield f"{node} <pred:name> {layout.string(name)}"
@@ -243,18 +238,16 @@ def _entities(snapshot: Snapshot, nodes: list[str], sources: list[str]) -> Itera
             yield f"{node} <pred:source> {sources[int(places[number])]}"
             yield f"{node} <pred:row> {layout.integer(int(rows[number]))}"
             yield f"{node} <pred:position> {layout.integer(positions[number])}"
-        if number in said:
-            yield f"{node} <pred:declared> {layout.string(said[number])}"
+        if number in declared:
+            yield f"{node} <pred:declared> {layout.string(declared[number])}"
 
 
 def _positions(snapshot: Snapshot) -> dict[int, int]:
-    """The 1-based place of each table row among the rows of its source: rows of a source need not
-    be numbered without gaps.
-    """
+    """Return the 1-based position of each table row among the rows of its source, whose row numbers may have gaps."""
     keys, entities = snapshot.arrays.get("row.key"), snapshot.arrays.get("row.entity")
     if not len(keys):
         return {}
-    # Rows of the same number are at the place of the first of them.
+    # Rows with equal numbers share the position of the first one.
     first = np.searchsorted(keys, keys)
     begin = np.searchsorted(keys, keys >> 32 << 32)
     return dict(zip(entities.tolist(), (first - begin + 1).tolist(), strict=True))
@@ -263,9 +256,9 @@ def _positions(snapshot: Snapshot) -> dict[int, int]:
 def _concepts(snapshot: Snapshot, names: layout.GraphIris, nodes: list[str], sources: list[str]) -> Iterator[str]:
     get = snapshot.arrays.get
     offsets, items = get("con.offsets").tolist(), get("con.items")
-    for at, concept in enumerate(get("con.entity").tolist()):
+    for index, concept in enumerate(get("con.entity").tolist()):
         of = f" <pred:instance_of> {nodes[concept]}"
-        for entity in items[offsets[at] : offsets[at + 1]].tolist():
+        for entity in items[offsets[index] : offsets[index + 1]].tolist():
             yield nodes[entity] + of
     for kind, prefix, first, second, words in (
         (layout.MEMBER, "mem", "e", "c", ("Membership", "member", "concept")),
@@ -285,38 +278,36 @@ def _concepts(snapshot: Snapshot, names: layout.GraphIris, nodes: list[str], sou
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:
-    """The counts of the snapshot, and those that spare the compiler work: raw texts, validities and long
-    texts.
-    """
+    """Return the counts of the snapshot, and those that help the compiler: raw texts, validities and long texts."""
     get = snapshot.arrays.get
     raws = get("att.raw")
-    # A character takes twelve at most, and is a byte or more. A number and its unit share a name, so
-    # that half of it is long for them.
-    long = (encode(text) for text in snapshot.texts.take(snapshot.texts.longer(LONGEST // 24)))
+    # A character takes between one and twelve bytes. A number and its unit share a name, so half the
+    # length counts as long for them.
+    encoded = (encode(text) for text in snapshot.texts.take(snapshot.texts.longer(LONGEST // 24)))
     return {
         **snapshot.counts,
         "raws": int((raws >= 0).sum()) if len(raws) else 0,
         "validities": len(get("val.stmt")),
-        "long": sum(1 for text in long if len(text) * 2 + 8 > LONGEST),
+        "long": sum(1 for text in encoded if len(text) * 2 + 8 > LONGEST),
     }
 
 
 def count(snapshot: Snapshot, base: str) -> int:
-    """How many triples a snapshot is, written twice ones counted twice."""
+    """Count the triples of a snapshot, with repetitions."""
     return sum(1 for _ in chain(triples(snapshot, base)))
 
 
 # -- files -------------------------------------------------------------------------------------------
-# N-Quads, with the graph's IRI as named graph, or readable Turtle.
+# N-Quads with the graph's IRI as named graph, or readable Turtle.
 
 
-#: The syntaxes that `export` writes.
+#: Syntaxes that `export` writes.
 SYNTAXES: Final = ("turtle", "nquads")
 _BATCH: Final = 10_000
 
 
 def write_file(snapshot: Snapshot, file: IO[str], syntax: str, *, graph: str, base: str | None = None) -> int:
-    """Write everything the snapshot holds in the layout of `layout`; returns how many triples."""
+    """Write everything in the snapshot in the layout of `layout`; return the number of triples."""
     base = base or layout.base_iri(graph)
     written = 0
     if syntax == "nquads":
@@ -334,7 +325,7 @@ def write_file(snapshot: Snapshot, file: IO[str], syntax: str, *, graph: str, ba
 
 
 def turtle(lines: list[str], base: str) -> Iterator[str]:
-    """Triples as Turtle, those of one subject together where they follow each other.
+    """Yield triples as Turtle, grouping consecutive ones with the same subject.
 
     >>> print("".join(turtle(['<http://x/a> <http://x/b> "c"', '<http://x/a> <pred:name> "a"'], "http://x/")).strip())
     <a> <b> "c" ;
@@ -343,8 +334,12 @@ def turtle(lines: list[str], base: str) -> Iterator[str]:
     before = ""
     for line in lines:
         subject, predicate, thing = line.split(" ", 2)
-        said = f"{_term(predicate, base)} {_term(thing, base)}"
-        yield f" ;\n    {said}" if subject == before else f"{' .' if before else ''}\n{_term(subject, base)} {said}"
+        predicate_object = f"{_term(predicate, base)} {_term(thing, base)}"
+        yield (
+            f" ;\n    {predicate_object}"
+            if subject == before
+            else f"{' .' if before else ''}\n{_term(subject, base)} {predicate_object}"
+        )
         before = subject
     if before:
         yield " .\n"

@@ -1,1 +1,1 @@
-"""Processes that run queries and can be ended."""
+"""Runs queries in processes that can be killed."""

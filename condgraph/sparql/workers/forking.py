@@ -1,5 +1,5 @@
-"""What all worker processes have in common: they are forked from one that has everything open, end
-with their parent, and have bounded memory and no network.
+"""The common part of all worker processes: they are forked from a process that has everything open, end with their parent,
+and have limited memory and no network.
 
 This file imports the standard library only, since `process`, a script outside its package, loads it.
 """
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 _LENGTH = struct.Struct(">I")
-#: Requests are read in parts of this many bytes: freeing larger ones makes the allocator return memory,
-#: for every query.
+#: Requests are read in parts of this many bytes: freeing larger ones makes the allocator return memory to
+#: the system with every query.
 _READ = 1 << 14
 
 
@@ -31,28 +31,26 @@ class Work(Protocol):
     """The work of a kind of worker."""
 
     def open(self, source: Any) -> None:
-        """Open what workers need, before they are forked; the first frame states it."""
+        """Open what workers need, before they are forked; the first frame names it."""
 
     def serve(self) -> None:
-        """Answer requests on descriptor 0 until the other side goes away."""
+        """Answer requests on descriptor 0 until the other side closes."""
 
 
 def _leave_with_parent() -> None:
-    """End as soon as the other side of the socket is closed, in the middle of a query too."""
+    """End as soon as the other side of the socket is closed, even in the middle of a query."""
     poll = select.poll()
     poll.register(0, 0)
     poll.poll()
     os._exit(0)
 
 
-#: Per machine: the architecture as the kernel names it, and its number of the call `socket`.
+#: By machine: the architecture in the kernel's numbering, and the number of the system call `socket`.
 _SOCKET_CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 
 
 def without_network() -> None:
-    """Forbid this process to open sockets (seccomp, on Linux): a query reaches no other server, whatever
-    SERVICE it hides.
-    """
+    """Forbid this process to open sockets (seccomp, on Linux), so that a hidden SERVICE reaches no other server."""
     import ctypes
     import platform
 
@@ -81,33 +79,33 @@ def without_network() -> None:
 
 
 def requests() -> Iterator[Any]:
-    """The requests on descriptor 0, each JSON after its length, until the other side goes away."""
+    """Yield the requests on descriptor 0, each JSON after its length, until the other side closes."""
     import json
 
     buffer = b""
     while True:
         while len(buffer) < 4 or len(buffer) < 4 + _LENGTH.unpack_from(buffer)[0]:
-            more = os.read(0, _READ)
-            if not more:
+            received = os.read(0, _READ)
+            if not received:
                 return
-            buffer += more
+            buffer += received
         end = 4 + _LENGTH.unpack_from(buffer)[0]
         request, buffer = json.loads(buffer[4:end]), buffer[end:]
         yield request
 
 
 def work(worker: Work) -> None:
-    """Serve requests on descriptor 0; never returns."""
+    """Serve requests on descriptor 0; never return."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # where the machine runs out of memory, this is the process to kill
+        file.write("1000")  # if the machine runs out of memory, kill this process first
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    with suppress(OSError):  # the other side goes away in the middle of an answer
+    with suppress(OSError):  # the other side closed in the middle of an answer
         worker.serve()
     os._exit(0)
 
 
 def _others_sleep() -> bool:
-    """Whether all other threads of this process sleep."""
+    """Tell whether all other threads of this process sleep."""
     with suppress(OSError):
         for task in os.listdir("/proc/self/task"):
             if int(task) != os.getpid():
@@ -120,8 +118,8 @@ def _others_sleep() -> bool:
 def fork() -> int:
     """Fork while no other thread can hold a lock that the child would wait for.
 
-    The other threads are those that RocksDB starts for compaction. A store that is open for reading
-    gives them no work, so that they sleep without a lock once they have started.
+    The other threads are those that RocksDB starts for compaction. A store that is open for reading gives them no work, so that
+    they sleep without a lock once they have started.
     """
     for _ in range(200):
         if _others_sleep():
@@ -131,13 +129,13 @@ def fork() -> int:
 
 
 class Reaper:
-    """Collects the exit codes of workers that were killed, without blocking."""
+    """Collects the exit codes of killed workers, without blocking."""
 
     def __init__(self) -> None:
         self.killed: set[int] = set()
 
     def reap(self, options: int = os.WNOHANG) -> None:
-        """Collect those that have ended."""
+        """Collect the exit codes of those that have ended."""
         for pid in tuple(self.killed):
             try:
                 if os.waitpid(pid, options)[0]:
@@ -147,9 +145,7 @@ class Reaper:
 
 
 def begin(memory: int, *, network: bool) -> None:
-    """Bound this process, and those forked from it: bytes of data (0 for any number), and whether
-    they may open sockets.
-    """
+    """Limit this process, and those forked from it: bytes of data (0: unlimited), and whether they may open sockets."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not network:
         without_network()
@@ -161,13 +157,13 @@ def begin(memory: int, *, network: bool) -> None:
 
 
 def at_most(size: int, bound: int) -> int:
-    """A limit within the hard limit `bound`."""
+    """Return a limit that respects the hard limit `bound`."""
     return size if bound == resource.RLIM_INFINITY else min(size, bound)
 
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Within this, memory counts for no query: the limit grows by what is allocated."""
+    """Raise the memory limit by what is allocated within this context, so that no query is charged for it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     before = _data()
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
@@ -180,7 +176,7 @@ def shared() -> Iterator[None]:
 
 
 def _data() -> int:
-    """Bytes of data of this process, nearly as the limit counts them."""
+    """Return the bytes of data of this process, approximately as the limit counts them."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
     except OSError:
@@ -188,13 +184,13 @@ def _data() -> int:
 
 
 def serve_forks(worker: Work) -> None:
-    """Open what the first frame states, and fork workers as requested on the socket at descriptor 0."""
+    """Open what the first frame names, and fork workers as requested on the socket at descriptor 0."""
     import json
 
     control = socket.socket(fileno=0)
     size = _LENGTH.unpack(control.recv(_LENGTH.size, socket.MSG_WAITALL))[0]
     worker.open(json.loads(control.recv(size, socket.MSG_WAITALL)))
-    gc.freeze()  # workers share what is allocated here
+    gc.freeze()  # workers share what is allocated so far
     request, answer = struct.Struct(">ci"), struct.Struct(">i")
     reaper, poll = Reaper(), select.poll()
     poll.register(control, select.POLLIN)

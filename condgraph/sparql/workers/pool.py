@@ -1,16 +1,14 @@
 """Queries with a deadline: a pool of processes that have a store open, each of which can be killed.
 
-Oxigraph cannot be told to stop, so a query that has a deadline, or somebody who may cancel it, runs
-in a process of its own, which is killed when its time is over. Processes are kept between queries,
-and shared by all threads and event loops; a short query costs one round trip over a socket more
-than in process. Results come serialised, in the requested format, part by part.
+Oxigraph cannot be told to stop, so a query that has a deadline, or may be cancelled, runs in a process of its own, which is
+killed when its time is over. Processes are reused, and shared by all threads and event loops; a short query costs one round
+trip over a socket more than in process. Results arrive serialised, in the requested format, part by part.
 
-A query that takes more than a quantum of processor time gives up its place: its process goes on
-with the lowest priority, and another one takes the place. Whatever else the machine does, long
-queries together get a share of one processor (`LONG_SHARE`), or each a tenth of the usual share,
-where this process could not raise a priority again (`worker.can_raise_priority`). When as many long
-queries run as are allowed, one that becomes long is ended, and begins anew when there is room, in
-what its deadline leaves it: short queries do not wait behind long ones.
+A query that takes more than a quantum of processor time gives up its place: its process continues with the lowest priority, and
+another one takes the place. Whatever else the machine does, long queries together get a share of one processor (`LONG_SHARE`),
+or each a tenth of the usual share, if this process could not raise a priority again (`worker.can_raise_priority`). If the most
+long queries are running already, a query that becomes long is killed, and starts again when there is room, within what remains
+of its deadline: short queries do not wait for long ones.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ __all__ = ["AsyncResults", "File", "Head", "Query", "Results", "UnopenedError", 
 
 
 # -- results -----------------------------------------------------------------------------------------
-# A query for a worker, and its results as they come, in a thread or in an event loop.
+# A query for a worker, and its results as they arrive, in a thread or in an event loop.
 
 
 Solutions = Literal["json", "xml", "csv", "tsv"]
@@ -51,13 +49,15 @@ Triples = Literal["turtle", "ntriples", "jsonld", "rdfxml", "trig", "nquads"]
 class Query:
     """A query, its data set, and the formats of its results.
 
-    `default_graphs` and `named_graphs` are the data set. None means the store's, or what the query
-    states; otherwise they replace what the query states, and where only named graphs are given the
-    default graph is empty. `union` makes the default graph all graphs. `limit` is the most solutions
-    or triples. `version` is that of RDF which the results may have: triple terms in "1.2" alone, base directions of texts
-    in "1.2-basic" too.
-    Without text, `graph` requests a named graph as it is, `dataset` all graphs with their
-    names.
+    `default_graphs` and `named_graphs` are the data set. None means the store's, or the one in the query; otherwise
+    they replace it,
+    and if only named graphs are given, the default graph is empty. `union` makes the default graph the union of all
+    graphs. `limit`
+    is the most solutions or triples. `version` is the RDF version of the results: triple terms need "1.2", base
+    directions of texts
+    also "1.2-basic".
+
+    Without text, `graph` requests a named graph as it is, `dataset` all graphs with their names.
     """
 
     text: str
@@ -75,7 +75,7 @@ class Query:
     dataset: bool = False
 
     def request(self) -> bytes:
-        """The query as a frame for a worker."""
+        """Return the query as a frame for a worker."""
         record: dict[str, Any] = {"query": self.text, "solutions": self.solutions, "triples": self.triples}
         if self.version != "1.2":
             record["plain"] = True
@@ -96,9 +96,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to load into a store in memory: where it is, its media type, and the graph and base of
-    its triples.
-    """
+    """A file to load into a store in memory: its path, its media type, and the graph and base of its triples."""
 
     path: Path
     media_type: str
@@ -108,8 +106,11 @@ class File:
 
 @dataclass(slots=True)
 class Head:
-    """The kind of a query, known before its first result. `cut`, whether the limit cut the results, and `records` of the
-    queries that were run for them (`tracing.record`) are known after the last.
+    """The kind of a query, known before its first result.
+
+    `cut`, whether the limit cut the results, and `records` of the queries that were run for them (`tracing.record`) are
+    known after
+    the last result.
     """
 
     kind: Literal["solutions", "boolean", "triples"]
@@ -122,9 +123,7 @@ Steps = Generator[Wait | Head | bytes, bool, None]
 
 
 class _Conversation:
-    """A query and its worker, for threads and event loops: the steps to wait for, and the parts of the
-    results.
-    """
+    """A query and its worker, for threads and event loops: the steps to wait for, and the parts of the results."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
@@ -164,7 +163,7 @@ class Results(_Conversation, Iterator[bytes]):
         return self._next()  # type: ignore[return-value]
 
     def read(self) -> bytes:
-        """All parts."""
+        """Return all parts, joined."""
         return b"".join(self)
 
     def __enter__(self) -> Results:
@@ -204,30 +203,32 @@ class AsyncResults(_Conversation, AsyncIterator[bytes]):
         return step  # type: ignore[return-value]
 
     async def read(self) -> bytes:
-        """All parts."""
+        """Return all parts, joined."""
         return b"".join([part async for part in self])
 
 
 # -- places ------------------------------------------------------------------------------------------
-# Which worker process runs which query: places for queries, a queue for each kind of query, and long
+# Assigns worker processes to queries: places for queries, a queue for each kind of query, and long
 # queries that gave up their place. A thread starts processes, so that no caller waits for that.
 
 
-#: The least share of one processor that all long queries together have on a busy machine: without it a
-#: long query would never end next to other programs.
+#: The least share of one processor for all long queries together on a busy machine: without it, other
+#: programs could keep a long query from ever ending.
 LONG_SHARE: Final = 0.3
 
 
 class BusyError(errors.InterruptedQueryError):
-    """Too many queries wait already."""
+    """Too many queries are waiting already."""
 
     code = "busy"
 
 
 class Scheduler:
-    """`size` places for queries, and room for `long` queries that gave up theirs. A place is not a
-    process: idle processes are kept apart. `command` gives the command that starts the process that
-    workers are forked from; `opens` is whether each worker opens the source itself, and sends a frame when it has.
+    """`size` places for queries, and room for `long` queries that gave up theirs.
+
+    A place is not a process: idle processes are stored separately. `command` returns the command that starts the
+    process from which
+    workers are forked; `opens` tells whether each worker opens the source itself, and sends a frame when it has.
     """
 
     def __init__(self, size: int, long: int, waiting: int, command: Callable[[], Sequence[str]], *, opens: bool = False) -> None:
@@ -240,28 +241,28 @@ class Scheduler:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._closed = False
-        #: Scheduler that are free, long queries that run, and processes that are being started.
+        #: Free places, running long queries, and processes that are being started.
         self._free, self._long, self._starting = self._size, 0, 0
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._waiting: deque[Future[Worker]] = deque()
         self._long_waiting: deque[Future[Worker]] = deque()
-        #: The process that new workers are forked from, and all such processes that still have workers.
+        #: The process from which new workers are forked, and all such processes that still have workers.
         self._forks: ForkServer | None = None
         self._servers: set[ForkServer] = set()
         self._starts = _Thread("condgraph-starts")
 
     def share(self) -> float:
-        """The least share of a processor for each long query."""
+        """Return the least share of a processor for each long query."""
         return LONG_SHARE / max(self._long, 1)
 
     def pids(self) -> list[int]:
-        """The ids of the processes."""
+        """Return the ids of the processes."""
         with self._lock:
             return [worker.pid for worker in self._all if worker.alive()]
 
     def use(self, source: bytes) -> None:
-        """Set what workers open from now on, as `ForkServer` takes it; running queries keep theirs."""
+        """Set what workers open from now on, in the form of `ForkServer`; running queries keep their source."""
         with self._lock:
             self._source, self._forks = source, None
             for worker in self._idle:
@@ -276,14 +277,14 @@ class Scheduler:
                 self._start(1)
 
     def opening(self) -> bool:
-        """Whether there is no process yet, since the first one still opens the source."""
+        """Tell whether there is no process yet, because the first one is still opening the source."""
         with self._lock:
             return self._opens and self._starting > 0 and not self._all
 
     # -- workers for queries -----------------------------------------------------------------------
 
     def acquire(self, *, long: bool) -> Worker | Future[Worker]:
-        """A worker, or a future of one; `long` for a query that is known to be long."""
+        """Return a worker, or a future of one; `long` is for a query that is known to be long."""
         if os.getpid() != self._pid:
             self._reset_after_fork()
         with self._lock:
@@ -308,9 +309,7 @@ class Scheduler:
             self.release(promise.result(), healthy=True)
 
     def release(self, worker: Worker, *, healthy: bool) -> None:
-        """Take a worker back after a query; one that is not healthy (it still runs, it crashed) is
-        killed.
-        """
+        """Take a worker back after a query; an unhealthy one (still running, or crashed) is killed."""
         with self._lock:
             if worker not in self._all:
                 worker.close()  # the pool was closed meanwhile
@@ -329,10 +328,11 @@ class Scheduler:
             self._assign()
 
     def demote(self, worker: Worker, *, begun: bool) -> bool:
-        """Make a query a long one, which frees its place; False where no more long queries may run.
+        """Make a query a long one, which frees its place; return False if no more long queries may run.
 
-        A query that has begun to send results (`begun`) cannot be restarted: of these there may be
-        twice as many before one keeps its place.
+        A query that has begun to send results (`begun`) cannot be restarted: there may be twice as many of these before
+        one keeps its
+        place.
         """
         with self._lock:
             if worker.long:
@@ -348,7 +348,7 @@ class Scheduler:
             return True
 
     def _idle_worker(self) -> Worker | None:
-        """An idle process."""
+        """Return an idle process, or None."""
         while self._idle:
             worker = self._idle.pop()
             if worker.alive():
@@ -366,7 +366,7 @@ class Scheduler:
         self._start(wanted - self._starting)
 
     def _assign_first(self, queue: deque[Future[Worker]], *, long: bool) -> bool:
-        """Give a process to the first query of a queue; False where there is no process, or no query."""
+        """Give a process to the first query of a queue; return False if there is no process, or no query."""
         worker = self._idle_worker()
         if worker is None:
             return False
@@ -382,13 +382,13 @@ class Scheduler:
         return False
 
     def _start_spares(self) -> None:
-        """Replace processes that were killed before the next query needs them."""
+        """Replace killed processes before the next query needs them."""
         self._start(2 * self._size - self._starting - len(self._idle))
 
     # -- starting and ending processes -------------------------------------------------------------
 
     def _start(self, count: int) -> None:
-        # As many processes wait for a query as run one.
+        # As many processes are idle as run a query.
         room = 2 * self._size + max(self._long, self._most_long) - len(self._all) - self._starting
         for _ in range(min(count, room)):
             if self._closed:
@@ -423,7 +423,7 @@ class Scheduler:
                 self._assign()
 
     def _new_worker(self) -> Worker:
-        """A process, forked from the server in use, or from a new one where that is missing or gone."""
+        """Return a process, forked from the present server, or from a new one if that is missing or gone."""
         with self._lock:
             forks, source = self._forks, self._source
         if forks is not None:
@@ -441,8 +441,9 @@ class Scheduler:
         return Worker(forks)
 
     def _wait_until_open(self, worker: Worker) -> None:
-        """Wait for the frame of a worker that opens the source itself. A call that waited for that would end the worker at its
-        deadline, and the next call would begin anew.
+        """Wait for the frame of a worker that opens the source itself.
+
+        If a query waited for that, it would kill the worker at its deadline, and the next query would start again.
         """
         try:
             while not self._closed and not (worker.poll.poll(100) and worker.receive()):
@@ -460,8 +461,8 @@ class Scheduler:
             self._retire_servers()
 
     def _retire_servers(self) -> None:
-        """End the servers that are no longer in use and have no workers."""
-        for forks in [one for one in self._servers if one is not self._forks and not one.workers]:
+        """End the servers that are no longer used and have no workers."""
+        for forks in [server for server in self._servers if server is not self._forks and not server.workers]:
             self._servers.discard(forks)
             self._starts.run(forks.close)
 
@@ -493,7 +494,7 @@ class Scheduler:
         self._servers.clear()
 
     def _reset_after_fork(self) -> None:
-        """Begin without workers in a process that was forked from the owner, to which they belong."""
+        """Start without workers in a forked process: they belong to its parent."""
         self._lock = Lock()
         for worker in self._all:
             worker.detach()
@@ -513,7 +514,7 @@ class _Thread:
     def run(self, call: Callable[[], None]) -> None:
         """Run a call soon; called under the lock of the scheduler."""
         if self._thread is None:
-            # It refers to its queue alone: a scheduler without other references is closed.
+            # It only refers to its queue: a scheduler without other references is closed.
             self._thread = Thread(target=_work, args=(self._queue,), name=self._name, daemon=True)
             self._thread.start()
         self._queue.put(call)
@@ -542,7 +543,7 @@ ASIDE: Final = 1 << 20
 _LEAST_INTERVAL: Final = 0.002
 #: Seconds between two checks of whether a long query gets its share of a processor.
 _SHARE_INTERVAL: Final = 0.1
-#: With less memory a process cannot open a store.
+#: With less memory, a process cannot open a store.
 LEAST_MEMORY: Final = 256 << 20
 
 
@@ -550,22 +551,23 @@ class Request(Protocol):
     """A request to a worker."""
 
     def request(self) -> bytes:
-        """The request as a frame."""
+        """Return the request as a frame."""
         ...
 
 
 class WorkerPool:
-    """Processes that answer queries over one store. Use it from any thread and any event loop.
+    """Processes that answer queries over one store, for use from any thread and any event loop.
 
-    `workers` queries run at once, and next to them up to `long` (twice as many by default) that take
-    more than `quantum` seconds of processor time, and as many again that have begun to send results
-    and so cannot be restarted. Further queries wait, at most `waiting` of them. With two workers a
-    processor, a query that turns out to be long keeps no other one from a place. `memory` is how many
-    bytes of data a process may have, 0 for any number.
+    `workers` queries run at once, and in addition up to `long` (by default twice as many) that take more than `quantum`
+    seconds of
+    processor time, and as many again that have begun to send results and so cannot be restarted. Further queries wait, at most
+    `waiting` of them. With two workers for each processor, a query that turns out to be long delays no other one.
+    `memory` is how
+    many bytes of data a process may have, 0 for any number.
 
-    `command` starts other processes than those of Oxigraph: they get the source as JSON, and use the
-    protocol of `process`. With `opens` each of them opens the source itself, and sends a frame when it has: until then it gets
-    no query.
+    `command` starts other processes than Oxigraph's: they get the source as JSON, and use the protocol of `process`.
+    With `opens`,
+    each of them opens the source itself, and sends a frame when it has: it gets no query before.
     """
 
     def __init__(
@@ -584,13 +586,13 @@ class WorkerPool:
             raise errors.OptionError("a pool has at least one worker")
         if memory and memory < LEAST_MEMORY:
             raise errors.OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
-        # Where no long queries may run, every query keeps its place.
+        # If no long queries may run, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
         self._scheduler = Scheduler(
             workers, 2 * workers if long is None else long, waiting, command or partial(oxigraph_command, memory), opens=opens
         )
         self.use(source)
-        # A pool that is not closed leaves no process.
+        # Kills the processes of a pool that nobody closes.
         self._end = weakref.finalize(self, self._scheduler.close)
 
     def use(self, source: Path | Sequence[File] | Mapping[str, Any]) -> None:
@@ -605,7 +607,10 @@ class WorkerPool:
         self._scheduler.use(frame(json.dumps(opened).encode()))
 
     def prepare(self, *, wait: bool = False) -> None:
-        """Open the source ahead of the first query; returns at once, or with `wait` when a process is ready or cannot be had."""
+        """Open the source ahead of the first query.
+
+        Returns at once, or with `wait` when a process is ready or cannot be started.
+        """
         self._scheduler.prepare()
         if not wait:
             return
@@ -627,21 +632,22 @@ class WorkerPool:
         self.close()
 
     def pids(self) -> list[int]:
-        """The ids of the processes."""
+        """Return the ids of the processes."""
         return self._scheduler.pids()
 
     def query(self, query: Request, *, timeout: float | None = None, cancelled: Event | None = None) -> Results:
-        """Run a query; returns as soon as its kind is known.
+        """Run a query; return as soon as its kind is known.
 
-        `timeout` is in seconds from now, and includes reading the results: `DeadlineError` after that,
-        here or while results are read. Also raises `ParseError`, `CancelledError`,
-        `InterruptedQueryError` (out of memory, or the engine crashed), `UnsupportedError` (the format
-        cannot hold the results), `UnopenedError` and `StoreError`.
+        `timeout` is in seconds from now, and includes reading the results: `DeadlineError` after that, here or while
+        results are read.
+        Also raises `ParseError`, `CancelledError`, `InterruptedQueryError` (out of memory, or the engine crashed),
+        `UnsupportedError`
+        (the format cannot hold the results), `UnopenedError` and `StoreError`.
         """
         return Results(self._steps(query, timeout), cancelled)
 
     async def query_async(self, query: Request, *, timeout: float | None = None) -> AsyncResults:
-        """`query` in an event loop; cancel the task to cancel the query."""
+        """Run `query` in an event loop; cancel the task to cancel the query."""
         return await AsyncResults(self._steps(query, timeout)).begin()
 
     # -- the conversation with a worker ------------------------------------------------------------
@@ -669,13 +675,13 @@ class WorkerPool:
         place = self._scheduler.acquire(long=long)
         if isinstance(place, Worker):
             return place
-        come = False
+        arrived = False
         try:
-            come = yield Wait(place, until)
+            arrived = yield Wait(place, until)
         finally:
-            if not come:
+            if not arrived:
                 self._scheduler.withdraw(place)
-        if not come:
+        if not arrived:
             if self._scheduler.opening():
                 raise BusyError("the graph is still being opened", hint="try again later")
             raise errors.DeadlineError(f"the query did not get to run to its end in {timeout:g} s, there are too many")
@@ -684,7 +690,7 @@ class WorkerPool:
     def _ask(
         self, worker: Worker, request: bytes, until: float | None, timeout: float | None
     ) -> Generator[Wait | Head | bytes, bool, bool]:
-        """Send a query to a worker, and yield its results; False when it has to be restarted as a long one."""
+        """Send a query to a worker, and yield its results; return False if it has to be restarted as a long one."""
         head, size = None, 0
         sent = worker.send(request)
         while not sent:
@@ -692,30 +698,30 @@ class WorkerPool:
                 raise errors.DeadlineError(f"the query did not end in {timeout:g} s")
             sent = worker.send()
         quantum = None if worker.long else self._quantum
-        # Time that a busy machine gives to others does not count.
+        # Time that a busy machine gives to other processes does not count.
         begin = worker.cpu_time()
-        look = time.monotonic() + (_SHARE_INTERVAL if quantum is None else quantum)
+        next_check = time.monotonic() + (_SHARE_INTERVAL if quantum is None else quantum)
         while True:
-            soon = look if until is None else min(look, until)
-            come = yield Wait(worker, soon)
+            wake = next_check if until is None else min(next_check, until)
+            arrived = yield Wait(worker, wake)
             now = time.monotonic()
             if until is not None and now >= until:
                 raise errors.DeadlineError(f"the query did not end in {timeout:g} s")
-            if not come:
+            if not arrived:
                 if quantum is None:
                     if worker.long:
                         worker.keep_share(self._scheduler.share())
-                    look = now + _SHARE_INTERVAL
+                    next_check = now + _SHARE_INTERVAL
                     continue
-                left = quantum - (worker.cpu_time() - begin)
-                if left > 0:
-                    look = now + max(left, _LEAST_INTERVAL)
+                remaining = quantum - (worker.cpu_time() - begin)
+                if remaining > 0:
+                    next_check = now + max(remaining, _LEAST_INTERVAL)
                 elif self._scheduler.demote(worker, begun=head is not None):
                     quantum = None
                 elif head is None:
                     return False
                 else:
-                    look = now + quantum
+                    next_check = now + quantum
                 continue
             try:
                 frames = worker.receive()
@@ -762,19 +768,24 @@ _PLACE: Final = re.compile(r"error at (\d+):(\d+): ")
 
 def _error(kind: str, message: str, request: bytes, memory: int, prefixes: Collection[str]) -> errors.CondgraphError:
     if kind == "syntax":
-        found = _PLACE.match(message)
-        if found is None:
+        match = _PLACE.match(message)
+        if match is None:
             return errors.ParseError(message)
         text: str = json.loads(request[4:])["query"]
         lines = text.split("\n")
-        wrong = mistake(text, prefixes)
-        if wrong is not None:
-            line, column = text.count("\n", 0, wrong.begin) + 1, wrong.begin - (text.rfind("\n", 0, wrong.begin) + 1) + 1
-            return errors.ParseError(f"line {line}, column {column}: {wrong.message}", span=(wrong.begin, wrong.end))
-        line, column = int(found[1]), int(found[2])
-        start = min(len(text), sum(len(one) + 1 for one in lines[: line - 1]) + column - 1)
-        # Of what the parser expected there, classes of letters help nobody.
-        expected = message[found.end() :].partition(", ['")[0]
+        found_mistake = mistake(text, prefixes)
+        if found_mistake is not None:
+            line, column = (
+                text.count("\n", 0, found_mistake.begin) + 1,
+                found_mistake.begin - (text.rfind("\n", 0, found_mistake.begin) + 1) + 1,
+            )
+            return errors.ParseError(
+                f"line {line}, column {column}: {found_mistake.message}", span=(found_mistake.begin, found_mistake.end)
+            )
+        line, column = int(match[1]), int(match[2])
+        start = min(len(text), sum(len(row) + 1 for row in lines[: line - 1]) + column - 1)
+        # Of the parser's expectations, character classes help nobody.
+        expected = message[match.end() :].partition(", ['")[0]
         return errors.ParseError(f"line {line}, column {column}: {expected}", span=(start, min(len(text), start + 1)))
     if kind == "unopened":
         return UnopenedError(f"the query failed: {message}")

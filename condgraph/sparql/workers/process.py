@@ -1,18 +1,17 @@
-"""The program of a worker process: reads queries from the socket, answers them from the store, and
-writes results as they come.
+"""The program of a worker process: reads queries from the socket, runs them on the store, and writes results as they come.
 
-This file is started as a script by `worker`, and imports pyoxigraph and the standard library only;
-it opens the store, and workers are forked from that process. The package itself never imports it.
+This file is started as a script by `worker`, and imports pyoxigraph and the standard library only; it opens the store, and
+workers are forked from that process. The package itself never imports it.
 
-Requests are frames of four bytes of length (big-endian) and JSON; answers are frames of one byte of
-kind, four of length, and data:
+Requests are frames of four bytes of length (big-endian) and JSON; answers are frames of one byte of kind, four of length, and
+data:
 
-    H  JSON: the kind of the query ("solutions", "boolean", "triples"), and its variables
-    D  a part of the serialised results
-    Z  JSON: the end; "cut" states whether there was more than the limit
-    E  JSON: an error, with its kind and message, instead of the rest
+  H  JSON: the kind of the query ("solutions", "boolean", "triples"), and its variables
+  D  a part of the serialised results
+  Z  JSON: the end; "cut" tells whether there were more results than the limit
+  E  JSON: an error, with its kind and message, instead of the rest
 
-The first frame states what to open; where that fails, every query gets the error.
+The first frame names what to open; if that fails, every query gets the error.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 # -- limits ------------------------------------------------------------------------------------------
-# Serialised results, cut after a number of rows without being parsed. A serialiser writes blocks of
+# Cuts serialised results after a number of rows without parsing them. A serialiser writes blocks of
 # bytes; each class takes those of one format, passes them on, and at the limit ends the document after
 # the last row.
 
@@ -51,11 +50,11 @@ class Plain:
     """Passes blocks of serialised results on."""
 
     def feed(self, block: bytes) -> bytes:
-        """The bytes to send of a block, and of what was held back; raises `CutError` at the limit."""
+        """Return the bytes to send of a block, and of what was held back; raises `CutError` at the limit."""
         return block
 
     def rest(self) -> bytes:
-        """The bytes that are held back at the end."""
+        """Return the bytes still held back at the end."""
         return b""
 
 
@@ -63,7 +62,6 @@ class Nothing(Plain):
     """Drops what a serialiser still has in its buffer when it is stopped."""
 
     def feed(self, block: bytes) -> bytes:
-        """Pass a block on."""
         return b""
 
 
@@ -74,18 +72,17 @@ class Lines(Plain):
         self.left = limit + 1
 
     def lines(self, block: bytes) -> int:
-        """How many rows end in a block."""
+        """Return how many rows end in a block."""
         return block.count(b"\n")
 
     def place(self, block: bytes, number: int) -> int:
-        """Where row `number` (1 for the first that ends in the block) ends."""
-        at = -1
+        """Return where row `number` (1 for the first that ends in the block) ends."""
+        index = -1
         for _ in range(number):
-            at = block.index(b"\n", at + 1)
-        return at + 1
+            index = block.index(b"\n", index + 1)
+        return index + 1
 
     def feed(self, block: bytes) -> bytes:
-        """Pass a block on."""
         if self.left == 0 and block:
             raise CutError(b"")
         count = self.lines(block)
@@ -100,14 +97,13 @@ class Lines(Plain):
 
 
 class Quoted(Lines):
-    """Cuts CSV, where a line within quotes ends no row."""
+    """Cuts CSV, where a line break within quotes ends no row."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
         self.inside = False
 
     def lines(self, block: bytes) -> int:
-        """How many rows end in a block."""
         self.began_inside = self.inside
         parts = block.split(b'"')
         outside = parts[1::2] if self.inside else parts[::2]
@@ -115,26 +111,24 @@ class Quoted(Lines):
         return sum(part.count(b"\n") for part in outside)
 
     def place(self, block: bytes, number: int) -> int:
-        """Where row `number` (1 for the first that ends in the block) ends."""
         inside = self.began_inside
-        for found in re.finditer(rb'["\n]', block):
-            if found[0] == b'"':
+        for match in re.finditer(rb'["\n]', block):
+            if match[0] == b'"':
                 inside = not inside
             elif not inside:
                 number -= 1
                 if not number:
-                    return found.end()
+                    return match.end()
         raise AssertionError("fewer rows than were counted")
 
 
 class Marked(Plain):
-    """Cuts XML before the first row beyond the limit: `<` is written for markup only."""
+    """Cuts XML before the first row beyond the limit: `<` only occurs in markup."""
 
     def __init__(self, limit: int) -> None:
         self.left, self.held = limit, b""
 
     def feed(self, block: bytes) -> bytes:
-        """Pass a block on."""
         data = self.held + block
         end = data.rfind(b"<", max(0, len(data) - 8))
         self.held, data = (b"", data) if end < 0 else (data[end:], data[:end])
@@ -142,21 +136,20 @@ class Marked(Plain):
         if count <= self.left:
             self.left -= count
             return data
-        at = -1
+        index = -1
         for _ in range(self.left + 1):
-            at = data.index(b"<result>", at + 1)
-        raise CutError(data[:at] + b"</results></sparql>")
+            index = data.index(b"<result>", index + 1)
+        raise CutError(data[:index] + b"</results></sparql>")
 
     def rest(self) -> bytes:
-        """The bytes that are held back."""
         return self.held
 
 
-#: A string, also one that goes on after the block; and an escaped character of one.
+#: A string, possibly unfinished at the end of the block; and an escaped character of one.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _STRING_OR_BOUNDARY = re.compile(_STRING + rb"|\},\{", re.S)
 _ESCAPED = re.compile(rb"\\.", re.S)
-#: A boundary, and what may be one.
+#: A boundary, and a possible one.
 _BOUNDARIES = re.compile(rb'\},\{(?:"[^,}]|\})').findall
 _DOUBTFUL = b"},{}"
 #: Beginnings of a boundary at the end of a block.
@@ -164,33 +157,33 @@ _BEGUN = (b'},{"', b"},{", b"},", b"}")
 
 
 class Braced(Plain):
-    """Cuts JSON: outside strings, `},{` is between rows and nowhere else.
+    """Cuts JSON: outside strings, `},{` only occurs between rows.
 
-    Where the next row has a variable, its name follows in quotes. A quote that ends a string is
-    followed by `,` or `}`, with which no name begins: so `},{"` followed by another character is
-    always a boundary, and `},{` followed by anything else is none, but for rows without variables,
-    `},{}`. Only blocks with that are read string by string, which takes as long as writing them.
+    If the next row has a variable, its name follows in quotes. A quote that ends a string is followed by `,` or `}`,
+    with which no
+    name begins: so `},{"` followed by another character is always a boundary. `},{` followed by anything else is none,
+    except for
+    rows without variables, `},{}`. Only blocks with that are read string by string, which takes as long as writing them.
     """
 
     def __init__(self, limit: int) -> None:
         self.left, self.held = limit, b""
-        #: Whether what is held back is within a string.
+        #: Whether the bytes held back are within a string.
         self.inside = False
 
     def feed(self, block: bytes) -> bytes:
-        """Pass a block on."""
         data = self.held + block if self.held else block
         end = len(data)
-        for begun in _BEGUN:
-            if data.endswith(begun):
-                end -= len(begun)
+        for prefix in _BEGUN:
+            if data.endswith(prefix):
+                end -= len(prefix)
                 break
         else:
             # A backslash whose character is in the next block.
             end -= (len(data) - len(data.rstrip(b"\\"))) % 2
-        found = _BOUNDARIES(data)
-        count = len(found)
-        if _DOUBTFUL in found:
+        boundaries = _BOUNDARIES(data)
+        count = len(boundaries)
+        if _DOUBTFUL in boundaries:
             count = sum(1 for _ in self._boundaries(data[:end]))
         if count >= self.left:
             last = next(islice(self._boundaries(data), self.left - 1, None))
@@ -201,7 +194,7 @@ class Braced(Plain):
         return data[:end]
 
     def _follow(self, data: bytes, end: int) -> None:
-        """Find out whether `end` is within a string, counting from the last boundary."""
+        """Determine whether `end` is within a string, counting from the last boundary."""
         begin = data.rfind(b'},{"', 0, end)
         if begin >= 0 and data[begin + 4 : begin + 5] not in b",}":
             data, self.inside = data[begin + 3 : end], False
@@ -211,64 +204,58 @@ class Braced(Plain):
         self.inside ^= quotes.count(b'"') % 2 == 1
 
     def _boundaries(self, data: bytes) -> Iterator[int]:
-        """The ends of rows, found string by string."""
+        """Yield the ends of rows, found string by string."""
         quote = b'"' if self.inside else b""
-        for one in _STRING_OR_BOUNDARY.finditer(quote + data):
-            if one[0] == b"},{":
-                yield one.start() - len(quote)
+        for match in _STRING_OR_BOUNDARY.finditer(quote + data):
+            if match[0] == b"},{":
+                yield match.start() - len(quote)
 
     def rest(self) -> bytes:
-        """The bytes that are held back."""
         return self.held
 
 
 class NamedElements(Plain):
-    """Refuses RDF/XML in which the name of a predicate is none of XML: the serialiser would write what
-    no parser reads.
-    """
+    """Refuses RDF/XML if the name of a predicate is no XML name: the serialiser would write what no parser reads."""
 
     def __init__(self) -> None:
         self.last = b""
 
     def feed(self, block: bytes) -> bytes:
-        """Pass a block on."""
         if b"<oxprefix: " in self.last + block:
             raise UnwritableError("a predicate does not end in a name of XML, so RDF/XML cannot say it")
         self.last = block[-16:]
         return block
 
 
-#: How results write a triple term, where nothing else is written so: strings have their quotes, tabs and angle brackets
-#: escaped. (In CSV a triple term is a text like any other.)
+#: How results write a triple term; nothing else looks like this, as strings have their quotes, tabs and
+#: angle brackets escaped. (In CSV, a triple term is a text like any other.)
 _TERMS = {"json": re.compile(rb'"type":"triple"'), "xml": re.compile(rb"<triple>"), "tsv": re.compile(rb"[\t\n]<<\(")}
-#: Words of a query that may make triple terms.
+#: Words of a query that may create triple terms.
 _MAKES_TERMS = re.compile(r"<<|\{\||~|triple", re.IGNORECASE).search
 
 
 class VersionError(Exception):
-    """The results have what is of RDF 1.2 alone, and the client did not ask for it."""
+    """The results have features of RDF 1.2, which the client did not request."""
 
 
 class Untripled(Plain):
-    """Refuses solutions with triple terms; `then` takes the blocks of the others."""
+    """Refuses solutions with triple terms; `then` takes the other blocks."""
 
     def __init__(self, form: str, then: Plain) -> None:
         self.found, self.then, self.last = _TERMS[form].search, then, b""
 
     def feed(self, block: bytes) -> bytes:
-        """Pass a block on."""
         if self.found(self.last + block):
             raise VersionError("results with triple terms")
         self.last = (self.last + block)[-16:]
         return self.then.feed(block)
 
     def rest(self) -> bytes:
-        """The bytes that are held back."""
         return self.then.rest()
 
 
-#: How results write the base direction of a text, where nothing else is written so, and what a block may end with that is
-#: the beginning of one.
+#: How results write the base direction of a text, which nothing else looks like, and the possible
+#: beginnings of one at the end of a block.
 _XML_DIRECTION = rb' its:dir="(?:ltr|rtl)" xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0"'
 _DIRECTIONS = {
     "json": (re.compile(rb',"its:dir":"(?:ltr|rtl)"'), re.compile(rb',(?:"[a-z:"]{0,13})?\Z')),
@@ -278,21 +265,20 @@ _DIRECTIONS = {
 
 
 class Undirected(Plain):
-    """Leaves the base directions of texts out of solutions; `then` takes the blocks."""
+    """Removes base directions of texts from solutions; `then` takes the blocks."""
 
     def __init__(self, form: str, then: Plain) -> None:
         (self.direction, self.begun), self.then, self.held = _DIRECTIONS[form], then, b""
 
     def feed(self, block: bytes) -> bytes:
-        """Pass a block on, but for an end that may be the beginning of a direction."""
+        """Pass a block on, except for an end that may begin a direction."""
         data = self.direction.sub(_tag, self.held + block)
-        begun = self.begun.search(data, max(0, len(data) - 200))
-        at = len(data) if begun is None else begun.start()
-        self.held = data[at:]
-        return self.then.feed(data[:at])
+        prefix = self.begun.search(data, max(0, len(data) - 200))
+        cut = len(data) if prefix is None else prefix.start()
+        self.held = data[cut:]
+        return self.then.feed(data[:cut])
 
     def rest(self) -> bytes:
-        """The bytes that are held back."""
         return self.then.feed(self.held) + self.then.rest()
 
 
@@ -304,14 +290,14 @@ def _tag(found: re.Match[bytes]) -> bytes:
 
 
 def _module(folder: str, name: str) -> Any:
-    """A module of `condgraph.sparql`, loaded from its file: a script is no part of its package."""
-    known = f"condgraph.sparql.{folder}.{name}"
-    if known in sys.modules:
-        return sys.modules[known]
-    spec = spec_from_file_location(known, Path(__file__).parents[1] / folder / f"{name}.py")
+    """Load a module of `condgraph.sparql` from its file: a script belongs to no package."""
+    full_name = f"condgraph.sparql.{folder}.{name}"
+    if full_name in sys.modules:
+        return sys.modules[full_name]
+    spec = spec_from_file_location(full_name, Path(__file__).parents[1] / folder / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    sys.modules[known] = module = module_from_spec(spec)
+    sys.modules[full_name] = module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -322,8 +308,8 @@ lists: Any = _module("text", "lists")
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 #: Results leave the process in parts of this many bytes.
 PART = 1 << 16
-#: Bytes on disk for each quad of a store that is copied into memory, at most (80 are usual); and those of
-#: an empty store.
+#: Most bytes on disk for each quad of a store that is copied into memory (80 are usual), and those of an
+#: empty store.
 _ON_DISK, _EMPTY = 400, 1 << 20
 _HEAD = struct.Struct(">cI")
 
@@ -337,9 +323,7 @@ class _UnopenedError(Exception):
 
 
 class _Output:
-    """The file that serialisers write to: blocks pass through the limit, and leave in frames of about
-    `PART` bytes.
-    """
+    """The file that serialisers write to: blocks pass through the limit, and leave in frames of about `PART` bytes."""
 
     def __init__(self, passing: Any) -> None:
         self.passing, self.parts, self.size = passing, [], 0
@@ -380,7 +364,7 @@ class Worker:
         self.store: Any = None
         #: The graph whose triples are in the store's default graph, and in no named one.
         self.own: str | None = None
-        #: Why no store is open, and whether its folder is to blame.
+        #: Why no store is open, and whether its folder is the reason.
         self.problem, self.unopened = "no store is open", False
         results, graphs = ox.QueryResultsFormat, ox.RdfFormat
         self.results = {"json": results.JSON, "xml": results.XML, "csv": results.CSV, "tsv": results.TSV}
@@ -389,7 +373,7 @@ class Worker:
         self.limits = {"json": Braced, "xml": Marked, "csv": Quoted, "tsv": Lines}
 
     def serve(self) -> None:
-        """Answer requests until the other side goes away."""
+        """Answer requests until the other side closes."""
         for request in forking.requests():
             self.answer(request)
 
@@ -447,15 +431,15 @@ class Worker:
         out.frame(b"E", json.dumps({"kind": kind, "message": str(error) or type(error).__name__}).encode())
 
     def run(self, request: dict[str, Any], out: _Output) -> bool:
-        """Run a query, and write its results; True where the limit cut them."""
+        """Run a query, and write its results; return True if the limit cut them."""
         ox = self.ox
         if "graph" in request or "dataset" in request:
             return self.dump(request, out)
         named, default = request.get("named_graphs"), request.get("default_graphs")
         if default is None and not request.get("union") and (self.own is not None or named is not None):
-            # The store's default graph holds a named graph, and no triple is outside of named graphs. A
-            # data set of the request is complete: its default graph is empty where it has named graphs
-            # alone (SPARQL 1.1 Protocol, 2.1.4), whatever the query states.
+            # The store's default graph holds a named graph, and all triples are in named graphs. A data
+            # set of the request is complete: if it has named graphs alone, its default graph is empty
+            # (SPARQL 1.1 Protocol, 2.1.4), whatever the query states.
             default = ()
         options: dict[str, Any] = {
             "base_iri": request.get("base"),
@@ -469,7 +453,7 @@ class Worker:
         try:
             results = self.store.query(quick, **options)
         except SyntaxError:
-            # Errors refer to the text as it was written.
+            # Errors refer to the original text.
             if quick == text:
                 raise
             results = self.store.query(text, **options)
@@ -502,29 +486,29 @@ class Worker:
         return limit is not None and next(iter(results), None) is not None
 
     def graph(self, iri: str) -> Any:
-        """The graph of the store that holds the triples of a graph."""
+        """Return the graph of the store that holds the triples of a graph."""
         return self.ox.DefaultGraph() if iri == self.own else self.ox.NamedNode(iri)
 
     def dump(self, request: dict[str, Any], out: _Output) -> bool:
-        """Write a named graph, or all of them."""
+        """Write a named graph, or all graphs."""
         ox, form = self.ox, request["triples"]
-        whole = "dataset" in request
-        if not whole and request["graph"] != self.own and not self.store.contains_named_graph(ox.NamedNode(request["graph"])):
+        all_graphs = "dataset" in request
+        if not all_graphs and request["graph"] != self.own and not self.store.contains_named_graph(ox.NamedNode(request["graph"])):
             raise _MissingError(request["graph"])
-        graph = None if whole else self.graph(request["graph"])
+        graph = None if all_graphs else self.graph(request["graph"])
         out.frame(b"H", b'{"kind":"triples"}')
         if form == "rdfxml":
             out.passing = NamedElements()
         format, prefixes = self.graphs[form], request.get("output_prefixes") if form in ("turtle", "trig") else None
         if (request.get("plain") or form == "jsonld") and self.has_terms:
-            found = self.reified(self.all_of(graph))
+            statements = self.reified(self.all_of(graph))
             if request.get("undirected") and form != "jsonld":
-                found = self.undirected(found)
-            return self.serialise(lambda: ox.serialize(found, out, format=format, prefixes=prefixes), out)
+                statements = self.undirected(statements)
+            return self.serialise(lambda: ox.serialize(statements, out, format=format, prefixes=prefixes), out)
         if request.get("undirected") and form != "jsonld" and self.has_directions:
-            found = self.undirected(self.all_of(graph))
-            return self.serialise(lambda: ox.serialize(found, out, format=format, prefixes=prefixes), out)
-        if not whole:
+            statements = self.undirected(self.all_of(graph))
+            return self.serialise(lambda: ox.serialize(statements, out, format=format, prefixes=prefixes), out)
+        if not all_graphs:
             return self.serialise(lambda: self.store.dump(out, format, from_graph=graph, prefixes=prefixes), out)
         if self.own is None:
             return self.serialise(lambda: self.store.dump(out, format, prefixes=prefixes), out)
@@ -532,24 +516,24 @@ class Worker:
 
     @cached_property
     def has_terms(self) -> bool:
-        """Whether the store has triple terms. Only `rdf:reifies` leads to them."""
+        """Whether the store has triple terms, which only `rdf:reifies` leads to."""
         reifies = self.ox.NamedNode(_RDF + "reifies")
         return next(iter(self.store.quads_for_pattern(None, reifies, None)), None) is not None
 
     @cached_property
     def has_directions(self) -> bool:
-        """Whether some text of the store has a base direction; all triples are looked at, once for each worker."""
+        """Whether some text of the store has a base direction; reads all triples, once for each worker."""
         quads = self.store.quads_for_pattern(None, None, None)
         return any(getattr(quad.object, "direction", None) is not None for quad in quads)
 
     def all_of(self, graph: Any) -> Iterator[Any]:
-        """The triples of a graph; of no graph all quads."""
+        """Return the triples of a graph; all quads if `graph` is None."""
         if graph is None:
             return self.quads()
         return (quad.triple for quad in self.store.quads_for_pattern(None, None, None, graph))
 
     def undirected(self, found: Iterable[Any]) -> Iterator[Any]:
-        """Triples, or quads, whose texts have no base direction, which RDF 1.1 does not know."""
+        """Yield triples or quads without base directions of texts, which RDF 1.1 does not have."""
         ox = self.ox
 
         def plain(term: Any) -> Any:
@@ -557,37 +541,37 @@ class Worker:
                 return ox.Triple(plain(term.subject), term.predicate, plain(term.object))
             return ox.Literal(term.value, language=term.language) if getattr(term, "direction", None) is not None else term
 
-        for one in found:
-            thing = plain(one.object)
-            if thing is one.object:
-                yield one
-            elif isinstance(one, ox.Triple):
-                yield ox.Triple(one.subject, one.predicate, thing)
+        for statement in found:
+            thing = plain(statement.object)
+            if thing is statement.object:
+                yield statement
+            elif isinstance(statement, ox.Triple):
+                yield ox.Triple(statement.subject, statement.predicate, thing)
             else:
-                yield ox.Quad(one.subject, one.predicate, thing, one.graph_name)
+                yield ox.Quad(statement.subject, statement.predicate, thing, statement.graph_name)
 
     def reified(self, found: Iterable[Any]) -> Iterator[Any]:
-        """Triples, or quads, in which statements about statements are reified as in RDF 1.1."""
+        """Yield triples or quads in which statements about statements are reified as in RDF 1.1."""
         ox = self.ox
         statement, parts = (
             ox.NamedNode(_RDF + "Statement"),
             [ox.NamedNode(_RDF + name) for name in ("subject", "predicate", "object")],
         )
         kind = ox.NamedNode(_RDF + "type")
-        for one in found:
-            term = one.object
+        for original in found:
+            term = original.object
             if not isinstance(term, ox.Triple):
-                yield one
+                yield original
                 continue
-            if one.predicate.value != _RDF + "reifies" or isinstance(term.object, ox.Triple):
+            if original.predicate.value != _RDF + "reifies" or isinstance(term.object, ox.Triple):
                 raise VersionError("triples with triple terms that are no statements about statements")
-            make = ox.Triple if isinstance(one, ox.Triple) else partial(ox.Quad, graph_name=one.graph_name)
-            yield make(one.subject, kind, statement)
-            for part, of in zip(parts, (term.subject, term.predicate, term.object), strict=True):
-                yield make(one.subject, part, of)
+            make = ox.Triple if isinstance(original, ox.Triple) else partial(ox.Quad, graph_name=original.graph_name)
+            yield make(original.subject, kind, statement)
+            for part, value in zip(parts, (term.subject, term.predicate, term.object), strict=True):
+                yield make(original.subject, part, value)
 
     def quads(self) -> Iterator[Any]:
-        """All quads, those of the default graph under the name of theirs."""
+        """Yield all quads, with the own graph's name for those of the default graph."""
         ox, store = self.ox, self.store
         if self.own is None:
             yield from store.quads_for_pattern(None, None, None)
@@ -599,7 +583,7 @@ class Worker:
             yield from store.quads_for_pattern(None, None, None, graph)
 
     def serialise(self, write: Any, out: _Output) -> bool:
-        """Let a serialiser write to the end; True where the limit cut it."""
+        """Run a serialiser to its end; return True if the limit cut it."""
         try:
             write()
         except CutError:
@@ -611,15 +595,16 @@ class Worker:
 
 
 def in_memory(ox: Any, disk_store: Any, folder: str, most: int) -> Any:
-    """A copy in memory of the store in `folder`, if that has at most `most` quads of `_ON_DISK` bytes each
-    on average; else None.
+    """Copy the store in `folder` into memory if it has at most `most` quads of `_ON_DISK` bytes each on average;
 
-    A join that looks up row by row takes two to nine times as long on disk, though nothing is read
-    from the disk. Workers share this memory until they read it: reading changes reference counts, so
-    that each worker gets a copy of what it has read.
+    else return None.
+
+    A join that looks up row by row takes two to nine times as long on disk, even if nothing is read from the disk.
+    Workers share
+    this memory until they read it: reading changes reference counts, so that each worker gets a copy of what it has read.
     """
-    # Counting the quads of a store reads them, so its size is checked first. Texts are not compressed
-    # there.
+    # Counting the quads of a store reads them, so its size is checked first. Its texts are not
+    # compressed.
     disk = sum(file.stat().st_size for file in Path(folder).glob("*.sst"))
     if not most or disk > most * _ON_DISK + _EMPTY or len(disk_store) > most:
         return None
@@ -631,8 +616,9 @@ def in_memory(ox: Any, disk_store: Any, folder: str, most: int) -> Any:
 
 
 def main(library: str, memory: int) -> None:
-    """Open a store and fork workers as requested on the socket at descriptor 0. `library` is the folder
-    of pyoxigraph, `memory` how many bytes of data each process may have, 0 for any number.
+    """Open a store and fork workers as requested on the socket at descriptor 0.
+
+    `library` is the folder of pyoxigraph, `memory` how many bytes of data each process may have, 0 for any number.
     """
     sys.path.append(library)
     forking.begin(memory, network=False)

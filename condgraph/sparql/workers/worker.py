@@ -1,5 +1,5 @@
-"""One worker process as its owner sees it: started, sent to, received from, killed; and waiting for
-it, in a thread or in an event loop.
+"""A worker process as its owner sees it: started, sent to, received from, killed; and waiting for it in a thread or an event
+loop.
 """
 
 from __future__ import annotations
@@ -29,31 +29,30 @@ from typing import Final
 from condgraph.engine.errors import CancelledError, StoreError
 
 # -- the process that workers are forked from --------------------------------------------------------
-# It has imported what workers need, and has the store open: a worker is ready within a millisecond,
-# where opening the store takes ten times as long and more. Files that are loaded into memory are
-# loaded once, and workers share that memory. A program that has threads never forks itself. The
-# process also collects the exit codes of workers, so that no process id is reused before a worker is
-# given up (`reap`) or asked about (`exit_code`).
+# This process has imported what workers need, and has the store open: a worker is ready within a
+# millisecond, while opening the store takes at least ten times as long. Files that are loaded into memory
+# are loaded once, and workers share that memory. A program that has threads never forks itself. The
+# process also collects the exit codes of workers, so that no process id is reused before its worker is
+# given up (`reap`) or its exit code read (`exit_code`).
 
 
 _SCRIPT: Final = Path(__file__).with_name("process.py")
-#: A request: F forks a worker for the socket that comes with it, W asks for a worker's exit code; each is
-#: answered by a number. B hands over a worker that was killed, and has no answer. Requests are so
-#: short that each is sent whole, whatever other threads send.
+#: A request: F forks a worker for the socket sent with it, W asks for a worker's exit code; the answer to
+#: each is a number. B hands over a killed worker, and has no answer. Requests are so short that each is
+#: sent whole, whatever other threads send.
 _REQUEST: Final = struct.Struct(">ci")
 _ANSWER: Final = struct.Struct(">i")
 
 
 def oxigraph_command(memory: int) -> list[str]:
-    """The command that starts `process`, whose workers may have `memory` bytes of data each, 0 for any
-    number.
+    """Return the command that starts `process`, whose workers may have `memory` bytes of data each (0: unlimited).
 
     It runs isolated and without site packages: neither the environment nor a .pth file changes it.
     """
-    found = find_spec("pyoxigraph")
-    if found is None or found.origin is None or not sys.executable:
+    spec = find_spec("pyoxigraph")
+    if spec is None or spec.origin is None or not sys.executable:
         raise StoreError("a worker process cannot be started", hint="there is no Python executable, or no pyoxigraph")
-    return [sys.executable, "-I", "-S", str(_SCRIPT), str(Path(found.origin).parent.parent), str(memory)]
+    return [sys.executable, "-I", "-S", str(_SCRIPT), str(Path(spec.origin).parent.parent), str(memory)]
 
 
 class ForkServer:
@@ -82,17 +81,13 @@ class ForkServer:
             theirs.close()
 
     def fork(self, sock: socket.socket) -> int:
-        """Start a worker at the other end of a socket; returns its process id. Raises `OSError` where
-        the process is gone.
-        """
+        """Start a worker at the other end of a socket and return its process id; raises `OSError` if the server is gone."""
         with self._lock:
             socket.send_fds(self._sock, [_REQUEST.pack(b"F", 0)], [sock.fileno()])
             return self._answer()
 
     def exit_code(self, pid: int) -> int | None:
-        """The exit code of a worker that is ending, as `Popen.returncode`; None where nobody knows.
-        Call it once.
-        """
+        """Return the exit code of a worker that is ending, as `Popen.returncode` does; None if unknown. Call it once."""
         with self._lock:
             try:
                 self._sock.sendall(_REQUEST.pack(b"W", pid))
@@ -101,8 +96,8 @@ class ForkServer:
                 return None
 
     def reap(self, pid: int) -> None:
-        """Have the process wait for a worker that was killed, which may take some time."""
-        with suppress(OSError):  # the process is gone, and its children are not ours
+        """Have the server wait for a killed worker, which may take some time."""
+        with suppress(OSError):  # the server is gone, and its children are not ours
             self._sock.sendall(_REQUEST.pack(b"B", pid))
 
     def _answer(self) -> int:
@@ -113,7 +108,7 @@ class ForkServer:
         return number
 
     def close(self) -> None:
-        """End the process, after the workers that were given up."""
+        """End the server, after the workers that were given up."""
         self._sock.close()
         self._process.wait()
 
@@ -124,17 +119,17 @@ class ForkServer:
 
 
 # -- sockets in event loops --------------------------------------------------------------------------
-# A worker's socket stays registered with an event loop between queries: adding and removing it is a
+# A worker's socket stays registered with an event loop between queries: adding and removing it takes a
 # dozen system calls, more than all others of a short query.
 
 
-#: Bytes that are read at once: as many as a worker sends. For much more the system would have to map
+#: Bytes that are read at once: as many as a worker sends. For much more, the system would have to map
 #: memory every time.
 PART: Final = 1 << 16
 
 
 def read(sock: socket.socket) -> bytes | None:
-    """The bytes that have come; empty at the end of the stream, None where nothing has come."""
+    """Return the bytes that have arrived; empty at the end of the stream, None if nothing has arrived."""
     try:
         return sock.recv(PART)
     except BlockingIOError:
@@ -144,12 +139,14 @@ def read(sock: socket.socket) -> bytes | None:
 
 
 class Watch:
-    """A socket in one event loop. While somebody waits, data is read as soon as it comes; data that
-    comes while nobody waits is left for the next reader (another thread, another loop), and the
-    socket is unregistered.
+    """A socket in one event loop.
 
-    It has a descriptor of its own, since a descriptor that is closed elsewhere may be reused. All of
-    it runs in the loop's thread but `end` and `detach`.
+    While somebody waits, data is read as soon as it arrives; data that arrives while nobody waits is left for the next reader
+    (another thread, another loop), and the socket is unregistered.
+
+    It has a descriptor of its own, since a descriptor that is closed elsewhere may be reused. All methods but `end` and
+    `detach`
+    run in the loop's thread.
     """
 
     __slots__ = ("_come", "_on", "_sock", "data", "loop")
@@ -158,19 +155,19 @@ class Watch:
         self._sock, self.loop = sock.dup(), loop
         self._on = False
         self._come: asyncio.Future[bool] | None = None
-        #: Data that was read and not taken yet.
+        #: Data that was read but not taken yet.
         self.data: bytes | None = None
 
     async def wait(self, seconds: float | None) -> bool:
-        """Wait until data was read, or the other side is gone; False when the time is over."""
-        self._come = come = self.loop.create_future()
+        """Wait until data was read, or the other side closed; return False after `seconds`."""
+        self._come = arrival = self.loop.create_future()
         timer = None if seconds is None else self.loop.call_later(seconds, self._late)
         try:
             if not self._on:
                 self.loop.add_reader(self._sock, self._ready)
                 self._on = True
-            found: bool = await come
-            return found
+            arrived: bool = await arrival
+            return arrived
         finally:
             self._come = None
             if timer is not None:
@@ -181,12 +178,12 @@ class Watch:
             self._come.set_result(False)
 
     def _ready(self) -> None:
-        come = self._come
-        if come is None or come.done():
+        arrival = self._come
+        if arrival is None or arrival.done():
             self._off()
         elif (data := read(self._sock)) is not None:
             self.data = data
-            come.set_result(True)
+            arrival.set_result(True)
 
     def _off(self) -> None:
         if self._on:
@@ -206,7 +203,7 @@ class Watch:
             self._sock.close()
 
     def detach(self) -> None:
-        """Close it in a process that was forked: the loop belongs to the parent."""
+        """Close the descriptor in a forked process: the loop belongs to the parent."""
         with contextlib.suppress(OSError):
             os.close(self._sock.detach())
 
@@ -218,20 +215,21 @@ _LENGTH: Final = struct.Struct(">I")
 _HEAD: Final = struct.Struct(">cI")
 #: Seconds between two checks of an event that may cancel.
 _POLL: Final = 0.02
-#: Seconds of a processor that a long query may lag behind its share, or be ahead of it: a query that
-#: waited for something else does not make up for all of it, and one that had the machine for itself
-#: does not pay for that once the machine is busy.
+#: Seconds of processor time that a long query may be behind or ahead of its share: a query that waited for
+#: something else does not catch up on all of it, and one that had the machine for itself is not held back
+#: for that once the machine is busy.
 _MOST_LAG: Final = 0.2
-#: The nice value of a long query where its priority cannot be raised again: a tenth of the usual share.
+#: The nice value of a long query if its priority cannot be raised again: a tenth of the usual share.
 _NICE: Final = 10
 
 
 @cache
 def can_raise_priority() -> bool:
-    """Whether this process may lower a process of its own to the lowest priority and raise it again.
+    """Tell whether this process may lower the priority of a process to the lowest one and raise it again.
 
-    Linux asks for the capability SYS_NICE, which no process has in Docker and only root elsewhere, or
-    for a limit (RLIMIT_NICE) that allows the usual priority.
+    Linux requires the capability SYS_NICE, which no process has in Docker and only root elsewhere, or a limit
+    (RLIMIT_NICE) that
+    allows the usual priority.
     """
     if not hasattr(os, "SCHED_IDLE"):
         return False
@@ -243,12 +241,12 @@ def can_raise_priority() -> bool:
 
 
 def frame(request: bytes) -> bytes:
-    """A request as it is sent."""
+    """Return a request as it is sent."""
     return _LENGTH.pack(len(request)) + request
 
 
 class Worker:
-    """A process, the socket to it, and the data that came and is not read yet."""
+    """A process, its socket, and data that has arrived but was not read yet."""
 
     __slots__ = ("_buffer", "_gone", "_raised", "_reaped", "_unsent", "_usage", "_watch", "forks", "long", "pid", "poll", "sock")
 
@@ -270,19 +268,20 @@ class Worker:
         self._buffer, self._unsent = b"", b""
         self._watch: Watch | None = None
         self._reaped = False
-        #: The process that it was forked from, and whether its query is long and has given up its place.
+        #: The server it was forked from, and whether its query is long and has given up its place.
         self.forks, self.long = forks, False
-        #: Of a process of the lowest priority: when it was last checked, the processor time it had used by
-        #: then and its lag behind its share; and whether it has its usual priority for the moment.
+        #: For a process of the lowest priority: when it was last checked, the processor time it had used
+        #: by then and its lag behind its share; and whether it has its usual priority for the moment.
         self._usage, self._raised = (0.0, 0.0, 0.0), False
 
     def alive(self) -> bool:
-        """Whether the process runs. Request by one thread at a time."""
+        """Tell whether the process runs. Call it from one thread at a time."""
         return not self._gone.poll(0)
 
     def send(self, data: bytes = b"") -> bool:
-        """Send data, after what could not be sent before; False while the socket is full. `receive`
-        notices a dead process.
+        """Send data, after what could not be sent before;
+
+        return False while the socket is full. `receive` notices a dead process.
         """
         data = self._unsent + data
         try:
@@ -296,37 +295,37 @@ class Worker:
         return not data
 
     def receive(self) -> list[tuple[bytes, bytes]]:
-        """The frames that have come; raises `EOFError` when the process is gone and all is read."""
-        watch, more = self._watch, None
+        """Return the frames that have arrived; raises `EOFError` when the process is gone and all is read."""
+        watch, received = self._watch, None
         if watch is not None:
-            more, watch.data = watch.data, None
-        if more is None:
-            more = read(self.sock)
-        if more is None:
+            received, watch.data = watch.data, None
+        if received is None:
+            received = read(self.sock)
+        if received is None:
             return []
-        if not more:
+        if not received:
             raise EOFError
-        data = self._buffer + more if self._buffer else more
-        frames, at = [], 0
-        while len(data) - at >= 5:
-            kind, size = _HEAD.unpack_from(data, at)
-            if len(data) - at - 5 < size:
+        data = self._buffer + received if self._buffer else received
+        frames, start = [], 0
+        while len(data) - start >= 5:
+            kind, size = _HEAD.unpack_from(data, start)
+            if len(data) - start - 5 < size:
                 break
-            frames.append((kind, data[at + 5 : at + 5 + size]))
-            at += 5 + size
-        self._buffer = data[at:]
+            frames.append((kind, data[start + 5 : start + 5 + size]))
+            start += 5 + size
+        self._buffer = data[start:]
         return frames
 
     def cpu_time(self) -> float:
-        """Seconds of processor time that the process has used."""
-        # The clock of another process (clock_getcpuclockid), where the system has it.
+        """Return the seconds of processor time that the process has used."""
+        # The clock of another process (clock_getcpuclockid), if the system has it.
         try:
             return time.clock_gettime((~self.pid << 3) | 2)
         except OSError:
             return time.monotonic()
 
     def lower_priority(self) -> None:
-        """Let the process run only when nobody else wants the processor; see `keep_share`."""
+        """Let the process run only when no other one wants the processor; see `keep_share`."""
         self._usage, self._raised = (time.monotonic(), self.cpu_time(), 0.0), False
         self._set_lowest()
 
@@ -338,18 +337,17 @@ class Worker:
                 os.setpriority(os.PRIO_PROCESS, self.pid, _NICE)
 
     def keep_share(self, share: float) -> None:
-        """See that a process of the lowest priority gets this share of a processor, whatever else runs
-        on the machine: it runs like everybody else while it is behind. Request every moment.
+        """Ensure a share of a processor for a process of the lowest priority: while it is behind, it gets the usual priority.
 
-        Where the system would not raise it again, it was not lowered as far (`can_raise_priority`).
+        Call it often. If the system would not raise the priority again, it was not lowered as far (`can_raise_priority`).
         """
         if self._reaped or not can_raise_priority():
-            return  # the id of a process that ended may be reused by now
+            return  # the id of a process that ended may have been reused
         now, worked = time.monotonic(), self.cpu_time()
-        last, had, behind = self._usage
-        behind = min(max(behind + share * (now - last) - (worked - had), -_MOST_LAG), _MOST_LAG)
-        self._usage = now, worked, behind
-        if (behind > 0) is self._raised:
+        last, worked_before, lag = self._usage
+        lag = min(max(lag + share * (now - last) - (worked - worked_before), -_MOST_LAG), _MOST_LAG)
+        self._usage = now, worked, lag
+        if (lag > 0) is self._raised:
             return
         if self._raised:
             self._raised = False
@@ -358,7 +356,7 @@ class Worker:
             self._raised = self.restore_priority()
 
     def restore_priority(self) -> bool:
-        """Give it the usual priority again; False where the system forbids that (`can_raise_priority`)."""
+        """Restore the usual priority; return False if the system forbids it (`can_raise_priority`)."""
         if not can_raise_priority():
             return False
         try:
@@ -368,7 +366,7 @@ class Worker:
         return True
 
     def exit_code(self) -> int | None:
-        """The exit code of a process that closed its socket; None when called again."""
+        """Return the exit code of a process that closed its socket; None when called again."""
         if self._reaped:
             return None
         self._reaped = True
@@ -380,19 +378,18 @@ class Worker:
         # Its id is not reused before it is given up.
         if not self._reaped:
             self._reaped = True
-            # At the lowest priority it would end late, and the process it was forked from would wait.
+            # At the lowest priority it would end late, and the server would wait for it.
             self.restore_priority()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
             self.forks.reap(self.pid)
 
     def discard(self) -> None:
-        """Kill it and close its socket."""
         self.kill()
         self.close()
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> Watch:
-        """The socket in the event loop that runs; it leaves any other."""
+        """Return the socket's watch in the running event loop; it leaves any other loop."""
         if self._watch is None or self._watch.loop is not loop:
             if self._watch is not None:
                 self._watch.end()
@@ -400,7 +397,6 @@ class Worker:
         return self._watch
 
     def close(self) -> None:
-        """Close the socket."""
         if self._watch is not None:
             self._watch.end()
         self.sock.close()
@@ -414,9 +410,9 @@ class Worker:
 
 @dataclass(slots=True)
 class Wait:
-    """What a conversation waits for: a worker that has data (or can take more), or to get a worker.
+    """A step that a conversation waits for: a worker that has data (or can take more), or getting a worker.
 
-    `until` is a time of the monotonic clock. The answer is whether it came before that.
+    `until` is a time of the monotonic clock. The result is whether it happened before that.
     """
 
     on: Worker | Future[Worker]
@@ -433,17 +429,17 @@ class Wait:
         while True:
             if cancelled is not None and cancelled.is_set():
                 raise CancelledError("the query was cancelled")
-            left = None if self.until is None else max(0.0, self.until - time.monotonic())
-            slice_ = left if cancelled is None else _POLL if left is None else min(left, _POLL)
+            remaining = None if self.until is None else max(0.0, self.until - time.monotonic())
+            step = remaining if cancelled is None else _POLL if remaining is None else min(remaining, _POLL)
             if isinstance(self.on, Future):
                 try:
-                    self.on.exception(slice_)
+                    self.on.exception(step)
                     return True
                 except TimeoutError:
                     pass
-            elif poll.poll(None if slice_ is None else slice_ * 1000 + 0.999):
+            elif poll.poll(None if step is None else step * 1000 + 0.999):
                 return True
-            if left is not None and left <= (slice_ or 0.0):
+            if remaining is not None and remaining <= (step or 0.0):
                 return False
 
     async def wait(self) -> bool:
@@ -452,26 +448,26 @@ class Wait:
         seconds = None if self.until is None else max(0.0, self.until - time.monotonic())
         if isinstance(self.on, Worker) and not self.writing:
             return await self.on.watch(loop).wait(seconds)
-        come: asyncio.Future[bool] = loop.create_future()
+        done: asyncio.Future[bool] = loop.create_future()
 
-        def set_(value: bool) -> None:
-            if not come.done():
-                come.set_result(value)
+        def settle(value: bool) -> None:
+            if not done.done():
+                done.set_result(value)
 
-        timer = None if seconds is None else loop.call_later(seconds, set_, False)
+        timer = None if seconds is None else loop.call_later(seconds, settle, False)
         try:
             if isinstance(self.on, Future):
 
-                def given(_: Future[Worker]) -> None:
-                    # The loop may be gone by the time that a worker is free.
+                def assigned(_: Future[Worker]) -> None:
+                    # The loop may be gone by the time a worker is free.
                     with contextlib.suppress(RuntimeError):
-                        loop.call_soon_threadsafe(set_, True)
+                        loop.call_soon_threadsafe(settle, True)
 
-                self.on.add_done_callback(given)
-                return await come
-            loop.add_writer(self.on.sock, set_, True)
+                self.on.add_done_callback(assigned)
+                return await done
+            loop.add_writer(self.on.sock, settle, True)
             try:
-                return await come
+                return await done
             finally:
                 loop.remove_writer(self.on.sock)
         finally:
