@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.engine.bounds import watched
+from condgraph.engine.errors import StoreError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.facts import Entity
 from condgraph.engine.identity import relation_id, statement_id
@@ -119,6 +120,8 @@ class SnapshotReader:
         for value in self._problem.values:
             statements, nodes, _ = holders(snapshot, value.condition)
             mine = statements[nodes == self._own(numbers[value.node])].tolist()
+            if not mine:
+                raise StoreError("the graph changed since it was searched", hint="search again")
             best = min(mine, key=lambda one: (int(value.prices[self._predicate(one)]), statement_id(snapshot, one)))
             edge = self._pattern.edges[value.edge]
             term = int(value.prices[self._predicate(best)]) if edge.known else None
@@ -182,6 +185,8 @@ class SnapshotReader:
             # A statement stands before a membership of the same content.
             idents.append((ident, number < 0))
         possible = [places for groups in ways if (places := _shared(table, idents, groups)) is not None]
+        if not possible:
+            raise StoreError("the graph changed since it was searched", hint="search again")
         chosen = min(
             possible,
             key=lambda places: (

@@ -143,7 +143,7 @@ def test_questions_with_known_answers(pair: Pair, data: Path) -> None:
         assert rows == expected, question["program"]
 
 
-def test_patterns_are_found_in_process(pair: Pair) -> None:
+def test_patterns(pair: Pair) -> None:
     relation = pair.here.current.schema.relations[0]
     pattern = f"('UNKNOWN 1', {relation!r}, 'UNKNOWN 2')"
     here, there = ([str(match) for match in graph.match(pattern, k=5)] for graph in (pair.here, pair.there))

@@ -20,6 +20,8 @@ from condgraph.engine.errors import ReadOnlyError, UnknownNameError, Unsupported
 from condgraph.engine.values import Quantity, Time, text_of
 from condgraph.graph import Graph
 from condgraph.remote_native import NativeGraph
+from tests.matrix.test_match_neo4j import shown
+from tests.search.worlds import a_walk
 from tests.support import llm_programs
 from tests.support.differential import Comparison, Outcome, outcome
 from tests.support.lanes import by_lane
@@ -329,12 +331,20 @@ def test_what_an_answer_rests_on(pair: Pair, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_patterns(pair: Pair) -> None:
-    if pair.name != "movies":
-        return
-    pattern = [("UNKNOWN person 1", "ACTED_IN", "The Matrix"), ("UNKNOWN person 1", "ACTED_IN", "Cloud Atlas")]
-    here, there = pair.here.match(pattern, k=3), pair.there.match(pattern, k=3)
-    assert list(map(str, there.texts)) == list(map(str, here.texts))
-    assert there.texts
+    dice, snapshot = random.Random(4), pair.here.current
+    asked: list[tuple[Any, dict[str, Any]]] = [(a_walk(dice, snapshot), {}) for _ in range(by_lane(1, 12, 60))]
+    label, name = snapshot.schema.concepts[0], snapshot.schema.attributes[0]
+    asked.append(([("UNKNOWN 1", "instance of", label), ("UNKNOWN 1", name, "> 0")], {"k": 2}))
+    asked.append(([("UNKNOWN thing 1", snapshot.schema.relations[0], "UNKNOWN 2")], {"k_types": 1, "group_by": "thing 1"}))
+    for pattern, options in asked:
+        here, there = (graph.match(pattern, **options) for graph in (pair.here, pair.there))
+        assert shown(there) == shown(here), pattern
+        assert there.texts == here.texts
+    if pair.name == "movies":
+        found = pair.there.match([("UNKNOWN 1", "ACTED_IN", "The Matrix"), ("UNKNOWN 1", "ACTED_IN", "Cloud Atlas")], k=1)
+        # The statements of the two films, and of the 253 no other.
+        assert found.texts
+        assert found.report.rows < 20
 
 
 def test_other_spellings(pair: Pair) -> None:

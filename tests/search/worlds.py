@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, Subclass
+from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity, Time
 from condgraph.languages.pattern.pattern import Pattern
 
@@ -105,6 +106,25 @@ def a_pattern(dice: random.Random) -> list[tuple[str, str, str]]:
         if dice.random() < 0.5:
             one, two = two, one
         found.append((nodes[one], dice.choice(RELATIONS), nodes[two]))
+    return found
+
+
+def a_walk(dice: random.Random, snapshot: Snapshot) -> list[tuple[str, str, str]]:
+    """Triples along up to three relations of a graph, some of whose ends are unknown, or turned."""
+    number = dice.randrange(snapshot.relations)
+    ends = [(int(snapshot.relation_subject[number]), number, int(snapshot.relation_object[number]))]
+    for _ in range(dice.randint(0, 2)):
+        at = dice.choice(ends)[dice.choice((0, 2))]
+        around = [*snapshot.outgoing(at, 0, snapshot.relations), *snapshot.incoming(at, 0, snapshot.relations)]
+        number = int(dice.choice(around))
+        ends.append((int(snapshot.relation_subject[number]), number, int(snapshot.relation_object[number])))
+    nodes = sorted({node for first, _, last in ends for node in (first, last)})
+    known = {node for node in nodes if dice.random() < 0.4} | {nodes[0]}
+    found = []
+    for first, number, last in ends:
+        one, two = ((snapshot.name(at) or "nobody") if at in known else f"UNKNOWN {at}" for at in (first, last))
+        relation = snapshot.predicate_name(int(snapshot.predicate_of(number)))
+        found.append((one, relation, two) if dice.random() < 0.8 else (two, "UNKNOWN relation", one))
     return found
 
 

@@ -30,6 +30,8 @@ from condgraph.remote_sparql import SparqlGraph
 from condgraph.remote_triples import TriplesGraph
 from condgraph.sparql.native import look
 from tests.loaders.test_validity import REIGNS
+from tests.matrix.test_match_neo4j import shown, sure
+from tests.search.worlds import a_walk
 from tests.support.lanes import by_lane
 from tests.support.wikibase_dump import Dump
 
@@ -140,6 +142,33 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for server in servers:
         server.shutdown()
         server.server_close()
+
+
+@pytest.mark.parametrize("name", [*DATA, "wikibase"])
+def test_patterns_fetch_what_they_reach(name: str, serve: Any) -> None:
+    text = "\n".join(Dump(WIKIBASE).lines()) if name == "wikibase" else DATA[name].replace('[ rdfs:label "Anon" ]', ":anon")
+    replies, place = serve(text)
+    with condgraph.open(place) as there:
+        here, dice = there.snapshot(), random.Random(4)
+        asked: list[tuple[Any, dict[str, Any]]] = [(a_walk(dice, here.current), {}) for _ in range(by_lane(3, 12, 40))]
+        asked.append(([("UNKNOWN 1", here.current.schema.attributes[0], "> 15")], {"k": 2}))
+        if name != "wikibase":
+            # Labels in other languages are no statements there.
+            asked.append(([("UNKNOWN film 1", "UNKNOWN r", "UNKNOWN 2")], {"k_types": 1, "k_relations": 1, "stretch": True}))
+        there.match(asked[0][0])
+        replies.texts.clear()
+        for pattern, options in asked:
+            one, other = here.match(pattern, **options), there.match(pattern, **options)
+            assert shown(other) == shown(one), pattern
+            assert sure(other.warnings) == sure(one.warnings)
+        # Each query is of some nodes, or of some predicates.
+        assert not any("CONSTRUCT" in one for one in replies.texts)
+
+
+def test_patterns_say_which_nodes_they_leave_out(serve: Any) -> None:
+    with condgraph.open(serve(FILMS)[1]) as graph:
+        found = graph.match([("clint", "knows", "UNKNOWN 1")], k=1)
+        assert "patterns leave out nodes without an IRI, of which there are 1: graph.snapshot() has them" in found.warnings
 
 
 def loaded(text: str, place: Path, **options: Any) -> Graph:

@@ -4,7 +4,6 @@ Nothing is written.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -387,10 +386,6 @@ def _relationships(connection: Connection, mapping: Mapping) -> Iterator[Item]:
 
 
 T = TypeVar("T")
-#: Patterns are searched for in process, in databases of at most so many nodes and relationships.
-MOST_PULLED: Final = 250_000
-#: For so many seconds what was pulled is good for the next pattern.
-KEPT: Final = 10.0
 
 
 class NativeStore(CypherStore):
@@ -410,7 +405,6 @@ class NativeStore(CypherStore):
     ) -> None:
         super().__init__(connection, SOURCE, NativeLayout(mapping, connection.engine))
         self._schema, self._remap, self._look_closer = NativeSchema(mapping, self._shows), remap, closer
-        self._pulled: tuple[Mapping, float, Snapshot] | None = None
 
     def __repr__(self) -> str:
         return f"<NativeStore at {self.place}>"
@@ -520,28 +514,15 @@ class NativeStore(CypherStore):
         return (Source(SOURCE, self.place, "neo4j"),)
 
     def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern, in process: the database is pulled for it, and again
-        once its counts are others, or what was pulled is older than `KEPT` seconds. Raises
-        `UnsupportedError` for a larger database.
-        """
+        """The subgraphs nearest to a pattern: plans fetch the statements that the search reaches."""
         if not exact:
             raise UnsupportedError(TARGET, ["an approximate index of a database that is not condgraph's"], hint="leave `exact` out")
-        return SnapshotStore(self.pulled()).match(pattern, **options)
+        from condgraph.cypher.native.patterns import NativePatterns
+        from condgraph.patterns.remote.planned import planned
 
-    def pulled(self) -> Snapshot:
-        """The database in process, at most `KEPT` seconds old, where it is not too large for that."""
-        mapping = self.mapping
-        size = mapping.node_count + mapping.relationship_count
-        if size > MOST_PULLED:
-            raise UnsupportedError(
-                TARGET,
-                [f"patterns on {size:,} nodes and relationships that condgraph did not write"],
-                hint=f"up to {MOST_PULLED:,} they are pulled for it; graph.snapshot() pulls any number, once",
-            )
-        now = time.monotonic()
-        if self._pulled is None or self._pulled[0] is not mapping or now - self._pulled[1] > KEPT:
-            self._pulled = mapping, now, self._read()[0]
-        return self._pulled[2]
+        # What texts are read as is counted over all of them.
+        self.closer(lambda mapping: {*mapping.unseen, *mapping.keys})
+        return planned(self, self.place, self.name, changing=True, kind=NativePatterns).match(pattern, **options)
 
     # -- looking -----------------------------------------------------------------------------------
 

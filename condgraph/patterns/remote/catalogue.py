@@ -60,6 +60,13 @@ class Catalogue:
         self.graph = SearchGraph(np.zeros(size + 1, np.int64), empty, empty, len(self.predicates) + 1, count, rank)
         self._numbers = {ident: number for number, ident in enumerate(self.ids)}
 
+    def is_equal(self, other: Catalogue) -> bool:
+        """Whether both know the same nodes and predicates."""
+        mine, theirs = (
+            (one.ids, one.labels, one.kinds.tolist(), one.predicates, one.used.tolist(), one.values) for one in (self, other)
+        )
+        return mine == theirs
+
     @property
     def entities(self) -> int:
         """How many nodes are entities; texts are numbered from there."""

@@ -4,6 +4,7 @@ algebra, which every store runs, and those of its solutions.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -320,15 +321,27 @@ def _between(edges: Edges, one: Numbers | None, two: Numbers | None) -> Edges:
 #: Nodes that a plan names.
 _NAMED: Final = 1_000
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
+#: Seconds for which the names of a store that others change serve further patterns.
+_LASTS: Final = 10.0
 
 
-def planned(store: QueryStore, place: str, graph: str) -> PlannedPatterns:
+def planned(
+    store: QueryStore, place: str, graph: str, *, changing: bool = False, kind: type[PlannedPatterns] | None = None
+) -> PlannedPatterns:
     """Patterns on a store as it is now; what the client keeps for them is fetched once for each content. `place` and `graph`
-    say where vectors are kept for it on this machine.
+    say where vectors are kept for it on this machine. Of a store that is `changing` without a word, names are read again
+    after `_LASTS` seconds, and not before ten times as long as reading them took.
     """
-    schema = store.naming_schema
-    found: PlannedPatterns = shared(schema.kept, "patterns", lambda: PlannedPatterns(store, CachedVectors(place, graph)))
-    return found
+    kept = store.naming_schema.kept
+    result: PlannedPatterns = shared(kept, "patterns", lambda: (kind or PlannedPatterns)(store, CachedVectors(place, graph)))
+    if changing and time.monotonic() > result.fresh_until:
+        kept.pop("patterns", None)
+        before, result = result, planned(store, place, graph, kind=kind)
+        if result.catalogue.is_equal(before.catalogue):
+            # The names are encoded already.
+            before.fresh_until = result.fresh_until
+            result = kept["patterns"] = before
+    return result
 
 
 class Statements:
@@ -352,31 +365,43 @@ class Statements:
         """What the client knows of the graph."""
         schema = cast("StoredSchema", self._store.naming_schema)
         entities = [(one.id, one.name, int(one.kind)) for one in plan_answer(self._store, _ALL).entities]
-        attributes = _texts_of(schema)
-        texts: list[str] = []
-        if attributes:
-            found = plan_answer(self._store, alg.Distinct(alg.Objects(alg.Scan(None, attributes, family="attribute"))))
-            texts = [value for value in dict.fromkeys(found.values) if isinstance(value, str)]
+        texts, edged = self.texts_now(schema)
         values = {name: schema.attribute_kinds(name) for name in schema.attributes}
         concepts = alg.AllEntities((EntityKind.CONCEPT,))
         memberships = bool(schema.concepts) and (
             plan_answer(self._store, alg.Count(alg.Members(concepts))).values[0] > 0
             or (schema.concept_members and len(self._read([_memberships(concepts, concepts)], Tally()).arrays.get("mem.e")) > 0)
         )
-        return Catalogue(entities, texts, edged_predicates(schema), memberships=memberships, values=values)
+        return Catalogue(entities, texts, edged, memberships=memberships, values=values)
+
+    def texts_now(self, schema: StoredSchema) -> tuple[list[str], dict[str, bool]]:
+        """The texts that attributes have, and the names of all predicates and whether they have edges."""
+        attributes, texts = texts_of(schema), list[str]()
+        if attributes:
+            found = plan_answer(self._store, alg.Distinct(alg.Objects(alg.Scan(None, attributes, family="attribute"))))
+            texts = [value for value in dict.fromkeys(found.values) if isinstance(value, str)]
+        return texts, edged_predicates(schema)
 
     def of_types(self, catalogue: Catalogue, types: Sequence[str], nodes: Numbers | None = None) -> Numbers:
         """Of some nodes (None: any) the entities, and no concepts, in any of some concepts, closed under subclass."""
         found: set[int] = set()
-        members: alg.Entities = alg.Members(alg.ById(tuple(types)))
+        members: alg.Entities = alg.Members(self.concepts(catalogue, types))
         for some in [None] if nodes is None else _chunks(nodes.tolist()):
             plan = members if some is None else alg.intersect(_entities(catalogue, some), members)
             found.update(catalogue.identified(one.id) for one in plan_answer(self._store, plan).entities)
         return np.array(sorted(found - {-1}), np.int32)
 
-    def _read(self, units: Sequence[Unit], tally: Tally) -> Snapshot:
+    def concepts(self, catalogue: Catalogue, ids: Sequence[str]) -> alg.Entities:
+        """The concepts of some ids."""
+        return alg.ById(tuple(ids))
+
+    def gathered(self, units: Sequence[Unit], *, ends: bool) -> Snapshot:
+        """The statements and memberships of units; with `ends`, qualifiers and names need not be among them."""
+        return self._store.gather(units)
+
+    def _read(self, units: Sequence[Unit], tally: Tally, *, ends: bool = False) -> Snapshot:
         """The statements and memberships of units, those of the period alone."""
-        found = self._store.gather(units)
+        found = self.gathered(units, ends=ends and self._period is None)
         tally.queries += 1
         tally.rows += found.statements + len(found.arrays.get("mem.e"))
         return found if self._period is None else cut(found, self._period)
@@ -399,11 +424,19 @@ class Statements:
             if names and texts and end == "object":
                 units.append(_with_text(None, names, texts))
             if last in predicates and (of is None or of.ids):
-                units.append(_memberships(of, None) if end == "subject" else _memberships(None, of))
+                units.append(self._members(catalogue, of, end))
             if units:
                 check()
-                edges.append(edges_in(self._read(units, tally), catalogue, statements=statements))
+                edges.append(edges_in(self._read(units, tally, ends=not statements), catalogue, statements=statements))
         return np.concatenate(edges)
+
+    def _members(self, catalogue: Catalogue, of: alg.ById | None, end: End) -> Unit:
+        """The memberships with some entities (None: any) at one end."""
+        if of is None or end == "subject":
+            return _memberships(of, None)
+        concepts = self.concepts(catalogue, of.ids)
+        members = alg.Members(concepts)
+        return Unit(members, (members,), concepts)
 
     def holders(self, catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan, tally: Tally) -> Holders:
         """Of these nodes (None: any) those that have a value as planned, and under which predicate,
@@ -444,8 +477,13 @@ class PlannedPatterns(Statements):
     def __init__(self, store: QueryStore, vectors: CachedVectors) -> None:
         super().__init__(store)
         self._vectors = vectors
+        #: Warnings of every search.
+        self.notes: list[str] = []
         self._terms: dict[tuple[str, int], CatalogueTerms] = {}
+        begin = time.monotonic()
         self.catalogue = self.catalogue_now()
+        now = time.monotonic()
+        self.fresh_until = now + max(_LASTS, 10 * (now - begin))
 
     def match(
         self,
@@ -462,7 +500,9 @@ class PlannedPatterns(Statements):
         if terms is None:
             terms = self._terms[asked] = self._vectors.terms(self.catalogue, encoder)
         names = NamedCatalogue(self.catalogue, lambda types: self.of_types(self.catalogue, types))
-        found, tally = match_remote(self.at(period), names, self.catalogue, terms, program, limit=limit, period=period, **options)
+        found, tally = match_remote(
+            self.at(period), names, self.catalogue, terms, program, limit=limit, noted=self.notes, period=period, **options
+        )
         found.sparql = "\n\n".join(tally.texts) or None
         return found
 
@@ -472,14 +512,14 @@ class PlannedPatterns(Statements):
         return self._vectors.index(self.catalogue, encoder, on_progress)
 
 
-def _texts_of(schema: StoredSchema) -> tuple[str, ...]:
+def texts_of(schema: StoredSchema) -> tuple[str, ...]:
     """The attributes that have texts."""
     return tuple(name for name in schema.attributes if any(kind is Kind.TEXT for kind, _ in schema.attribute_kinds(name)))
 
 
 def edged_predicates(schema: StoredSchema) -> dict[str, bool]:
     """All predicates, and keys of qualifiers, and whether they have edges between nodes."""
-    edged = {*schema.relations, *_texts_of(schema)}
+    edged = {*schema.relations, *texts_of(schema)}
     return {name: name in edged for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
 
 

@@ -642,7 +642,7 @@ class Fetcher:
         and names. None where an operator may read more.
         """
         order = postorder(plan)
-        if self.mapping.statements or self.mapping.times or self.mapping.infer or not all(map(_is_bare, order)):
+        if not self._is_told or not all(map(_is_bare, order)):
             return None
         wanted = units(plan, beyond(order))
         if any(unit.named is not None for unit in wanted):
@@ -657,6 +657,32 @@ class Fetcher:
         found += [part for one in named if not isinstance(one, alg.ByName) for part in self._names_of(one)]
         return list(dict.fromkeys(found))
 
+    @property
+    def _is_told(self) -> bool:
+        """Whether a statement is what a triple, or a statement of a Wikibase, says: nothing is stated elsewhere, or inferred."""
+        return not (self.mapping.statements or self.mapping.times or self.mapping.infer)
+
+    def ends(self, wanted: Sequence[Unit]) -> list[Part] | None:
+        """The parts of the query of the ends of some statements, without names and qualifiers. None where more is needed:
+        whether a label is a name, its subject says.
+        """
+        named = [name for name, one in self._predicates.items() if one.iri in self.labels]
+        scans = [part for unit in wanted for part in postorder(unit.compiled) if isinstance(part, alg.Scan)]
+        if not self._is_told or any(scan.predicates is None or not set(named).isdisjoint(scan.predicates) for scan in scans):
+            return None
+        return list(dict.fromkeys(part for unit in wanted for part in self._bare_unit(unit, _Reads((), names=False))))
+
+    def literals(self, predicates: tuple[str, ...]) -> list[Part] | None:
+        """The part of the query of the distinct literals of some predicates, as of one subject; None where their statements have
+        to be fetched.
+        """
+        if not self._is_told or self.mapping.shape != "plain":
+            return None
+        self._variables = 0
+        patterns, fact = self._scan(alg.Scan(None, predicates, family="attribute"), self.fresh("s"), self.fresh("o"))
+        columns = {"x": f"<{OWN}any>", "y": fact.predicate, "z": fact.object}
+        return [self._branch(patterns, (fact.predicate, fact.object), Branch(f"FILTER(isLiteral({fact.object}))", columns))]
+
     # -- numbers -----------------------------------------------------------------------------------
 
     def counting(self, plan: Node) -> str | None:
@@ -664,8 +690,7 @@ class Fetcher:
         relations lead to, from or to these. None where the engine has to tell.
         """
         mapping, self._variables = self.mapping, 0
-        told = mapping.shape == "plain" and not (mapping.statements or mapping.times or mapping.infer)
-        if not isinstance(plan, alg.Count) or not told:
+        if not isinstance(plan, alg.Count) or not self._is_told or mapping.shape != "plain":
             return None
         apart: dict[str, None] = {}
         exact = self._exact(plan.of, "?e", apart)

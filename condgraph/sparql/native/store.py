@@ -13,7 +13,7 @@ import numpy as np
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.algebra.operators import around_of, remade
-from condgraph.engine.bounds import cached, check, kept, watched, within
+from condgraph.engine.bounds import check, kept, watched, within
 from condgraph.engine.errors import CondgraphError, DeadlineError, ParseError, StoreError, UnsupportedError
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
@@ -30,7 +30,6 @@ from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.terms import is_iri
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.overview.survey import partial_survey
-from condgraph.snapshot_store import SnapshotStore
 from condgraph.sparql.client import Endpoint
 from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
@@ -50,8 +49,7 @@ if TYPE_CHECKING:
 
 #: The source of all statements.
 SOURCE: Final = "sparql"
-#: Triples up to which a pattern is matched on a copy, and rows up to which a result is not counted again.
-MOST_PULLED: Final = 250_000
+#: Rows up to which a result is not counted again.
 UNCAPPED: Final = 1_000
 #: Rows of a result in JSON take about this many bytes; more than the bound are refused unread.
 MOST_BYTES: Final = 256 * 2**20
@@ -560,9 +558,26 @@ class NativeRdfStore:
         snapshot = self._local(others)[0] if others else None
         return [every[id(node)] if id(node) in every else count(snapshot, [node])[0] for node in nodes]  # type: ignore[arg-type]
 
-    def gather(self, units: Sequence[Unit]) -> Snapshot:
-        """The statements, sets and memberships of some units: one query."""
-        return self._fetched(units)[0]
+    def gather(self, units: Sequence[Unit], *, ends: bool = False) -> Snapshot:
+        """The statements, sets and memberships of some units: one query. With `ends`, names and qualifiers need not be there."""
+        fetcher = self._fetcher()
+        parts = fetcher.ends(units) if ends else None
+        return self._fetched(units)[0] if parts is None else self._gathered(fetcher, parts, bare=True)[0]
+
+    @property
+    def label_names(self) -> frozenset[str]:
+        """The predicates that name nodes."""
+        return frozenset(one.name for one in self.mapping.predicates if one.iri in self._fetcher().labels)
+
+    def literals(self, predicates: Sequence[str]) -> Snapshot:
+        """The distinct literals of some predicates, as a graph that has each of them."""
+        fetcher, names = self._fetcher(), tuple(predicates)
+        if not names:
+            return self._graph_of(())
+        parts = fetcher.literals(names)
+        if parts is None:
+            return self.gather([Unit(alg.Scan(None, names, family="attribute"))], ends=True)
+        return self._gathered(fetcher, parts)[0]
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """The statements around entities, for chains: one query."""
@@ -570,23 +585,16 @@ class NativeRdfStore:
         return self._fetched([Unit(of), *map(Unit, scans)])[0]
 
     def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern, on a copy. Raises `UnsupportedError` for more than
-        `MOST_PULLED` triples.
-        """
+        """The subgraphs nearest to a pattern: plans fetch the statements that the search reaches."""
         if not exact:
             raise UnsupportedError(
                 TARGET, ["an approximate index of triples that condgraph did not write"], hint="leave `exact` out"
             )
-        if self.mapping.triples > MOST_PULLED or not self.mapping.whole:
-            raise UnsupportedError(
-                TARGET, [f"patterns on more than {MOST_PULLED:,} triples that condgraph did not write"],
-                hint="graph.snapshot() copies any number, once",
-            )  # fmt: skip
-        return SnapshotStore(self._pulled).match(pattern, **options)
+        from condgraph.patterns.remote.planned import planned
+        from condgraph.sparql.native.patterns import TriplePatterns
 
-    @cached
-    def _pulled(self) -> Snapshot:
-        return self.snapshot()
+        found = planned(cast("QueryStore", self), self.place, SOURCE, changing=True, kind=TriplePatterns)
+        return found.match(pattern, **options)
 
     # -- looking -----------------------------------------------------------------------------------
 
