@@ -1,4 +1,4 @@
-"""HTTP client of a SPARQL endpoint: queries, updates, replies, and what a store refuses."""
+"""HTTP client of a SPARQL endpoint: queries, updates, responses, and errors."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 
 # -- refusals ----------------------------------------------------------------------------------------
-# Errors of servers: statuses of HTTP, and messages within the results.
+# Errors of servers: HTTP statuses, and messages within the results.
 
 
 #: Parts of a server's message about a query that took too long.
 _LATE: Final = ("S1T00", "imeout", "timed out", "imed out")
 _SHORTER: Final = "its own limit may be shorter than timeout="
-#: The end of an answer that breaks off after a token, and the message after it.
+#: A message appended to a response that breaks off after a token.
 _WORDS: Final = re.compile(r"[\n\[{}\],>]([A-Z][\w ,:;'-]*+)\.?\s*+\Z")
-#: Bytes at the end of an answer that are searched for a message.
+#: Bytes at the end of a response that are searched for a message.
 _END: Final = 500
 
 
 def refused(url: str, code: int, kind: str, said: str) -> errors.StoreError | errors.ParseError | errors.DeadlineError:
-    """The error for an HTTP status."""
+    """Return the error for an HTTP status."""
     short = " ".join(said.split())[:600]
     if code in (408, 504):
-        # A proxy says so with a page.
+        # A proxy responds with a page.
         message = (
             f"the server ended the query: {short}" if kind != "text/html" else f"{url} did not answer its proxy in time ({code})"
         )
@@ -64,8 +64,9 @@ def refused(url: str, code: int, kind: str, said: str) -> errors.StoreError | er
 
 
 def broken(url: str, error: SyntaxError, last: bytes) -> errors.StoreError | errors.DeadlineError:
-    """The error for results that cannot be read to their end; `last` is their last part. A server that
-    gives up has begun to answer, and appends a message.
+    """Return the error for results that cannot be read to their end; `last` is their last part.
+
+    A server that gives up has begun to respond, and appends a message.
     """
     words = _WORDS.search(last[-_END:].decode(errors="replace"))
     if words is not None and ("cancel" in words[1] or any(mark in words[1] for mark in _LATE)):
@@ -74,19 +75,21 @@ def broken(url: str, error: SyntaxError, last: bytes) -> errors.StoreError | err
 
 
 # -- replies -----------------------------------------------------------------------------------------
-# A reply of a SPARQL endpoint: the body in pieces, and its solutions one by one.
+# A response of a SPARQL endpoint: the body in pieces, and its solutions one by one.
 
 
 _CHUNK: Final = 1 << 18
 
 
-#: Characters of ASCII that are encoded within an address or a form, as `quote_plus` does it, "%" and "+" before others.
+#: ASCII characters that `quote_plus` encodes in an address or a form, with "%" and "+" before others.
 _CODES: Final = [(character, quote_plus(character, safe="/")) for character in "%+ " + "".join(map(chr, range(128)))]
 _ENCODED: Final = [(character, code) for character, code in dict(_CODES).items() if character != code]
 
 
 def encoded(text: str) -> str:
-    """A text within an address or a form: `quote_plus`, in a fifth of its time for a query of some thousand characters."""
+    """Encode a text for an address or a form, as `quote_plus` does, but five times as fast for a query of some thousand
+    characters.
+    """
     if not text.isascii():
         return quote_plus(text, safe="/")
     for character, code in _ENCODED:
@@ -96,9 +99,7 @@ def encoded(text: str) -> str:
 
 @cache
 def wrapper_class() -> Any:
-    """SPARQLWrapper with an opener of its own: for digest authentication SPARQLWrapper would set one for
-    the whole process.
-    """
+    """Return a subclass of SPARQLWrapper with its own opener: for digest authentication, SPARQLWrapper would set a global one."""
     try:
         from SPARQLWrapper import SPARQLWrapper
     except ImportError:
@@ -111,8 +112,8 @@ def wrapper_class() -> Any:
         wire: Wire
 
         def _getRequestEncodedParameters(self, query: tuple[str, str] | None = None) -> str:
-            given = {**self.parameters, **({query[0]: [query[1]]} if query else {})}
-            return "&".join(f"{encoded(name)}={encoded(value)}" for name, values in given.items() for value in values)
+            fields = {**self.parameters, **({query[0]: [query[1]]} if query else {})}
+            return "&".join(f"{encoded(name)}={encoded(value)}" for name, values in fields.items() for value in values)
 
         def _query(self) -> tuple[Any, str]:
             request: Any = self._createRequest()
@@ -125,7 +126,7 @@ def wrapper_class() -> Any:
 
 
 class Solutions:
-    """The solutions of a SELECT, parsed one after the other, and their variables."""
+    """The solutions of a SELECT, parsed one by one, with its variables."""
 
     __slots__ = ("_found", "_readable", "variables")
 
@@ -138,14 +139,14 @@ class Solutions:
 
 
 def chunks(response: Any) -> Iterator[bytes]:
-    """The body in pieces."""
+    """Yield the body in pieces."""
     while data := response.read(_CHUNK):
         yield data
     _check_end(response)
 
 
 def _check_end(response: Any) -> None:
-    """Raise where the body ends before its length: `http.client` takes that for the end."""
+    """Raise an error if the body ends before its length, which `http.client` takes for the end."""
     if getattr(response, "length", None):
         raise http.client.IncompleteRead(b"", response.length)
 
@@ -159,7 +160,7 @@ class Reader:
         self.last = b""
 
     def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes."""
+        """Read up to `size` bytes."""
         part = self._waited(lambda: bytes(self._response.read1(size)))
         if not part and size:
             _check_end(self._response)
@@ -168,27 +169,26 @@ class Reader:
 
 
 # -- client ------------------------------------------------------------------------------------------
-# Requests are SPARQLWrapper's; pyoxigraph reads the answers, as those of the embedded store. The
-# protocol has no deadlines: a request with a deadline waits in a thread (`workers`), the caller goes on
-# at the deadline in any case, the connection is cut, and the server ends the query as it is
-# configured to. A store that cuts results (a row limit of Virtuoso, a partial answer) says so in a
-# header; that is an error here, never a shorter answer.
+# Sends requests with SPARQLWrapper; pyoxigraph reads the responses, as for the embedded store. The
+# protocol has no deadlines: a request with a deadline waits in a thread (`workers`), the caller continues
+# at the deadline in any case, the connection is cut, and the server ends the query as configured. A store
+# that cuts results (a row limit of Virtuoso, a partial answer) reports it in a header; this is treated as
+# an error, never as a shorter answer.
 
 
 T = TypeVar("T")
 Method = Literal["auto", "get", "post"]
 
-#: Longest request line (in characters of the encoded query) that is sent by GET; longer queries go
-#: by POST.
+#: Longest request line (encoded query, in characters) for GET; longer queries are sent by POST.
 LONGEST_GET: Final = 1_500
-#: Seconds that a server may take for an answer that costs it nothing, unless `patience=` is given.
+#: Default of `patience=`: seconds for a response that costs the server nothing.
 PATIENCE: Final = 30.0
-#: How often a busy server is asked, and the longest pause (seconds) that is waited for.
+#: Most attempts with a busy server, and the longest pause (seconds) between them.
 MOST_TRIES: Final = 4
 LONGEST_PAUSE: Final = 120.0
-#: Factor for requests that read or write a part of a graph.
+#: Factor on `patience` for requests that read or write a part of a graph.
 _LONG: Final = 10
-#: How Virtuoso writes a blank node in results; no label of one has a colon.
+#: Virtuoso's form of a blank node in results; no label of one has a colon.
 _BLANK: Final = re.compile(rb'("type"\s*:\s*"bnode"\s*,\s*"value"\s*:\s*")nodeID://')
 _RESULTS: Final = ("application/sparql-results+json", "application/json")
 _GRAPHS: Final = {
@@ -201,20 +201,22 @@ _GRAPHS: Final = {
 
 
 def _until() -> float:
-    """When the call that runs has no time left."""
-    rest = left()
-    return math.inf if rest is None else time.monotonic() + rest
+    """Return the time at which the running call has to end."""
+    remaining = left()
+    return math.inf if remaining is None else time.monotonic() + remaining
 
 
 class Endpoint:
     """A SPARQL 1.1 endpoint.
 
-    `query` is its address (`http://user:password@host/sparql`; else `SPARQL_USERNAME` and
-    `SPARQL_PASSWORD`), `update` that for updates (the same where none is given), `store` that of
-    the Graph Store Protocol, where there is one. Basic or digest authentication, as the server asks
-    for it. `method` is "get", "post", or "auto": POST for what is long. `timeout` in seconds is the
-    deadline of every query without one; `patience` is how many seconds the server may be silent
-    where it has little to do (ten times that, where it takes or gives a part of a graph).
+    `query` is its address (`http://user:password@host/sparql`; otherwise `SPARQL_USERNAME` and `SPARQL_PASSWORD`),
+    `update` that for
+    updates (by default the same), `store` that of the Graph Store Protocol, if there is one. Authentication is basic or
+    digest, as
+    the server requires. `method` is "get", "post", or "auto": POST for long queries. `timeout` is the default deadline
+    of queries,
+    in seconds; `patience` is how many seconds the server may be silent on small requests (ten times that for a part of
+    a graph).
     """
 
     def __init__(
@@ -242,7 +244,7 @@ class Endpoint:
         self._user = user or next((one for _, one, _ in addresses if one), None) or os.environ.get("SPARQL_USERNAME")
         self._password = password or next((one for _, _, one in addresses if one), None) or os.environ.get("SPARQL_PASSWORD") or ""
         self._method, self.timeout, self.read_only = method, timeout, read_only
-        # These threads may wait for a server that never answers; nobody waits for the threads.
+        # These threads may wait for a server that never responds; nobody waits for the threads.
         self._workers = Workers("condgraph-sparql")
         self._pool = Pool()
         #: The kind of store; known after the first query.
@@ -252,7 +254,7 @@ class Endpoint:
         return f"<Endpoint {self.query_url}>"
 
     def close(self) -> None:
-        """Close the connections that no query uses."""
+        """Close idle connections."""
         self._pool.close()
 
     # -- reading -----------------------------------------------------------------------------------
@@ -267,38 +269,38 @@ class Endpoint:
         patience: float | None = None,
         most_bytes: int | None = None,
     ) -> Solutions | pyoxigraph.QueryBoolean:
-        """Run a SELECT or an ASK over the default graph that is the union of `graphs` (the
-        endpoint's own where none is named).
+        """Run a SELECT or an ASK over the union of `graphs` as default graph (the endpoint's own if none is given).
 
-        `patience` is for queries that take the server no time: they have so many seconds in any
-        case. A reply of more than `most_bytes` is an error. A server that is busy (429, 503) is asked
-        again when it says, or after some seconds, a few times. Raises `DeadlineError` at the deadline
-        (its own, or that of the call which asks), `ParseError` for a query that the server cannot
-        read, `StoreError` otherwise.
+        `patience` is the timeout in seconds of queries that cost the server nothing. A response of more than
+        `most_bytes` is an error. A
+        busy server (429, 503) is asked again when it says, or after some seconds, a few times. Raises `DeadlineError`
+        at the deadline
+        (its own, or that of the surrounding call), `ParseError` for a query that the server cannot read, otherwise
+        `StoreError`.
         """
         import pyoxigraph
 
-        named = tuple(graphs)
+        graph_iris = tuple(graphs)
         if timeout is None and current() is None:
             timeout = self.timeout
         with within(timeout, cancelled):
             until = _until()
-            body = self._waited(lambda wire: self._results(text, named, wire, most_bytes, until), patience)
+            body = self._waited(lambda wire: self._results(text, graph_iris, wire, most_bytes, until), patience)
         readable = partial(self._readable, lambda: body)
         with readable():
-            found = pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
-        return found if isinstance(found, pyoxigraph.QueryBoolean) else Solutions(found, readable)
+            results = pyoxigraph.parse_query_results(body, pyoxigraph.QueryResultsFormat.JSON)
+        return results if isinstance(results, pyoxigraph.QueryBoolean) else Solutions(results, readable)
 
     @contextmanager
     def _readable(self, last: Callable[[], bytes]) -> Iterator[None]:
-        """Turn a syntax error in results into the error of a server that gave up while it answered."""
+        """Turn a syntax error in results into the error of a server that gave up while responding."""
         try:
             yield
         except SyntaxError as error:
             raise broken(self.query_url, error, last()) from None
 
     def _results(self, text: str, graphs: tuple[str, ...], wire: Wire, most_bytes: int | None, until: float) -> bytes:
-        def ask() -> bytes:
+        def request() -> bytes:
             with self._errors(self.query_url), self._send(text, graphs, wire, _RESULTS[0], "json") as response:
                 kind = response.headers.get_content_type()
                 if kind not in _RESULTS:
@@ -306,11 +308,12 @@ class Endpoint:
                 self._check_whole(response)
                 return _BLANK.sub(rb"\1", self._body(response, most_bytes))
 
-        return self._again(ask, wire, until)
+        return self._again(request, wire, until)
 
     def _again(self, ask: Callable[[], T], wire: Wire, until: float) -> T:
-        """Ask a server that reads, again where it dropped the connection, and where it is busy; never where the pause
-        that it wants is longer than the call has time (`until`).
+        """Retry a read request once after a dropped connection, and while the server is busy.
+
+        There is no retry if the pause that it asks for exceeds the call's time (`until`).
         """
         dropped = 0
         for attempt in range(MOST_TRIES):
@@ -322,13 +325,13 @@ class Endpoint:
                 if dropped == 2 or wire.over:
                     raise
             except BusyEndpointError as error:
-                # What a server asks for is waited for, in small steps: the caller may be gone meanwhile.
+                # The pause is waited for in small steps: the caller may be gone by then.
                 pause = error.seconds if error.seconds is not None else 2.0**attempt
                 end = time.monotonic() + pause
                 if attempt == MOST_TRIES - 1 or pause > LONGEST_PAUSE or wire.over or end > until:
                     raise
-                while (rest := end - time.monotonic()) > 0 and not wire.over:
-                    time.sleep(min(rest, 0.05))
+                while (remaining := end - time.monotonic()) > 0 and not wire.over:
+                    time.sleep(min(remaining, 0.05))
         raise AssertionError("unreachable")
 
     def _body(self, response: Any, most_bytes: int | None) -> bytes:
@@ -341,8 +344,9 @@ class Endpoint:
         return b"".join(parts)
 
     def triples(self, text: str, *, graphs: Iterable[str] = (), whole: bool = False) -> Iterator[pyoxigraph.Triple]:
-        """Run a CONSTRUCT or a DESCRIBE; its triples as they arrive. A server begins to send a
-        `whole` graph soon: it may not be silent for long.
+        """Run a CONSTRUCT or a DESCRIBE and yield its triples as they arrive.
+
+        A server begins to send a `whole` graph soon: it may not be silent for long.
         """
         import pyoxigraph
 
@@ -350,20 +354,20 @@ class Endpoint:
         wire = Wire(self.patience)
         silence = _LONG * self.patience if whole else None
 
-        def waited(work: Callable[[], T]) -> T:
+        def run(work: Callable[[], T]) -> T:
             return self._waited(lambda _: work(), wire=wire)
 
-        def ask() -> Any:
+        def request() -> Any:
             with self._errors(self.query_url):
                 return self._send(text, tuple(graphs), wire, accept, "n3", silence)
 
         until = _until()
-        with self._errors(self.query_url), waited(lambda: self._again(ask, wire, until)) as response:
+        with self._errors(self.query_url), run(lambda: self._again(request, wire, until)) as response:
             form = _GRAPHS.get(response.headers.get_content_type())
             if form is None:
                 raise errors.StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
             self._check_whole(response)
-            reader = Reader(response, waited)
+            reader = Reader(response, run)
             with self._readable(lambda: reader.last):
                 for quad in pyoxigraph.parse(cast("Any", reader), getattr(pyoxigraph.RdfFormat, form)):
                     yield quad.triple
@@ -395,7 +399,7 @@ class Endpoint:
             try:
                 self._waited(send)
             except (errors.ParseError, errors.StoreError) as error:
-                # Servers answer in many ways where an address takes queries alone.
+                # Servers respond in many ways if an address accepts queries alone.
                 if self.update_url == self.query_url and error.hint is None:
                     error.hint = "where another address takes updates, update= (SPARQL_UPDATE on the command line) names it"
                 raise
@@ -431,18 +435,18 @@ class Endpoint:
         wrapper.agent = "condgraph"
         wrapper.setOnlyConneg(True)
         wrapper.addCustomHttpHeader("Accept", accept)
-        # SPARQLWrapper takes whole seconds by its type, and hands them to the socket as they are.
+        # SPARQLWrapper's type is whole seconds, but it passes them to the socket unchanged.
         wrapper.timeout = cast("int", silence)
         return cast("SPARQLWrapper", wrapper)
 
     @cached
     def _reading(self) -> urllib.request.OpenerDirector:
-        """What sends queries, on connections that stay open."""
+        """The opener that sends queries, on connections that stay open."""
         return urllib.request.build_opener(*self._pool.handlers(), _Redirects())
 
     def _opener(self, url: str, wire: Wire) -> urllib.request.OpenerDirector:
-        # One for each request: urllib counts the failures of a digest in the handler, which threads
-        # must not share.
+        # One for each request: urllib counts the failures of digest authentication in the handler, which
+        # threads must not share.
         if not self._user:
             return urllib.request.build_opener(*wire.handlers(), _Redirects())
         known = urllib.request.HTTPPasswordMgrWithDefaultRealm()
@@ -451,9 +455,7 @@ class Endpoint:
         return urllib.request.build_opener(*wire.handlers(), _Redirects(), *who)
 
     def _waited(self, work: Callable[[Wire], T], patience: float | None = None, *, wire: Wire | None = None) -> T:
-        """The result of some work; `DeadlineError` at the deadline of the call, `CancelledError`
-        soon after it is cancelled.
-        """
+        """Run some work; raises `DeadlineError` at the deadline of the call, `CancelledError` soon after cancellation."""
         wire = wire or Wire(self.patience)
         if patience is None and current() is None:
             return work(wire)
@@ -465,9 +467,7 @@ class Endpoint:
         )
 
     def _check_whole(self, response: Any) -> None:
-        """Raise where the server says that it gives only a part of the answer; note what kind of
-        store it is.
-        """
+        """Raise an error if the server reports a partial answer; record the kind of store."""
         self.dialect = dialect_of(response.headers)
         if response.headers.get("X-SPARQL-MaxRows"):
             raise errors.StoreError(
@@ -483,13 +483,13 @@ class Endpoint:
             yield
         except urllib.error.HTTPError as error:
             with error:
-                said = error.read(4_000).decode(errors="replace").strip()
+                text = error.read(4_000).decode(errors="replace").strip()
             if error.code in (429, 503):
-                short = " ".join(said.split())[:200]
+                short = " ".join(text.split())[:200]
                 after = _pause(error.headers.get("Retry-After"))
                 when = "" if after is None else f", and to come back in {after:.0f} s"
                 raise BusyEndpointError(f"{url} says that it is busy ({error.code}){when}: {short}", after) from None
-            raise refused(url, error.code, error.headers.get_content_type() if error.headers else "", said) from None
+            raise refused(url, error.code, error.headers.get_content_type() if error.headers else "", text) from None
         except urllib.error.URLError as error:
             if isinstance(error.reason, TimeoutError):
                 raise self._silent() from None
@@ -505,7 +505,7 @@ class Endpoint:
 
 
 class BusyEndpointError(errors.StoreError):
-    """The server says that it is asked too often, and maybe for how many seconds not to ask again."""
+    """The server reports that it is busy, and possibly for how many seconds."""
 
     def __init__(self, message: str, seconds: float | None) -> None:
         super().__init__(message, hint="wait, or ask less often")
@@ -513,7 +513,7 @@ class BusyEndpointError(errors.StoreError):
 
 
 def _pause(text: str | None) -> float | None:
-    """Seconds of a Retry-After header, which is a number or a date; None where it says nothing."""
+    """Return the seconds of a Retry-After header, which is a number or a date; None if it is neither."""
     if text is None or not text.strip():
         return None
     if text.strip().isdecimal():
@@ -525,25 +525,25 @@ def _pause(text: str | None) -> float | None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects on the same server alone: to another one a query, or a login, is not handed on."""
+    """Follows redirects on the same server only: queries and logins are not passed to another one."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        """The request to the new address."""
-        there, here = urlsplit(newurl), urlsplit(req.full_url)
-        if there.hostname != here.hostname or (here.scheme == "https" and there.scheme != "https"):
+        """Return the request to the new address."""
+        target, origin = urlsplit(newurl), urlsplit(req.full_url)
+        if target.hostname != origin.hostname or (origin.scheme == "https" and target.scheme != "https"):
             raise errors.StoreError(
-                f"{here.scheme}://{here.netloc} redirects to another server, {there.scheme}://{there.hostname}",
+                f"{origin.scheme}://{origin.netloc} redirects to another server, {target.scheme}://{target.hostname}",
                 hint="open that address, if it is to be trusted",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 class _DroppedError(errors.StoreError):
-    """The server closed the connection before it had answered."""
+    """The server closed the connection before it had responded."""
 
 
 def _address(url: str) -> tuple[str, str | None, str | None]:
-    """An address without its user and password, and these."""
+    """Split an address into the address without login, the user and the password."""
     address = parse(url, ("http", "https"), example="http://localhost:8890/sparql", paths=True)
     if not address.host:
         raise errors.OptionError(

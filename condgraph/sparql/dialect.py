@@ -1,13 +1,11 @@
-"""What stores do otherwise than SPARQL 1.1 says, in one place.
+"""Differences of stores from SPARQL 1.1, in one place.
 
-A store is known by the headers of its answers: `Server`, and that of Fuseki, which does not name
-itself there, by the numbers it gives to requests. Virtuoso's parser has memory for some thousand
-triples of one `INSERT DATA`, and its column store refuses larger inserts now and then
-(openlink/virtuoso-opensource#571), so that loading goes by its Graph Store Protocol, or by small
-updates; Virtuoso prints 6 digits of a double (16 within `STR`), refuses large `VALUES`, replaces
-the end of an IRI of more than 1,880 bytes by a hash, and says in headers where it cut a result.
-Fuseki compares texts as Java does, by units of 16 bits, so that characters beyond U+FFFF come
-before U+E000.
+A store is recognised by the headers of its responses: `Server`, and for Fuseki, which does not name itself there, the number
+that it gives to each request. Virtuoso's parser has memory for some thousand triples of one `INSERT DATA`, and its column store
+refuses larger inserts now and then (openlink/virtuoso-opensource#571), so loads use its Graph Store Protocol, or small updates;
+Virtuoso prints 6 digits of a double (16 within `STR`), refuses large `VALUES`, replaces the end of an IRI of more than 1,880
+bytes by a hash, and reports in headers where it cut a result. Fuseki compares texts as Java does, by units of 16 bits, so that
+characters beyond U+FFFF come before U+E000.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a kind of store is talked to."""
+    """The features and limits of a kind of store."""
 
     name: str
     #: Triples of one `INSERT DATA`, and of one request of the Graph Store Protocol.
@@ -32,36 +30,36 @@ class Dialect:
     list_length: int
     #: The path of its Graph Store Protocol, by the path of its queries.
     stores: tuple[tuple[str, str], ...] = ()
-    #: Bytes of the longest IRI that it keeps as it is.
+    #: Longest IRI that is stored unchanged, in bytes.
     longest_iri: int | None = None
-    #: Whether it takes a long list of terms in `VALUES`.
+    #: Whether `VALUES` accepts a long list of terms.
     long_values: bool = True
-    #: Whether it says where it cut triples, as it does for rows.
+    #: Whether it reports that it cut triples, as it does for rows.
     says_cut_triples: bool = True
-    #: Whether a gathering query has to name its predicates one by one: of a condition on their text
-    #: its plans lose rows.
+    #: Whether a gathering query has to name each predicate: with a condition on their text, its plans lose
+    #: rows.
     names_predicates: bool = False
-    #: Whether evidence is gathered with a query for each part: of a union of long parts its plans lose
-    #: rows, whenever it is asked, and take ten times as long as the parts.
+    #: Whether evidence is gathered with a query for each part: with a union of long parts, its plans
+    #: sometimes lose rows, and take ten times as long as the parts.
     gathers_in_parts: bool = False
-    #: Whether of paths that meet all but one are sub-selects: Virtuoso orders their joins by samples, and
-    #: may work out a sub-select for each row of what it is joined with.
+    #: Whether all but one of several meeting paths become sub-selects: Virtuoso orders their joins by
+    #: samples, and may evaluate a sub-select for each row it is joined with.
     selects_paths: bool = True
-    #: Whether a path among other patterns is followed from its bound end; Virtuoso follows it from everywhere.
+    #: Whether a path among other patterns is followed from its bound end; Virtuoso follows it from
+    #: everywhere.
     joins_paths: bool = True
-    #: Whether one update request is made as a whole or not at all, as SPARQL 1.1 asks; Virtuoso commits rows.
+    #: Whether one update request takes effect entirely or not at all, as SPARQL 1.1 requires; Virtuoso
+    #: commits rows.
     atomic: bool = True
-    #: Whether it tells the year of every date; Virtuoso ends a query over dates that it keeps apart.
+    #: Whether it returns the year of every date; Virtuoso fails on dates outside its own range.
     years: bool = True
-    #: Whether it orders joins by how many triples there are of each kind.
+    #: Whether it orders joins by the number of triples of each kind.
     counts: bool = False
-    #: Whether texts compare by units of UTF-16, and not by code point.
+    #: Whether texts compare by units of UTF-16 instead of code points.
     by_units: bool = False
 
     def store_url(self, query: str) -> str | None:
-        """The address of the Graph Store Protocol that belongs to an endpoint; None where it is not
-        known.
-        """
+        """Return the address of the Graph Store Protocol for an endpoint; None if unknown."""
         parts = urlsplit(query)
         for path, store in self.stores:
             if parts.path.rstrip("/") == path:
@@ -89,21 +87,20 @@ VIRTUOSO: Final = Dialect(
 )
 OXIGRAPH: Final = Dialect("oxigraph", 5_000, 20_000, 2_000, (("/query", "/store"),))
 FUSEKI: Final = Dialect("fuseki", 5_000, 20_000, 2_000, by_units=True)
-#: By name.
+#: Dialects by name.
 DIALECTS: Final = {one.name: one for one in (STANDARD, VIRTUOSO, OXIGRAPH, FUSEKI)}
-#: What a server says when a request is too large for it; it is sent in parts then.
+#: Parts of a server's message about a request that is too large; it is then sent in parts.
 TOO_LARGE: Final = ("memory", "(413)", "too large", "10000 lines", "out of seg data")
 
 
 class Headers(Protocol):
-    """The headers of an answer, as `http.client` gives them, whatever the case of their names."""
+    """The headers of a response, as in `http.client`: names are case-insensitive."""
 
-    def get(self, name: str, default: str = "", /) -> str:
-        """The header of a name."""
+    def get(self, name: str, default: str = "", /) -> str: ...
 
 
 def dialect_of(headers: Headers) -> Dialect:
-    """The dialect of a store by the headers of its answers.
+    """Return the dialect of a store by the headers of its responses.
 
     >>> dialect_of({"Server": "Virtuoso/07.20.3229 (Linux) x86_64-pc-linux-gnu"}).name
     'virtuoso'
@@ -117,7 +114,7 @@ def dialect_of(headers: Headers) -> Dialect:
 
 
 def cut(things: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Things in lists of at most `size`.
+    """Yield items in lists of at most `size`.
 
     >>> list(cut("abcde", 2))
     [['a', 'b'], ['c', 'd'], ['e']]

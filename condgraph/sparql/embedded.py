@@ -1,10 +1,8 @@
-"""The RDF face of a local graph: Oxigraph, built from the snapshot on first use and kept beside the
-generation it was built from.
+"""The RDF form of a local graph: Oxigraph, built from the snapshot on first use and stored next to its generation.
 
-A graph in a directory keeps its store in the directory of its generation, so that both go together;
-it is written under another name and renamed when it is complete, and opened for reading. A graph in
-memory, or one in a directory that cannot be written, has its store in memory. There is a second one
-beside it as soon as a query names graphs (`stored`).
+A graph in a directory has its store in the directory of its generation, so that both are deleted together; it is written under
+another name, renamed when it is complete, and opened for reading. A graph in memory, or one in a directory that cannot be
+written, has its store in memory. A second store is built once a query names graphs (`stored`).
 """
 
 from __future__ import annotations
@@ -49,24 +47,24 @@ if TYPE_CHECKING:
 
 
 # -- triples on disk ---------------------------------------------------------------------------------
-# A store of Oxigraph with the triples of a snapshot, on disk next to the generation, or in memory.
+# An Oxigraph store with the triples of a snapshot, on disk next to the generation, or in memory.
 #
-# The triples of the layout are in the store's default graph alone, where each has three index entries
-# and not six. Queries that name graphs use a second store, in which they are in their named graph:
-# `named` says which of the two this is. Plain triples (`plain`) are in named graphs in both.
+# The triples of the layout are only in the store's default graph, where each has three index entries and
+# not six. Queries that name graphs use a second store, in which they are in their named graph: `named`
+# tells the two apart. Plain triples (`plain`) are in named graphs in both.
 #
-# Where the disk is full, the folder cannot be written, or a load has replaced the generation, only the
-# copy on disk is missing: the snapshot stays mapped, and the store is made in memory.
+# If the disk is full, the folder cannot be written, or a load has replaced the generation, only the copy
+# on disk is missing: the snapshot stays mapped, and the store is built in memory.
 
 
-#: Names of the stores on disk, with the named graph and without; the number goes up when their content
-#: beyond the layout changes (`plain`).
+#: Names of the stores on disk, with the named graph and without; the number is increased if their content
+#: other than the layout changes (`plain`).
 _NAMED, _DEFAULT = f"rdf{LAYOUT}1", f"rdf{LAYOUT}2"
 #: Lines that are written together.
 _LINES: Final = 10_000
-#: Stores are built in threads: a caller goes on at its deadline, and a later call has the store.
+#: Stores are built in threads: a caller continues at its deadline, and a later call has the store.
 BUILDERS: Final = Workers("condgraph-rdf")
-#: Errors of Oxigraph where its files cannot be written or opened.
+#: Oxigraph's errors if its files cannot be written or opened.
 _UNUSABLE: Final = (OSError, RuntimeError)
 _log: Final = logging.getLogger("condgraph.sparql")
 #: Lines of N-Quads in batches, and whether their IRIs need checking.
@@ -74,13 +72,14 @@ _Batches: TypeAlias = Iterator[tuple[Iterator[str], bool]]
 
 
 class Stored:
-    """A store of one snapshot, whose graph has the name `graph` and the IRI `base`; `generation` is the
-    folder to keep it in, if that can be written, and None for a store in memory.
+    """A store of one snapshot, for a graph with the name `graph` and the IRI `base`.
+
+    `generation` is the folder to store it in, if that can be written, and None for a store in memory.
     """
 
     def __init__(self, snapshot: Snapshot, graph: str, base: str, generation: Path | None, *, named: bool) -> None:
         self._snapshot, self._graph, self._base, self._is_named = snapshot, graph, base, named
-        #: Where it is on disk; None in memory.
+        #: Its folder on disk; None in memory.
         self.folder: Path | None = None
         self._store = SharedTask(BUILDERS, self._in_memory)
         if generation is not None:
@@ -100,7 +99,7 @@ class Stored:
         return store
 
     def _use_disk(self, generation: Path) -> None:
-        """Open the store next to the generation, or build it; leaves it in memory where neither works."""
+        """Open the store next to the generation, or build it; if neither works, it stays in memory."""
         from pyoxigraph import Store
 
         try:
@@ -115,7 +114,7 @@ class Stored:
                 _log.warning("warning: the RDF store is kept in memory, not in %s: %s", generation, str(error).strip())
 
     def _on_disk(self, generation: Path) -> Path | None:
-        """The folder of the store, which is built if it is missing; None where it cannot be made."""
+        """Return the folder of the store, which is built if missing; None if that fails."""
         from pyoxigraph import Store
 
         name = _NAMED if self._is_named else _DEFAULT
@@ -135,7 +134,7 @@ class Stored:
             try:
                 os.replace(fresh, folder)
             except OSError:
-                # Another process was quicker; its store is the same.
+                # Another process was faster; its store is the same.
                 if not folder.is_dir():
                     return None
         finally:
@@ -143,29 +142,31 @@ class Stored:
         return folder
 
     def _fill(self, store: Store) -> None:
-        """Load the snapshot into an empty store, a batch at a time."""
+        """Load the snapshot into an empty store, in batches."""
         from pyoxigraph import RdfFormat
 
         for batches, checked in self._batches():
             store.bulk_load(io.BufferedReader(_Lines(batches), 1 << 20), RdfFormat.N_QUADS, lenient=not checked)
 
     def _batches(self) -> _Batches:
-        """All triples as N-Quads. The IRIs of the layout are written here, and need no check."""
+        """Yield all triples as N-Quads. The IRIs of the layout are written here, and need no check."""
         snapshot, base, graph = self._snapshot, self._base, self._graph
         end = f" <{base}> .\n" if self._is_named else " .\n"
-        written = quads(snapshot, base, graph=graph) if self._is_named else ntriples(snapshot, base, graph=graph)
-        yield chain(written, (end.join((*some, "")) for some in cut(labels(snapshot, base), _LINES))), False
+        layout_lines = quads(snapshot, base, graph=graph) if self._is_named else ntriples(snapshot, base, graph=graph)
+        yield chain(layout_lines, (end.join((*lines, "")) for lines in cut(labels(snapshot, base), _LINES))), False
         if has_terms(snapshot):
-            yield ("".join(some) for some in cut(plain(snapshot, base, end), _LINES)), True
+            yield ("".join(lines) for lines in cut(plain(snapshot, base, end), _LINES)), True
 
     @property
     def source(self) -> dict[str, str]:
-        """The store for worker processes, and the graph whose triples are in its default graph, if any. It
-        is the folder; for a store in memory a temporary folder, which is removed with this object; or
-        the triples themselves where no folder can be written.
+        """The store for worker processes, and the graph whose triples are in its default graph, if any.
+
+        It is the folder; for a store in memory, a temporary folder that is removed with this object, or the triples
+        themselves if no
+        folder can be written.
         """
-        found = self._shared.get()
-        return dict(found) if self._is_named else {**found, "own": self._base}
+        shared = self._shared.get()
+        return dict(shared) if self._is_named else {**shared, "own": self._base}
 
     def _shareable(self) -> dict[str, str]:
         from pyoxigraph import Store
@@ -188,7 +189,7 @@ class Stored:
             return {"quads": "".join(chain.from_iterable(batches for batches, _ in self._batches()))}
 
     def leave_folder(self) -> None:
-        """Share the store with worker processes in another form: its folder is gone."""
+        """Share the store with worker processes in another form, as its folder is gone."""
         self.folder = None
         self._shared, self._pool = SharedTask(BUILDERS, self._shareable), SharedTask(BUILDERS, self._pooled)
 
@@ -203,9 +204,7 @@ class Stored:
         return WorkerPool(self.source)
 
     def query(self, text: str, graphs: Sequence[str]) -> Any:
-        """Run a query in this process, with these graphs as its default graph; lists are rewritten, as
-        workers do.
-        """
+        """Run a query in this process, with these graphs as its default graph; lists are rewritten, as in workers."""
         from pyoxigraph import DefaultGraph, NamedNode
 
         default: Any = [DefaultGraph() if iri == self._base and not self._is_named else NamedNode(iri) for iri in graphs]
@@ -217,17 +216,16 @@ class Stored:
 
 
 class _Lines(io.RawIOBase):
-    """Batches of lines as a file that a parser reads from."""
+    """Batches of lines as a file for a parser."""
 
     def __init__(self, batches: Iterator[str]) -> None:
         self._batches, self._rest = batches, memoryview(b"")
 
     def readable(self) -> bool:
-        """Always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what comes next; 0 at the end."""
+        """Fill the buffer with the next bytes; return 0 at the end."""
         while not self._rest:
             batch = next(self._batches, None)
             if batch is None:
@@ -242,53 +240,53 @@ class _Lines(io.RawIOBase):
 
 
 class EmbeddedStore(RdfStore):
-    """The store of one generation. `folder` is where it is on disk, None in memory."""
+    """The store of one generation; `folder` is its place on disk, None in memory."""
 
     def __init__(self, snapshot: Snapshot, graph: str = "default", directory: Path | None = None, base: str | None = None) -> None:
         from pyoxigraph import NamedNode
 
         self.base = base or base_iri(graph)
-        NamedNode(self.base)  # raises `ValueError` for what is no IRI
+        NamedNode(self.base)  # raises `ValueError` if it is no IRI
         self.snapshot = snapshot
-        #: The default graph of queries of people: the layout, and the plain RDF of sources.
+        #: The default graph of users' queries: the layout, and the plain RDF of sources.
         self.defaults = [self.base, plain_graph(self.base)] if has_terms(snapshot) else [self.base]
         generation = None if directory is None or base is not None else snapshot.about.get("generation")
-        place = None if directory is None or not generation else directory / str(generation)
-        self._stored = Stored(snapshot, graph, self.base, place, named=False)
+        folder = None if directory is None or not generation else directory / str(generation)
+        self._stored = Stored(snapshot, graph, self.base, folder, named=False)
         #: For queries that name graphs; built for the first of them.
-        self._naming = SharedTask(BUILDERS, lambda: Stored(snapshot, graph, self.base, place, named=True))
+        self._naming = SharedTask(BUILDERS, lambda: Stored(snapshot, graph, self.base, folder, named=True))
         self.folder = self._stored.folder
 
     @property
     def store(self) -> Store:
-        """The store in this process: the triples of the graph are in its default graph."""
+        """The store in this process, with the triples of the graph in its default graph."""
         return self._stored.store
 
     @cached
     def target(self) -> Target:
-        """What compiling knows of the graph."""
+        """The graph, as the compiler uses it."""
         return Target(GraphIris(self.base), self.snapshot.schema, counts(self.snapshot), self.entities)
 
     def select(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> Iterable[QuerySolution]:
-        """The solutions of a SELECT over the graph."""
+        """Return the solutions of a SELECT over the graph."""
         with within(timeout, cancelled):
-            found: Any = self._query(text)
-        return found  # type: ignore[no-any-return]
+            solutions: Any = self._query(text)
+        return solutions  # type: ignore[no-any-return]
 
     def entities(self, ids: list[str]) -> list[Entity]:
-        """Entities by their ids, read from the snapshot that the store was built from."""
+        """Return entities by id, from the snapshot that the store was built from."""
         return [self.snapshot.entity(self.snapshot.identified(ident)) for ident in ids]
 
     def ask(self, text: str, *, timeout: float | None = None, cancelled: Event | None = None) -> bool:
-        """The answer of an ASK over the graph."""
+        """Return the answer of an ASK over the graph."""
         with within(timeout, cancelled):
             return bool(self._query(text))
 
     @cached
     def graphs(self) -> tuple[str, ...]:
         """The IRIs of all named graphs of the store, the graph's own first."""
-        others = {one.value for one in self.store.named_graphs() if hasattr(one, "value") and type(one).__name__ == "NamedNode"}
-        return (*self.defaults, *sorted(others.difference(self.defaults)))
+        iris = {name.value for name in self.store.named_graphs() if hasattr(name, "value") and type(name).__name__ == "NamedNode"}
+        return (*self.defaults, *sorted(iris.difference(self.defaults)))
 
     def _query(self, text: str, *, plainly: bool = False) -> Any:
         graphs = self.defaults if plainly else [self.base]
@@ -299,7 +297,7 @@ class EmbeddedStore(RdfStore):
         return parse_query_results(self._elsewhere(Query(text, default_graphs=graphs)), QueryResultsFormat.JSON)
 
     def _elsewhere(self, query: Query) -> bytes:
-        """The results of a query in another process, which can be killed."""
+        """Run a query in another process, which can be killed."""
         stored = self._stored_for(query.text)
         try:
             return _results(stored.pool, query)
@@ -309,7 +307,7 @@ class EmbeddedStore(RdfStore):
             return _results(stored.pool, query)
 
     def _stored_for(self, text: str) -> Stored:
-        """The store that answers a query."""
+        """Return the store that answers a query."""
         return self._naming.get() if names_graphs(text) else self._stored
 
     def _now(self, text: str, graphs: Sequence[str] = ()) -> Any:
@@ -326,7 +324,7 @@ class EmbeddedStore(RdfStore):
         cancelled: Event | None = None,
         on_unknown: str = "error",
     ) -> Table:
-        """Run a query that people wrote, read-only; its results as a table (`sparql.text.query`)."""
+        """Run a user's query, read-only; return its results as a table (`sparql.text.query`)."""
         from condgraph.sparql.text.query import run
 
         plainly = dialect == "standard"
@@ -345,9 +343,9 @@ class EmbeddedStore(RdfStore):
         return lru_cache(maxsize=1 << 16)(self._known)
 
     def _known(self, iri: str) -> Cells | None:
-        """The meaning of a node, from the snapshot (`sparql.text.query.Knows`)."""
+        """Return the meaning of a node, from the snapshot (`sparql.text.query.Knows`)."""
         names, snapshot = self.target.names, self.snapshot
-        if iri.startswith(names.base + "."):  # a value, or a statement, say
+        if iri.startswith(names.base + "."):  # a value or a statement, for example
             return by_name(iri, names) if names.is_value(iri) else cells(iri, None, None)
         try:
             name = names.name_of(iri)
@@ -359,7 +357,7 @@ class EmbeddedStore(RdfStore):
         return cells(iri, snapshot.entity(number) if number >= 0 else None, name if name in self._predicates else None)
 
     def is_name(self, name: str) -> bool:
-        """Whether the graph has an entity of this id, or a predicate or qualifier key of this name."""
+        """Tell whether the graph has an entity with this id, or a predicate or qualifier key with this name."""
         return name in self._predicates or self.snapshot.identified(name) >= 0
 
     @cached
@@ -380,24 +378,24 @@ class EmbeddedStore(RdfStore):
         return self._stored.source
 
     def naming(self) -> Mapping[str, str]:
-        """The store for queries of other processes that name graphs; built if it is missing."""
+        """Return the store for queries of other processes that name graphs; built if missing."""
         return self._naming.get().source
 
     def match(self, pattern: Any, *, exact: bool, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern, in the snapshot that the store was built from."""
+        """Match a pattern on the snapshot that the store was built from."""
         if not exact:
             raise OptionError("the RDF store has no approximate index", hint="ask with exact=True")
         return SnapshotStore(self.snapshot).match(pattern, **options)
 
     def witness(self, plan: Node) -> Run:
-        """A plan run on the snapshot behind the store: for evidence and warnings."""
+        """Run a plan on the store's snapshot, for evidence and warnings."""
         run = Run(self.snapshot)
         run.execute(plan)
         return run
 
 
 def _results(pool: WorkerPool, query: Query) -> bytes:
-    """The results of a query that processes run, within the bounds of this call."""
+    """Return the results of a query that processes run, within the limits of this call."""
     budget = current()
     timeout, cancelled = (None, None) if budget is None else (budget.left(), budget.cancelled())
     with pool.query(query, timeout=timeout, cancelled=cancelled) as results:

@@ -1,6 +1,4 @@
-"""Queries for the page of an endpoint, made from what the graph holds: each gives results, with
-names that people can read.
-"""
+"""Example queries for the page of an endpoint, built from the graph so that each gives readable results."""
 
 from __future__ import annotations
 
@@ -19,10 +17,10 @@ _LABELS: Final = "http://www.w3.org/2000/01/rdf-schema#label"
 
 
 def examples(store: EmbeddedStore) -> list[tuple[str, str]]:
-    """What each query is about, and its text; only what the graph can answer."""
-    found = [*_of_concepts(store), *_of_predicates(store)]
+    """Return titles and texts of queries; only those that have results."""
+    queries = [*_of_concepts(store), *_of_predicates(store)]
     if len(store.snapshot.arrays.get("q.owner")):
-        found.append(
+        queries.append(
             (
                 "Statements with what qualifies them",
                 "SELECT ?subject ?predicate ?object ?key ?value WHERE {\n"
@@ -32,18 +30,18 @@ def examples(store: EmbeddedStore) -> list[tuple[str, str]]:
             )
         )
     if len(store.defaults) > 1:
-        found.append(
+        queries.append(
             (
                 "The triples as they were loaded, by their own IRIs",
                 f"SELECT ?subject ?predicate ?object WHERE {{\n  GRAPH <{store.defaults[1]}> {{ ?subject ?predicate ?object }}\n"
                 f"}} LIMIT {_LIMIT}",
             )
         )
-    return found
+    return queries
 
 
 def _of_concepts(store: EmbeddedStore) -> Iterator[tuple[str, str]]:
-    """All concepts, and what the largest of them has."""
+    """Yield queries for all concepts, and for the members of the largest."""
     snapshot, names = store.snapshot, store.target.names
     get = snapshot.arrays.get
     classes = np.diff(get("con.offsets"))
@@ -54,8 +52,8 @@ def _of_concepts(store: EmbeddedStore) -> Iterator[tuple[str, str]]:
             "  ?thing <pred:instance_of> ?concept .\n  ?concept <pred:name> ?name\n"
             f"}} GROUP BY ?concept ?name ORDER BY DESC(?things) LIMIT {_LIMIT}",
         )
-        at = int(classes.argmax())
-        concept = snapshot.entity(int(get("con.entity")[at]))
+        largest = int(classes.argmax())
+        concept = snapshot.entity(int(get("con.entity")[largest]))
         yield (
             f"Everything that is {concept.name[:60]!r}",
             f"SELECT ?thing ?name WHERE {{\n  ?thing <pred:instance_of> {names.entity(concept.id)} ;\n    <pred:name> ?name\n"
@@ -64,7 +62,7 @@ def _of_concepts(store: EmbeddedStore) -> Iterator[tuple[str, str]]:
 
 
 def _of_predicates(store: EmbeddedStore) -> Iterator[tuple[str, str]]:
-    """The commonest relation, and the commonest attribute of numbers."""
+    """Yield queries for the commonest relation, and the commonest attribute with numbers."""
     snapshot, names = store.snapshot, store.target.names
     get = snapshot.arrays.get
     relations = np.diff(get("rel.offsets"))
@@ -77,8 +75,8 @@ def _of_predicates(store: EmbeddedStore) -> Iterator[tuple[str, str]]:
         )
     numbers = get("grp.kind") == Kind.QUANTITY
     if numbers.any():
-        at = int(np.where(numbers, np.diff(get("grp.start")), 0).argmax())
-        name = snapshot.predicate_name(int(get("grp.pred")[at]))
+        largest = int(np.where(numbers, np.diff(get("grp.start")), 0).argmax())
+        name = snapshot.predicate_name(int(get("grp.pred")[largest]))
         yield (
             f"The greatest {name[:60]!r}",
             f"SELECT ?name ?number ?unit WHERE {{\n  ?subject {names.predicate(name)} ?value .\n"

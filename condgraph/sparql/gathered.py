@@ -1,5 +1,5 @@
-"""What a server sends so that a plan can be run in process: rows of triples as a small snapshot, the
-witness of an answer, and the statements around entities.
+"""Runs a plan in process on triples from a server: rows as a small snapshot, the witness of an answer, and the statements
+around entities.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ if TYPE_CHECKING:
 
 # -- rows as a snapshot ------------------------------------------------------------------------------
 # Each row is (leaf, a result of the leaf, a triple about it). The snapshot is small and complete for its
-# plan; the engine goes on from the results of the leaves as if it had computed them.
+# plan; the engine continues from the results of the leaves as if it had computed them.
 
 
 Row = tuple[str, str, str, str, str]
-#: The solutions of a SELECT over the graph.
+#: Returns the solutions of a SELECT over the graph.
 Select = Callable[[str], Iterable[Any]]
 
 
 def rows_of(solutions: Iterable[Any]) -> Iterator[Row]:
-    """The rows of a gathering query."""
+    """Yield the rows of a gathering query."""
     for row in solutions:
         leaf, n, s, p, o = (row[name].value for name in ("leaf", "n", "s", "p", "o"))
         yield leaf, n, s, p, o
@@ -74,7 +74,7 @@ class LostRowsError(StoreError):
 
 
 class Gathered:
-    """The rows of a gathering query as a snapshot, with what each leaf gave."""
+    """The rows of a gathering query as a snapshot, with the results of each leaf."""
 
     def __init__(self, rows: Iterable[Row], names: GraphIris, sources: Iterable[str]) -> None:
         self.names = names
@@ -104,15 +104,15 @@ class Gathered:
         names, snapshot = self.names, self.snapshot
         bounds = [(0, snapshot.relations), (snapshot.relations, snapshot.statements)]
         for i, leaf in enumerate(leaves):
-            given = self.given.get(i, ())
+            iris = self.given.get(i, ())
             if isinstance(leaf, alg.Facts):
-                found = sorted(self._numbers[names.sid_of(iri)] for iri in given)
-                numbers = np.array(found, np.int32)
-                runs = [bound for bound in bounds if bound[0] < bound[1]]
-                run.results[id(leaf)] = FactSet(run, reach_of(leaf), numbers=numbers, runs=runs)
+                sorted_numbers = sorted(self._numbers[names.sid_of(iri)] for iri in iris)
+                numbers = np.array(sorted_numbers, np.int32)
+                ranges = [bound for bound in bounds if bound[0] < bound[1]]
+                run.results[id(leaf)] = FactSet(run, reach_of(leaf), numbers=numbers, runs=ranges)
             else:
-                found = sorted(snapshot.identified(names.name_of(iri)) for iri in given)
-                run.results[id(leaf)] = np.array(found, np.int32)
+                sorted_numbers = sorted(snapshot.identified(names.name_of(iri)) for iri in iris)
+                run.results[id(leaf)] = np.array(sorted_numbers, np.int32)
 
     def _items(self, sources: Iterable[str]) -> Iterator[Item]:
         names, prefix = self.names, self.names.base + ".s/"
@@ -177,7 +177,7 @@ _KINDS: Final = {f"{PRED}Entity": EntityKind.ENTITY, f"{PRED}Concept": EntityKin
 
 
 def finish(run: Run, plan: Node, gathered: Gathered, leaves: tuple[Node, ...]) -> None:
-    """Run what is above the leaves."""
+    """Run the operators above the leaves."""
     gathered.seed(run, leaves)
     order, seen = [], set(run.results)
     for node in postorder(plan):
@@ -199,13 +199,12 @@ def _above(plan: Node, wanted: Node, leaves: set[int]) -> bool:
 
 
 # -- witness -----------------------------------------------------------------------------------------
-# The evidence of an answer: the statements that it rests on, fetched with one further query (on
-# Virtuoso one for each part) and asked in process.
+# The evidence of an answer: the statements it rests on, fetched with one further query (on Virtuoso one
+# for each part) and queried in process.
 #
-# A graph that only a server has is not here to be looked at. So the query fetches the statements that
-# pass the filters of each scan, the sets that the plan names and the memberships between, and the
-# engine runs the same plan on them (`engine.execute.witness_plan`), so that evidence and the warnings
-# of aggregates are those of the graph in process.
+# The query fetches the statements that pass the filters of each scan, the sets that the plan names and
+# the memberships in between; the engine then runs the same plan on them (`engine.execute.witness_plan`),
+# so that evidence and warnings of aggregates equal those of the graph in process.
 
 
 #: Entities that one part of a query names.
@@ -213,13 +212,14 @@ _TOGETHER: Final = 200
 
 
 def wanted(plan: Node, target: Target) -> list[Unit]:
-    """What has to be fetched for a plan."""
+    """Return what has to be fetched for a plan."""
     return [*units(plan, lowered(postorder(plan))), *shown(plan, target.schema)]
 
 
 def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
-    """The query that fetches it, or the queries of its parts where a store gathers so; each unit is
-    the leaf of its number, sources and memberships are -1.
+    """Return the queries that fetch some units: one, or one for each part if a store needs that.
+
+    Each unit is the leaf with its number; sources and memberships are leaf -1.
     """
     branches = _branches(fetched, target)
     parts = [[branch] for branch in branches] if target.dialect.gathers_in_parts else [branches]
@@ -227,7 +227,7 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
 
 
 def compile_whole(plan: Node, target: Target) -> Compiled:
-    """The query of a plan (`compile_plan`), also where it is of what the plan rests on."""
+    """Return the query of a plan (`compile_plan`), or the query of its evidence."""
     compiled = compile_plan(plan, target)
     if compiled.shape != "witness":
         return compiled
@@ -251,15 +251,13 @@ def _branches(fetched: Sequence[Unit], target: Target) -> list[str]:
 
 
 def counted(target: Target, select: Select, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-    """How many statements, or entities, each operator gives: one query; `known` has the ids of what
-    only the client works out.
-    """
-    asked: list[tuple[int, Node]] = []
+    """Count the statements, or entities, of each operator with one query; `known` has the ids that only the client computes."""
+    steps: list[tuple[int, Node]] = []
     for step, node in enumerate(nodes):
-        asked.extend((step, part) for part in _parted(countable(node, lambda one: not native(one), known)))
+        steps.extend((step, part) for part in _parted(countable(node, lambda one: not native(one), known)))
     compiler = Compiler(target)
     parts = []
-    for step, node in asked:
+    for step, node in steps:
         out = Group()
         if isinstance(node, alg.Facts):
             counted = compiler.facts(node, out, whole=True).statement
@@ -274,24 +272,24 @@ def counted(target: Target, select: Select, nodes: Sequence[Node], known: KnownI
 
 
 def _parted(node: Node) -> list[Node]:
-    """Long lists of entities or names in pieces, which have their statements to themselves."""
+    """Split long lists of entities or names into pieces, whose statements do not overlap."""
     of = node.of if isinstance(node, alg.Scan) else node
     if not isinstance(of, (alg.ById, alg.ByName)):
         return [node]
     listed = of.ids if isinstance(of, alg.ById) else of.names
-    pieces = [type(of)(listed[at : at + _TOGETHER]) for at in range(0, len(listed), _TOGETHER)]
+    pieces = [type(of)(listed[start : start + _TOGETHER]) for start in range(0, len(listed), _TOGETHER)]
     return [replace(node, of=piece) if isinstance(node, alg.Scan) else piece for piece in pieces]
 
 
 def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names: GraphIris) -> WitnessRun:
-    """The plan run on what was fetched for it."""
+    """Run a plan on what was fetched for it."""
     gathered = Gathered(rows, names, ())
     snapshot = gathered.snapshot
     known = {}
     for i, unit in enumerate(fetched):
         for node in unit.known:
-            found = [snapshot.identified(names.name_of(iri)) for iri in gathered.given.get(i, ())]
-            known[id(node)] = np.unique(np.array(found, np.int32))
+            numbers = [snapshot.identified(names.name_of(iri)) for iri in gathered.given.get(i, ())]
+            known[id(node)] = np.unique(np.array(numbers, np.int32))
     order = postorder(plan)
     run = WitnessRun(snapshot, known, lowered(order) if over_rows(order) else ())
     run.execute(plan)
@@ -299,15 +297,15 @@ def run_witness(plan: Node, fetched: Sequence[Unit], rows: Iterable[Row], names:
 
 
 # -- around ------------------------------------------------------------------------------------------
-# The statements around some entities, as chains read them: one query, at most so many a direction.
+# The statements around some entities, for chains: one query, with a limit for each direction.
 
 
 def around(
     target: Target, select: Select, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False
 ) -> Snapshot:
-    """The entities of these ids and names with the statements at whose ends they stand, as a
-    snapshot of those alone; and others that have the name of an entity in them, up to the bound.
-    With `concepts` also the memberships that they are an end of.
+    """Return the entities with these ids and names and their statements, as a snapshot.
+
+    Others with the name of an entity in it are added, up to the limit; `concepts` adds memberships.
     """
     compiler = Compiler(target)
     of, scans = around_of(ids, names, values=values)
@@ -321,6 +319,6 @@ def around(
     try:
         return Gathered(rows_of(select(text)), target.names, ()).snapshot
     except LostRowsError:
-        # Shorter queries are planned otherwise.
+        # Shorter queries get other plans.
         parts = [row for branch in branches for row in rows_of(select(gathering([branch], target, stated=True)))]
         return Gathered(parts, target.names, ()).snapshot

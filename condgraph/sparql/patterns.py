@@ -1,4 +1,4 @@
-"""The edges of patterns on RDF stores as rows of their ends, which are a tenth of what their statements are."""
+"""Reads the edges of patterns on RDF stores as rows of their ends, a tenth of the size of whole statements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from condgraph.sparql.store import RdfStore
 class SparqlPatterns(PlannedPatterns):
     """Patterns on one state of a graph in an RDF store.
 
-    Nodes go in chunks, in the form that the store takes: `VALUES`, or `IN` where that is what is quick (Virtuoso).
+    Nodes are sent in chunks, in the form that the store is fast with: `VALUES`, or `IN` (Virtuoso).
     """
 
     def __init__(self, store: RdfStore, vectors: CachedVectors) -> None:
@@ -39,45 +39,45 @@ class SparqlPatterns(PlannedPatterns):
     def edges(
         self, catalogue: Catalogue, nodes: Numbers | None, end: End, predicates: Sequence[int], *, statements: bool, tally: Tally
     ) -> Edges:
-        """As of `PlannedPatterns`."""
+        """See `PlannedPatterns.edges`."""
         last = len(catalogue.predicates)
         variable = "?x" if end == "subject" else "?y"
-        found: list[tuple[int, int, int, int]] = []
-        named = [number for number in predicates if number != last]
+        rows: list[tuple[int, int, int, int]] = []
+        proper = [number for number in predicates if number != last]
         chunks = [None] if nodes is None else list(cut(nodes.tolist(), self._dialect.list_length))
         for chunk in chunks:
-            # Texts are at the object end alone, and memberships join entities.
+            # Texts are only objects, and memberships join entities.
             if chunk is not None and end == "subject":
                 chunk = [number for number in chunk if number < catalogue.entities]
             if chunk is not None and not chunk:
                 continue
-            among = "" if chunk is None else self._among(variable, [self._iris[number] for number in chunk]) + " "
-            if named:
-                found += self._rows(self._edge_text(among, named, statements), named, tally)
+            limit = "" if chunk is None else self._among(variable, [self._iris[number] for number in chunk]) + " "
+            if proper:
+                rows += self._rows(self._edge_text(limit, proper, statements), proper, tally)
             if last in predicates:
                 text = (
-                    f"SELECT DISTINCT ?x ?y WHERE {{ {among}?m {TYPE} <pred:Membership> ; <pred:member> ?x ; <pred:concept> ?y }}"
+                    f"SELECT DISTINCT ?x ?y WHERE {{ {limit}?m {TYPE} <pred:Membership> ; <pred:member> ?x ; <pred:concept> ?y }}"
                 )
-                found += [(s, last, o, 0) for s, _, o, _ in self._rows(text, [last], tally)]
-        edges: Edges = np.array(found, np.int64).reshape(-1, 4)
+                rows += [(s, last, o, 0) for s, _, o, _ in self._rows(text, [last], tally)]
+        edges: Edges = np.array(rows, np.int64).reshape(-1, 4)
         return edges
 
     def _edge_text(self, among: str, named: Sequence[int], statements: bool) -> str:
-        """The query of edges with these predicates; of all of them where they are too many to be
-        listed.
-        """
-        whole = len(named) > self._dialect.list_length
-        one = self._predicates[named[0]] if len(named) == 1 else "?p"
-        listed = "" if whole or len(named) == 1 else self._among("?p", [self._predicates[number] for number in named]) + " "
-        stated = f"{among}{listed}?f <pred:fact_h> ?x ; <pred:fact_r> {one} ; <pred:fact_t> ?y{self._then('?f')}"
+        """Return the query of edges with these predicates; of all edges if there are too many to list."""
+        all_predicates = len(named) > self._dialect.list_length
+        predicate = self._predicates[named[0]] if len(named) == 1 else "?p"
+        listed = (
+            "" if all_predicates or len(named) == 1 else self._among("?p", [self._predicates[number] for number in named]) + " "
+        )
+        stated = f"{among}{listed}?f <pred:fact_h> ?x ; <pred:fact_r> {predicate} ; <pred:fact_t> ?y{self._then('?f')}"
         if statements:
             return f"SELECT ?f ?x ?p ?y WHERE {{ {stated} }}"
         if self._period is not None:
             return f"SELECT DISTINCT ?x ?p ?y WHERE {{ {stated} }}"
-        return f"SELECT DISTINCT ?x ?p ?y WHERE {{ {among}{listed}?x {one} ?y }}"
+        return f"SELECT DISTINCT ?x ?p ?y WHERE {{ {among}{listed}?x {predicate} ?y }}"
 
     def _then(self, f: str) -> str:
-        """A condition after the triples of a statement: it holds in the period of the search."""
+        """Return a condition, after the triples of a statement, that it holds in the period of the search."""
         if self._period is None:
             return ""
         time = self._period.interval

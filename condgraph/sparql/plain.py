@@ -1,12 +1,11 @@
-"""A graph as plain RDF: the triples that it was loaded from, by their own IRIs, with their literals.
+"""A graph as plain RDF: the triples that it was loaded from, with their own IRIs and literals.
 
-The layout (`layout`) has everything in a graph, in a vocabulary of its own. This is the RDF itself:
-entities by their IRIs, literals with language and datatype, lists as lists, statements about
-statements as the source had them (reified, triple terms, or Wikibase's statement nodes). The
-names in RDF are stored with the source (`engine.terms`).
+The layout (`layout`) represents everything in a graph, in a vocabulary of its own. This is the RDF itself: entities by their
+IRIs, literals with language and datatype, lists as lists, statements about statements as in the source (reified, triple terms,
+or Wikibase's statement nodes). The names in RDF are stored with the source (`engine.terms`).
 
-Sources that were no RDF have IRIs under the base of the graph; they are written only where
-everything is requested. Parts of statements that RDF cannot hold are counted in `Plain.warnings`.
+Other sources get IRIs under the base of the graph; these are written only if everything is requested. Parts of statements that
+RDF cannot express are counted in `Plain.warnings`.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ if TYPE_CHECKING:
 
 
 # -- wikibase ----------------------------------------------------------------------------------------
-# Values as plain literals, and as Wikibase's model writes them: the direct literal, and the value
-# node that says precision or unit.
+# Values as plain literals, and in Wikibase's model: the direct literal, and the value node with precision
+# or unit.
 
 
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
-#: Wikibase's numbers of precisions.
+#: Wikibase's codes of precisions.
 _PRECISIONS: Final = {Precision.YEAR: 9, Precision.MONTH: 10, Precision.DAY: 11, Precision.SECOND: 14}
 _TIMES: Final = {
     Precision.YEAR: ("gYear", 1),
@@ -64,8 +63,9 @@ _TIMES: Final = {
 
 
 def literal_of(value: Value, language: str | None = None, *, wikibase: bool = False) -> str:
-    """A value as a literal of XML Schema; the unit of a quantity is not in it. In Wikibase's model
-    numbers are decimals, and times moments.
+    """Return a value as a literal of XML Schema, without the unit of a quantity.
+
+    In Wikibase's model, numbers are decimals, and times moments.
 
     >>> literal_of(Quantity(1.5, "metre")), literal_of(Time.year(-44))
     ('"1.5"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"-0044"^^<http://www.w3.org/2001/XMLSchema#gYear>')
@@ -100,8 +100,9 @@ def _moment(value: Time) -> str:
 
 
 def value_node(value: Ref | Value, place: str) -> Iterator[tuple[str, str, str]]:
-    """The triples of Wikibase's value node of a time of a precision, or of a quantity; none for
-    other values. `place` is what its IRI begins with.
+    """Yield the triples of Wikibase's value node for a time or a quantity with a unit; none for other values.
+
+    `place` is the prefix of its IRI.
     """
     a = f"<{RDF}type>"
     if isinstance(value, Time) and value.precision in _PRECISIONS:
@@ -117,15 +118,15 @@ def value_node(value: Ref | Value, place: str) -> Iterator[tuple[str, str, str]]
 
 
 # -- terms -------------------------------------------------------------------------------------------
-# Terms of plain RDF, as N-Quads writes them: entities, predicates and literals as a source had them,
-# or under the base of the graph.
+# Terms of plain RDF in the form of N-Quads: entities, predicates and literals as in the source, or under
+# the base of the graph.
 
 
 _STRING: Final = XSD + "string"
 
 
 class Quad(NamedTuple):
-    """Terms as N-Quads writes them; `graph` is empty for the default graph."""
+    """Terms in the form of N-Quads; `graph` is empty for the default graph."""
 
     subject: str
     predicate: str
@@ -134,15 +135,15 @@ class Quad(NamedTuple):
 
 
 class TermWriter:
-    """Writes the terms of a graph whose own names stand under `base`."""
+    """Writes the terms of a graph; its own names are under `base`."""
 
     def __init__(self, base: str) -> None:
         self.iris = GraphIris(base)
-        #: Predicates that were written and have no IRI but under the base.
+        #: Predicates that were written and only have an IRI under the base.
         self.called: set[str] = set()
 
     def node(self, ident: str, terms: rdf.Terms | None) -> str:
-        """An entity: its IRI, a blank node, or its name under the base."""
+        """Return an entity: its IRI, a blank node, or its name under the base."""
         if terms is not None and terms.entities and _is_wikidata(ident):
             return f"<{terms.entities}{ident}>"
         if ident.startswith("_:"):
@@ -152,7 +153,7 @@ class TermWriter:
         return self.iris.entity(ident)
 
     def predicate(self, name: str, terms: rdf.Terms | None) -> str:
-        """A predicate: its IRI, or its name under the base."""
+        """Return a predicate: its IRI, or its name under the base."""
         known = property_of(name, terms)
         if known is None:
             self.called.add(name)
@@ -160,34 +161,34 @@ class TermWriter:
         return f"<{known.iri}>"
 
     def literal(self, value: Value, raw: str | None, own: rdf.Property | None, said: dict[str, str] | None = None) -> str:
-        """A literal as it was; `said` has its language, direction and datatype."""
+        """Return a literal as in the source; `said` has its language, direction and datatype."""
         said = said or {}
         if own is None:
-            # The text of a number is that of a table, and no number for everybody; text is as it was.
+            # The text of a table's number need not be a number for others; other text stays unchanged.
             return literal_of(raw if isinstance(value, str) and raw is not None and collapse(raw) == value else value)
         text = rdf.lexical(value, raw)
         if rdf.LANGUAGE in said:
             direction = f"--{said[rdf.DIRECTION]}" if rdf.DIRECTION in said else ""
             return f"{string(text)}@{said[rdf.LANGUAGE]}{direction}"
-        told = rdf.natural(value, text)
-        if told is None:
+        natural_type = rdf.natural(value, text)
+        if natural_type is None:
             return literal_of(value)
-        datatype = said.get(rdf.DATATYPE) or own.types.get(told, told)
+        datatype = said.get(rdf.DATATYPE) or own.types.get(natural_type, natural_type)
         return string(text) if datatype == _STRING else f"{string(text)}^^<{datatype}>"
 
 
 def property_of(name: str, terms: rdf.Terms | None) -> rdf.Property | None:
-    """What a source says of a predicate; None where it was no RDF, or does not have it."""
+    """Return a source's record of a predicate; None if it was no RDF, or lacks the predicate."""
     return None if terms is None else terms.predicates.get(name)
 
 
 def labelled(text: str, language: str | None) -> str:
-    """A text as a literal, in its language if it has one."""
+    """Return a text as a literal, with its language if it has one."""
     return string(text) if language is None else f"{string(text)}@{language}"
 
 
 def hashed(text: str) -> str:
-    """A name for a blank node, the same for the same text."""
+    """Return a label for a blank node, equal for equal texts."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
@@ -196,20 +197,20 @@ def _is_wikidata(ident: str) -> bool:
 
 
 # -- labels ------------------------------------------------------------------------------------------
-# Labels that are names and no facts: what each source calls entities and predicates, in its own
-# form.
+# Labels that are names, not facts: what each source calls entities and predicates, in its own form.
 
 
 class Labels:
-    """The labels of a snapshot as triples. `terms` says of each source what its names are in RDF
-    (None: it was no RDF); `everything` as for `Plain`.
+    """The labels of a snapshot as triples.
+
+    `terms` has the RDF names of each source (None: it was no RDF); `everything` as for `Plain`.
     """
 
     def __init__(self, snapshot: Snapshot, write: TermWriter, terms: Sequence[rdf.Terms | None], *, everything: bool) -> None:
         self.snapshot, self._write, self._terms, self._everything = snapshot, write, terms, everything
 
     def quads(self) -> Iterator[Quad]:
-        """Labels of entities, and of the predicates that were written."""
+        """Yield the labels of entities, and of the predicates that were written."""
         snapshot = self.snapshot
         predicates: set[str] = set()
         for terms in self._terms:
@@ -221,21 +222,26 @@ class Labels:
                     yield Quad(f"<{own.iri}>", f"<{predicate}>", labelled(text, language))
         for name in sorted(self._write.called):
             yield Quad(self._write.iris.predicate(name), LABEL, string(name))
-        said = declared(snapshot)
-        named, foreign = (said.name >= 0) & (said.src >= 0), np.array([one is not None for one in self._terms], bool)
-        # Every source that was RDF says what it calls an entity, in its own form.
-        own = named & foreign[said.src]
-        idents = snapshot.texts.take(snapshot.entity_id[said.e[own]])
-        for ident, name, source in zip(idents, snapshot.texts.take(said.name[own]), said.src[own].tolist(), strict=True):
+        declarations = declared(snapshot)
+        named, foreign = (
+            (declarations.name >= 0) & (declarations.src >= 0),
+            np.array([one is not None for one in self._terms], bool),
+        )
+        # Every RDF source names an entity in its own form.
+        own = named & foreign[declarations.src]
+        idents = snapshot.texts.take(snapshot.entity_id[declarations.e[own]])
+        for ident, name, source in zip(
+            idents, snapshot.texts.take(declarations.name[own]), declarations.src[own].tolist(), strict=True
+        ):
             yield from self._label_of(ident, name, self._terms[source], self._terms[source])
-        left = np.ones(snapshot.entities, bool)
-        left[said.e[own]] = False
-        others = np.zeros(snapshot.entities, bool)
-        others[said.e[named]] = True
-        sources = np.array(self._first_sources(), np.int32)[left].tolist()
-        idents, names = (snapshot.texts.take(column[left]) for column in (snapshot.entity_id, snapshot.entity_name))
-        rows = (snapshot.entity_kind[left] == EntityKind.ROW).tolist()
-        for ident, name, source, row, other in zip(idents, names, sources, rows, others[left].tolist(), strict=True):
+        unlabelled = np.ones(snapshot.entities, bool)
+        unlabelled[declarations.e[own]] = False
+        named_elsewhere = np.zeros(snapshot.entities, bool)
+        named_elsewhere[declarations.e[named]] = True
+        sources = np.array(self._first_sources(), np.int32)[unlabelled].tolist()
+        idents, names = (snapshot.texts.take(column[unlabelled]) for column in (snapshot.entity_id, snapshot.entity_name))
+        rows = (snapshot.entity_kind[unlabelled] == EntityKind.ROW).tolist()
+        for ident, name, source, row, other in zip(idents, names, sources, rows, named_elsewhere[unlabelled].tolist(), strict=True):
             found = self._terms[source] if source >= 0 else None
             if (found is None or other) and not self._everything:
                 continue
@@ -243,8 +249,9 @@ class Labels:
                 yield from self._label_of(ident, name, None if other else found, found)
 
     def _label_of(self, ident: str, name: str, said: rdf.Terms | None, terms: rdf.Terms | None) -> Iterator[Quad]:
-        """The label of an entity, in the form that the source has that says it (None: it was no RDF);
-        `terms` are those that have its IRI.
+        """Yield the label of an entity, in the form of the source `said` that states it (None: it was no RDF).
+
+        `terms` are those of the source with the entity's IRI.
         """
         if said is None:
             if name != ident:
@@ -255,55 +262,59 @@ class Labels:
             yield Quad(self._write.node(ident, terms), f"<{form[0]}>", labelled(said.texts.get(ident, name), form[1]))
 
     def _first_sources(self) -> list[int]:
-        """The source that says what an entity is called: of those that mention it the first that was
-        RDF, else the first; where none does, and the id is an IRI, the first that was RDF.
+        """Return for each entity the source that names it.
+
+        This is the first RDF source that mentions it, otherwise the first source; if none does, and the id is an IRI,
+        the first RDF
+        source.
         """
         snapshot, get = self.snapshot, self.snapshot.arrays.get
-        found = np.full(snapshot.entities, -1, np.int32)
-        foreign = [number for number, terms in enumerate(self._terms) if terms is not None]
+        first = np.full(snapshot.entities, -1, np.int32)
+        rdf_sources = [number for number, terms in enumerate(self._terms) if terms is not None]
         if len(self._terms) == 1:
-            found[:] = 0
-            return found.tolist()
-        every = np.arange(snapshot.statements, dtype=np.int32)
-        subjects, objects = snapshot.subjects(every), snapshot.relation_object
-        order = [number for number in range(len(self._terms)) if number not in foreign]
-        for number in reversed([*foreign, *order]):
-            here = snapshot.source == number
-            found[subjects[here]] = number
-            found[objects[here[: len(objects)]]] = number
+            first[:] = 0
+            return first.tolist()
+        numbers = np.arange(snapshot.statements, dtype=np.int32)
+        subjects, objects = snapshot.subjects(numbers), snapshot.relation_object
+        other_sources = [number for number in range(len(self._terms)) if number not in rdf_sources]
+        for number in reversed([*rdf_sources, *other_sources]):
+            mask = snapshot.source == number
+            first[subjects[mask]] = number
+            first[objects[mask[: len(objects)]]] = number
             for prefix, ends in (("mem", "ec"), ("sub", "cp")):
                 rows = get(f"{prefix}.src") == number
                 for end in ends:
-                    found[get(f"{prefix}.{end}")[rows]] = number
-        if foreign:
-            for entity in np.flatnonzero(found < 0).tolist():
+                    first[get(f"{prefix}.{end}")[rows]] = number
+        if rdf_sources:
+            for entity in np.flatnonzero(first < 0).tolist():
                 ident = snapshot.ident(entity)
                 if rdf.is_iri(ident) or ident.startswith("_:"):
-                    found[entity] = foreign[0]
-        return found.tolist()
+                    first[entity] = rdf_sources[0]
+        return first.tolist()
 
 
 def _local(iri: str) -> str:
-    """The end of an IRI, as the loader of RDF takes it for a name."""
+    """Return the end of an IRI, as the RDF loader takes it for a name."""
     end = max(iri.rfind(mark) for mark in "/#:")
     return iri[end + 1 :] or iri
 
 
 # -- statements --------------------------------------------------------------------------------------
-# Statements as plain triples, with what is said about them: reified, as triple terms, or as
-# Wikibase's statement nodes; and lists as lists.
+# Statements as plain triples, with statements about them: reified, as triple terms, or as Wikibase's
+# statement nodes; and lists as lists.
 
 
 _FIRST, _REST, _NIL = f"<{RDF}first>", f"<{RDF}rest>", f"<{RDF}nil>"
-#: Predicates whose statements are memberships as well.
+#: Predicates whose statements are also memberships.
 _IMPLYING: Final = frozenset(
     (f"{RDF}type", f"{RDFS}subClassOf", "http://www.wikidata.org/prop/P31", "http://www.wikidata.org/prop/P279")
 )
 
 
 class Statements:
-    """The statements of a snapshot as triples. `terms` says of each source what its names are in RDF
-    (None: it was no RDF); `everything`, `star` and `reifiers` as for `Plain`.
+    """The statements of a snapshot as triples.
+
+    `terms` has the RDF names of each source (None: it was no RDF); `everything`, `star` and `reifiers` as for `Plain`.
     """
 
     def __init__(
@@ -319,44 +330,48 @@ class Statements:
         self.snapshot, self._write, self._terms, self._everything = snapshot, write, terms, everything
         self._star, self._reifiers = star, reifiers
         self._base = write.iris.base
-        #: What could not be said, with how often.
+        #: What RDF could not express, with counts.
         self.lost: Counter[str] = Counter()
-        #: Properties of Wikibase that were met.
+        #: Properties of Wikibase that have occurred.
         self._properties: set[str] = set()
-        #: Members of lists by what names the list: subject, predicate, graph, number.
+        #: Members of lists by the key of the list: subject, predicate, graph, number.
         self._lists: dict[tuple[str, str, str, str], dict[int, str]] = {}
-        #: Memberships and subclasses that a statement of the same row says: source, row, both ids.
+        #: Memberships and subclasses that a statement of the same row implies: source, row, both ids.
         self.implied: set[tuple[int, int, str, str]] = set()
 
     def quads(self) -> Iterator[Quad]:
-        """The triples of all statements, but for those with members of lists (`lists`)."""
+        """Yield the triples of all statements, except members of lists (see `lists`)."""
         snapshot = self.snapshot
         sids = statement_ids(snapshot).view(np.uint64).tolist()
-        every = np.arange(snapshot.statements, dtype=np.int32)
+        numbers = np.arange(snapshot.statements, dtype=np.int32)
         raws = place_raws(snapshot)
-        for number, (one, places) in enumerate(statements(snapshot, every)):
-            done: set[tuple[int, str | None]] = set()
-            for at, (source, row) in enumerate(places):
-                raw = raws[number][at] if number in raws else one.raw
+        for number, (statement, places) in enumerate(statements(snapshot, numbers)):
+            written: set[tuple[int, str | None]] = set()
+            for index, (source, row) in enumerate(places):
+                raw = raws[number][index] if number in raws else statement.raw
                 terms = self._terms[source]
-                if isinstance(one.object, Ref) and (own := property_of(one.predicate, terms)) is not None and own.iri in _IMPLYING:
-                    self.implied.add((source, row, one.subject, one.object.id))
-                if (source, raw) in done or (terms is None and not self._everything):
+                if (
+                    isinstance(statement.object, Ref)
+                    and (record := property_of(statement.predicate, terms)) is not None
+                    and record.iri in _IMPLYING
+                ):
+                    self.implied.add((source, row, statement.subject, statement.object.id))
+                if (source, raw) in written or (terms is None and not self._everything):
                     continue
-                done.add((source, raw))
+                written.add((source, raw))
                 if (
                     terms is not None
                     and rdf.INFERRED not in terms.predicates
-                    and any(key == rdf.INFERRED for key, _ in one.qualifiers)
+                    and any(key == rdf.INFERRED for key, _ in statement.qualifiers)
                 ):
                     self.lost["an inferred statement is left out: its axioms are there"] += 1
                     continue
                 # Each source writes a literal in its own way.
-                yield from self._statement(one if raw == one.raw else replace(one, raw=raw), sids[number], terms)
+                yield from self._statement(statement if raw == statement.raw else replace(statement, raw=raw), sids[number], terms)
 
     def _statement(self, one: Statement, sid: int, terms: rdf.Terms | None) -> Iterator[Quad]:
         write, own = self._write, property_of(one.predicate, terms)
-        said: dict[str, str] = {}
+        literal_parts: dict[str, str] = {}
         graph = number = ""
         position = 0
         about: list[tuple[str, Ref | Value]] = []
@@ -368,15 +383,19 @@ class Statements:
             elif terms is not None and key == rdf.LIST and isinstance(value, Quantity):
                 number = str(value.number)
             elif _of_literal(one, key, value, terms):
-                said[key] = str(value)
+                literal_parts[key] = str(value)
             else:
                 about.append((key, value))
         subject = write.node(one.subject, terms)
         if own is not None and own.wikibase:
-            yield from self._wikibase(one, sid, own, about, said, terms, graph)
+            yield from self._wikibase(one, sid, own, about, literal_parts, terms, graph)
             return
         predicate = write.predicate(one.predicate, terms)
-        thing = write.node(one.object.id, terms) if isinstance(one.object, Ref) else write.literal(one.object, one.raw, own, said)
+        thing = (
+            write.node(one.object.id, terms)
+            if isinstance(one.object, Ref)
+            else write.literal(one.object, one.raw, own, literal_parts)
+        )
         if position:
             self._lists.setdefault((subject, predicate, graph, number), {})[position] = thing
             return
@@ -392,12 +411,13 @@ class Statements:
     def _about(
         self, sid: int, triple: tuple[str, str, str], about: list[tuple[str, Ref | Value]], terms: rdf.Terms | None, graph: str
     ) -> Iterator[Quad]:
-        """What is said about a statement: of a blank node that reifies it, or of the statement's own
-        node where it was no RDF.
+        """Yield the triples about a statement.
+
+        Their subject is a blank node that reifies it, or the statement's own node if the source was no RDF.
         """
         write = self._write
-        own = terms is None and not self._reifiers
-        node = f"<{self._base}{STATEMENT}{sid:016x}>" if own else f"_:s{sid:016x}"
+        has_node = terms is None and not self._reifiers
+        node = f"<{self._base}{STATEMENT}{sid:016x}>" if has_node else f"_:s{sid:016x}"
         subject, predicate, thing = triple
         if self._reifiers or (terms is not None and terms.star and self._star):
             yield Quad(node, f"<{RDF}reifies>", f"<<( {subject} {predicate} {thing} )>>", graph)
@@ -407,8 +427,10 @@ class Statements:
             yield Quad(node, f"<{RDF}predicate>", predicate, graph)
             yield Quad(node, f"<{RDF}object>", thing, graph)
         for key, value in about:
-            other = write.node(value.id, terms) if isinstance(value, Ref) else write.literal(value, None, property_of(key, terms))
-            yield Quad(node, write.predicate(key, terms), other, graph)
+            value_term = (
+                write.node(value.id, terms) if isinstance(value, Ref) else write.literal(value, None, property_of(key, terms))
+            )
+            yield Quad(node, write.predicate(key, terms), value_term, graph)
 
     def _wikibase(
         self,
@@ -420,7 +442,7 @@ class Statements:
         terms: rdf.Terms | None,
         graph: str,
     ) -> Iterator[Quad]:
-        """A statement of Wikibase's model: the direct claim, and the statement's node."""
+        """Yield a statement in Wikibase's model: the direct claim, and the statement's node."""
         write = self._write
         subject, node = write.node(one.subject, terms), f"<{self._base}{STATEMENT}{sid:016x}>"
         language = said.get(rdf.LANGUAGE)
@@ -435,15 +457,15 @@ class Statements:
         yield Quad(node, f"<{root}/statement/{key}>", thing, graph)
         yield from self._value(node, f"<{root}/statement/value/{key}>", one.object, graph)
         for name, value in about:
-            known = property_of(name, terms)
-            if known is None or not known.wikibase:
-                other = write.node(value.id, terms) if isinstance(value, Ref) else write.literal(value, None, known)
-                yield Quad(node, write.predicate(name, terms), other, graph)
+            property_record = property_of(name, terms)
+            if property_record is None or not property_record.wikibase:
+                value_term = write.node(value.id, terms) if isinstance(value, Ref) else write.literal(value, None, property_record)
+                yield Quad(node, write.predicate(name, terms), value_term, graph)
                 continue
-            root, _, key = known.iri.rpartition("/")
-            yield from self._declared(known, name, terms)
-            other = self._object(value, f"u{sid:016x}{key}", terms)
-            yield Quad(node, f"<{root}/qualifier/{key}>", other, graph)
+            root, _, key = property_record.iri.rpartition("/")
+            yield from self._declared(property_record, name, terms)
+            value_term = self._object(value, f"u{sid:016x}{key}", terms)
+            yield Quad(node, f"<{root}/qualifier/{key}>", value_term, graph)
             yield from self._value(node, f"<{root}/qualifier/value/{key}>", value, graph)
         if terms is None or not terms.entities:
             self.lost["a node of Wikibase's statements has a new name, and neither rank nor references"] += 1
@@ -451,15 +473,13 @@ class Statements:
                 self.lost["a unit stands under its name, and not under its IRI"] += 1
 
     def _object(self, value: Ref | Value, blank: str, terms: rdf.Terms | None, language: str | None = None) -> str:
-        """An object in Wikibase's model, where an unknown value is a blank node."""
+        """Return an object in Wikibase's model, where an unknown value is a blank node."""
         if isinstance(value, Ref):
             return self._write.node(value.id, terms)
         return f"_:{blank}" if value is UNKNOWN else literal_of(value, language, wikibase=True)
 
     def _declared(self, own: rdf.Property, name: str, terms: rdf.Terms | None) -> Iterator[Quad]:
-        """How the other IRIs of a property are written, once; and what it is called, where no label
-        of RDF says it.
-        """
+        """Yield, once, the further IRIs of a property, and its name if no RDF label states it."""
         if own.iri in self._properties:
             return
         self._properties.add(own.iri)
@@ -474,7 +494,7 @@ class Statements:
             yield Quad(entity, f"<{ONTOLOGY}qualifier>", f"<{root}/qualifier/{key}>")
 
     def _value(self, node: str, predicate: str, value: Ref | Value, graph: str) -> Iterator[Quad]:
-        """The value node of a time or a quantity, which says its precision or its unit."""
+        """Yield the value node of a time or a quantity, with its precision or unit."""
         full = f"{self._base}.value/"
         for i, parts in enumerate(value_node(value, full)):
             if not i:
@@ -482,18 +502,18 @@ class Statements:
             yield Quad(*parts, graph)
 
     def lists(self) -> Iterator[Quad]:
-        """The lists that stood in the statements, which were all written."""
+        """Yield the lists of the statements, after all of these were written."""
         for (subject, predicate, graph, number), members in self._lists.items():
             key = hashed(" ".join((subject, predicate, graph, number)))
-            places = sorted(members)
-            yield Quad(subject, predicate, f"_:l{key}x{places[0]}", graph)
-            for place, after in zip(places, [*places[1:], 0], strict=True):
-                yield Quad(f"_:l{key}x{place}", _FIRST, members[place], graph)
-                yield Quad(f"_:l{key}x{place}", _REST, f"_:l{key}x{after}" if after else _NIL, graph)
+            positions = sorted(members)
+            yield Quad(subject, predicate, f"_:l{key}x{positions[0]}", graph)
+            for position, following in zip(positions, [*positions[1:], 0], strict=True):
+                yield Quad(f"_:l{key}x{position}", _FIRST, members[position], graph)
+                yield Quad(f"_:l{key}x{position}", _REST, f"_:l{key}x{following}" if following else _NIL, graph)
 
 
 def _of_literal(one: Statement, key: str, value: Ref | Value, terms: rdf.Terms | None) -> bool:
-    """Whether a qualifier is the language, direction or datatype of the statement's literal."""
+    """Tell whether a qualifier is the language, direction or datatype of the statement's literal."""
     if terms is None or isinstance(one.object, Ref) or not isinstance(value, str):
         return False
     if key == rdf.LANGUAGE:
@@ -508,11 +528,12 @@ _SUBCLASS: Final = f"<{RDFS}subClassOf>"
 
 
 class Plain:
-    """The plain triples of a snapshot. `everything`: those of sources that were no RDF, too. Without
-    `star` statements about statements are reified, whatever the source had; with `reifiers` they are triple
-    terms of RDF 1.2, but for those of Wikibase's model.
+    """The plain triples of a snapshot.
 
-    `quads` gives each at least once; `warnings` is complete behind the last.
+    `everything` includes sources that were no RDF. Without `star`, statements about statements are reified, whatever
+    the source had;
+    with `reifiers`, they are triple terms of RDF 1.2, except in Wikibase's model. `quads` yields each triple at least once;
+    `warnings` is complete after the last one.
     """
 
     def __init__(
@@ -527,21 +548,21 @@ class Plain:
 
     @property
     def warnings(self) -> list[str]:
-        """What could not be said, with how often."""
+        """What RDF could not express, with counts."""
         return [f"{numbered(count, 'statement', 'statements')}: {what}" for what, count in sorted(self._statements.lost.items())]
 
     def quads(self) -> Iterator[Quad]:
-        """All triples, with the graphs that they stood in."""
-        # Behind the statements: what they imply, and the predicates in them, is known then.
+        """Yield all triples, with their graphs."""
+        # After the statements, which tell what they imply, and which predicates they use.
         yield from self._statements.quads()
         yield from self._statements.lists()
         yield from self._members()
         yield from self._labels.quads()
 
     def lines(self) -> Iterator[str]:
-        """The same as lines of N-Quads, without their line ends."""
-        for one in self.quads():
-            yield " ".join(part for part in (*one, ".") if part)
+        """Yield all triples as lines of N-Quads, without line ends."""
+        for quad in self.quads():
+            yield " ".join(part for part in (*quad, ".") if part)
 
     def _members(self) -> Iterator[Quad]:
         get, snapshot = self.snapshot.arrays.get, self.snapshot
@@ -549,33 +570,33 @@ class Plain:
         for prefix, first, second, predicate in (("mem", "e", "c", TYPE), ("sub", "c", "p", _SUBCLASS)):
             columns = [get(f"{prefix}.{name}").tolist() for name in (first, second, "src", "row")]
             for left, right, source, row in zip(*columns, strict=True):
-                terms, one, other = self._terms[source], snapshot.ident(left), snapshot.ident(right)
-                if prefix == "mem" and (source, one, other) in inferred:
+                terms, below, above = self._terms[source], snapshot.ident(left), snapshot.ident(right)
+                if prefix == "mem" and (source, below, above) in inferred:
                     continue
-                if (terms is not None or self._everything) and (source, row, one, other) not in self._statements.implied:
-                    yield Quad(self._write.node(one, terms), predicate, self._write.node(other, terms))
+                if (terms is not None or self._everything) and (source, row, below, above) not in self._statements.implied:
+                    yield Quad(self._write.node(below, terms), predicate, self._write.node(above, terms))
 
 
 # -- served ------------------------------------------------------------------------------------------
-# What the embedded store holds beside the layout: names as labels, and the plain triples.
+# Triples of the embedded store in addition to the layout: names as labels, and the plain triples.
 
 
-#: The named graph of the triples beside that of the layout, behind the base of a graph.
+#: Suffix of the named graph for plain triples, after the base of a graph.
 PLAIN: Final = ".rdf/"
 
 
 def plain_graph(base: str) -> str:
-    """The IRI of the named graph that has the plain triples of a graph."""
+    """Return the IRI of the named graph with a graph's plain triples."""
     return f"{base}{PLAIN}"
 
 
 def has_terms(snapshot: Snapshot) -> bool:
-    """Whether some source of a snapshot came as RDF, or is called so."""
+    """Tell whether some source of a snapshot came as RDF, or has RDF names."""
     return any(snapshot.source_of(i).terms for i in range(len(snapshot.arrays.get("src.name"))))
 
 
 def labels(snapshot: Snapshot, base: str) -> Iterator[str]:
-    """Names of the graph's own nodes as labels: `subject predicate object` without the final dot."""
+    """Yield names of the graph's own nodes as labels: `subject predicate object` without the final dot."""
     names = GraphIris(base)
     for ident, name in zip(snapshot.texts.take(snapshot.entity_id), snapshot.texts.take(snapshot.entity_name), strict=True):
         yield f"{names.entity(ident)} {LABEL} {string(name)}"
@@ -585,12 +606,13 @@ def labels(snapshot: Snapshot, base: str) -> Iterator[str]:
 
 
 def plain(snapshot: Snapshot, base: str, end: str) -> Iterator[str]:
-    """The plain triples, in a graph of their own, and those of named graphs once more in these, as
-    lines of N-Quads. A line ends with `end` where the graph is that of the layout.
+    """Yield plain triples as lines of N-Quads: in a graph of their own, and again in their named graphs.
+
+    A line ends with `end` if its graph is that of the layout.
     """
-    place, own = f" <{plain_graph(base)}> .\n", GraphIris(base).graph
-    for one in Plain(snapshot, base, everything=False).quads():
-        triple = " ".join(one[:3])
-        yield triple + place
-        if one.graph:
-            yield triple + (end if one.graph == own else f" {one.graph} .\n")
+    suffix, own_graph = f" <{plain_graph(base)}> .\n", GraphIris(base).graph
+    for quad in Plain(snapshot, base, everything=False).quads():
+        triple = " ".join(quad[:3])
+        yield triple + suffix
+        if quad.graph:
+            yield triple + (end if quad.graph == own_graph else f" {quad.graph} .\n")

@@ -1,4 +1,4 @@
-"""A graph as a graph of rdflib: its plain triples (`plain`) as terms of rdflib."""
+"""Converts the plain triples of a graph (`plain`) into a graph of rdflib."""
 
 from __future__ import annotations
 
@@ -23,31 +23,30 @@ _BATCH = 20_000
 
 
 def to_rdflib(snapshot: Snapshot, graph: str, base: str | None, *, dataset: bool) -> Graph | Dataset:
-    """The plain triples of a snapshot as a graph, or as a data set with the named graphs they stood
-    in. What RDF, or rdflib, cannot say is a Python warning.
+    """Return the plain triples of a snapshot as a graph, or as a data set with their named graphs.
+
+    What RDF, or rdflib, cannot express is a Python warning.
     """
     try:
         from rdflib import Dataset, Graph, Namespace
     except ImportError:
         raise MissingExtraError("rdflib", "rdflib") from None
     base = checked_base(base) if base else base_iri(graph)
-    found: Graph | Dataset = Dataset() if dataset else Graph()
+    result: Graph | Dataset = Dataset() if dataset else Graph()
     for prefix, iri in {**PREFIXES, "": base}.items():
-        found.bind(prefix, Namespace(iri))
-    store: Any = found.store
+        result.bind(prefix, Namespace(iri))
+    store: Any = result.store
     for triple, context in quads(Plain(snapshot, base, star=False)):
         if dataset:
-            found_in: Any = found
-            (found_in.graph(context) if context is not None else found_in.default_graph).add(triple)
+            dataset_graph: Any = result
+            (dataset_graph.graph(context) if context is not None else dataset_graph.default_graph).add(triple)
         else:
-            store.add(triple, context=found)
-    return found
+            store.add(triple, context=result)
+    return result
 
 
 def quads(plain: Plain) -> Iterator[tuple[tuple[Any, Any, Any], Any]]:
-    """Triples with terms of rdflib, and the graph they stand in; what cannot be said is a Python
-    warning at the end.
-    """
+    """Yield triples with terms of rdflib, and their graph; what cannot be expressed is a Python warning at the end."""
     import pyoxigraph as ox
     from rdflib import BNode, Literal, URIRef
 
@@ -65,7 +64,7 @@ def quads(plain: Plain) -> Iterator[tuple[tuple[Any, Any, Any], Any]]:
         directed += one.direction is not None
         if one.language:
             return Literal(one.value, lang=one.language)
-        # As it was written: rdflib would make 1 of 01.
+        # Unchanged: rdflib would normalise 01 to 1.
         plainly = one.datatype.value == "http://www.w3.org/2001/XMLSchema#string"
         return Literal(one.value, datatype=None if plainly else URIRef(one.datatype.value), normalize=False)
 
@@ -81,8 +80,8 @@ def quads(plain: Plain) -> Iterator[tuple[tuple[Any, Any, Any], Any]]:
             yield from read(lines)
             lines = []
     yield from read(lines)
-    said = list(plain.warnings)
+    messages = list(plain.warnings)
     if directed:
-        said.append(f"{directed} texts have a direction, which rdflib has no place for")
-    for one in said:
+        messages.append(f"{directed} texts have a direction, which rdflib has no place for")
+    for one in messages:
         warnings.warn(one, stacklevel=4)

@@ -1,7 +1,7 @@
-"""A graph in a remote RDF store: asked with one query, searched for patterns, loaded, removed.
+"""A graph in a remote RDF store: queries, patterns, loading and deletion.
 
-Others may load the graph meanwhile. So a query says which load it was written for, and gives
-nothing of another (`_guarded`); what was asked is then asked again (`steady`).
+Other processes may load the graph meanwhile. So a query names the load it was written for, and returns nothing for another one
+(`_guarded`); it is then run again (`steady`).
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
 
 # -- names and schema --------------------------------------------------------------------------------
-# What lowering needs of a graph in a remote RDF store: its stored schema with names looked up one by
-# one, or the schema of the whole graph, pulled into process.
+# Schemas for lowering on a remote RDF store: the stored schema with names looked up one by one, or the
+# schema of the whole graph, pulled into process.
 
 
-#: Names of entities that are remembered, with whether they are there.
+#: Names of entities for which it is cached whether they exist.
 _MOST_NAMES: Final = 100_000
 
 
@@ -70,39 +70,39 @@ class LookupSchema(StoredSchema):
         self.names_repeat = True
 
     def has_entity(self, name: str) -> bool:
-        """Whether some entity or concept has exactly this name: one small query for each new name."""
-        found = self._names.get(name)
-        if found is None:
+        """Tell whether an entity or concept has exactly this name: one small query for each new name."""
+        exists = self._names.get(name)
+        if exists is None:
             if len(self._names) > _MOST_NAMES:
                 self._names.clear()
-            found = self._names[name] = bool(self._graph.named((name,)))
-        return found
+            exists = self._names[name] = bool(self._graph.named((name,)))
+        return exists
 
     def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
-        """The rows (id and name) that have a text as their key."""
-        found = []
+        """Return the rows (id and name) that have a text as their key."""
+        matches = []
         for ident in ids_of_key(key, self.keyed_tables):
             rows = self._graph.select(f"SELECT ?name WHERE {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
-            found += [(ident, row["name"].value) for row in rows]
-        return tuple(found)
+            matches += [(ident, row["name"].value) for row in rows]
+        return tuple(matches)
 
     def has_id(self, ident: str) -> bool:
-        """Whether some entity has this id."""
+        """Tell whether an entity has this id."""
         return self._graph.ask(f"ASK {{ {self._graph.target.names.entity(ident)} <pred:name> ?name }}")
 
     def has_text(self, text: str) -> bool:
-        """Some entity has this name or id, or some attribute this text."""
+        """Tell whether an entity has this name or id, or an attribute this text."""
         values = alg.Where(alg.Scan(None, None, family="attribute"), alg.Compare("=", text))
         return self.has_entity(text) or self.has_id(text) or self._graph.counted([values], lambda _: [])[0] > 0
 
     def every_name(self) -> list[str]:
-        """The names of all entities, concepts and rows, as of the first look; none of a large graph."""
+        """Return the names of all entities, concepts and rows at the first call; none for a large graph."""
         if self._every_name is None:
             self._every_name = self._graph.all_names(())
         return self._every_name
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Entity names most like `name`, as `engine.schema.Schema` gives them."""
+        """Return entity names most like `name`, as `engine.schema.Schema` does."""
         graph = self._graph
         rows = graph.select(f"SELECT ?name WHERE {{ {graph.target.names.entity(name)} <pred:name> ?name }}")
         return offered(name, [row["name"].value for row in rows], graph.all_names(beginnings(name)), most)
@@ -115,20 +115,18 @@ class LinkedStore(RdfStore):
         self._graph, self.declared = graph, graph.declared
 
     def select(self, text: str) -> list[QuerySolution]:
-        """The rows of a SELECT over the graph."""
         return self._graph.select(text)
 
     def ask(self, text: str) -> bool:
-        """The answer of an ASK over the graph."""
         return self._graph.ask(text)
 
     def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives, of one state of the graph."""
+        """Run `ask` on one state of the graph."""
         return self._graph.steady(ask)
 
     @cached
     def target(self) -> Target:
-        """What compiling knows of the graph."""
+        """The graph, as the compiler uses it."""
         target = self._graph.target
         return replace(target, schema=self._graph.linked().schema)
 
@@ -140,11 +138,11 @@ T = TypeVar("T")
 
 
 class _LoadedAnewError(errors.StoreBusyError):
-    """The graph was loaded anew after its schema was read."""
+    """The graph was loaded again after its schema was read."""
 
 
 def _nothing(row: QuerySolution) -> bool:
-    """Whether the only row of an answer is a count of 0, or is empty."""
+    """Tell whether the only row of a result is a count of 0, or empty."""
     terms = [term for term in row if term is not None]
     return not terms or (len(terms) == 1 and getattr(terms[0], "value", "") == "0")
 
@@ -153,8 +151,9 @@ def _nothing(row: QuerySolution) -> bool:
 
 
 class SparqlStore(RdfStore):
-    """One graph of an RDF store. `place` is the endpoint's address; `base` the IRI of the graph and
-    of its names.
+    """One graph of an RDF store.
+
+    `place` is the endpoint's address; `base` the IRI of the graph, and the prefix of its names.
     """
 
     def __init__(
@@ -185,12 +184,12 @@ class SparqlStore(RdfStore):
         self._load = ""
         self._counts: dict[str, int] = {}
         self._pulled: dict[str, Any] = {}
-        # A separate address for updates decides how to write; without one the kind of store does.
+        # A separate address for updates decides how to write; without one, the kind of store does.
         self._update_given = endpoint.update_url != endpoint.query_url
         self._loader = push.Loader(endpoint, graph, base, self.sources, self._pull)
-        # By load; one at a time.
+        # By load; only the last one is cached.
         self._patterns: dict[str, Any] = {}
-        #: Seconds that reading the whole graph may take, where the call states no timeout.
+        #: Seconds that reading the whole graph may take, if the call has no timeout.
         self._long = 10 * endpoint.patience
 
     def __enter__(self) -> SparqlStore:
@@ -204,7 +203,7 @@ class SparqlStore(RdfStore):
 
     @property
     def timeout(self) -> float | None:
-        """Seconds of a call without a deadline of its own."""
+        """The default deadline of calls, in seconds."""
         return self.endpoint.timeout
 
     def __repr__(self) -> str:
@@ -213,28 +212,28 @@ class SparqlStore(RdfStore):
     # -- the graph's node --------------------------------------------------------------------------
 
     def about(self) -> dict[str, list[str]]:
-        """The terms of the graph's node; raises where there is none, or a load is not finished."""
-        found = push.state(self.endpoint, self.base)
-        if "loading" in found:
-            other = next((mark for mark in push.marks(found) if not mark.gone), None)
-            raise push.unfinished(self.name, found) if other is None else push.busy(self.name, other)
-        if "load" not in found or "schema" not in found:
+        """Return the terms of the graph's node; raises if there is none, or a load is unfinished."""
+        terms = push.state(self.endpoint, self.base)
+        if "loading" in terms:
+            other = next((mark for mark in push.marks(terms) if not mark.gone), None)
+            raise push.unfinished(self.name, terms) if other is None else push.busy(self.name, other)
+        if "load" not in terms or "schema" not in terms:
             hint = 'load something first; layout="native" asks the triples of others as they are'
             raise errors.StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint=hint)
-        if len(found["load"]) > 1:
+        if len(terms["load"]) > 1:
             raise errors.StoreDamagedError(f"two writers changed graph {self.name!r} at once", hint="delete it, and load it again")
-        if found.get("layout") != [str(LAYOUT)]:
-            raise errors.StoreVersionError(f"graph {self.name!r} has layout {found.get('layout')}, this version reads {LAYOUT}")
-        return found
+        if terms.get("layout") != [str(LAYOUT)]:
+            raise errors.StoreVersionError(f"graph {self.name!r} has layout {terms.get('layout')}, this version reads {LAYOUT}")
+        return terms
 
     @property
     def schema(self) -> StoredSchema:
         """The schema for lowering; read once, and again after a load."""
         if self._schema is None:
-            found = self.about()
-            self._load, self._counts = found["load"][0], json.loads(found["counts"][0])
+            terms = self.about()
+            self._load, self._counts = terms["load"][0], json.loads(terms["counts"][0])
             try:
-                self._schema = LookupSchema(json.loads(push.in_pieces(found["schema"])), self)
+                self._schema = LookupSchema(json.loads(push.in_pieces(terms["schema"])), self)
             except KeyError as error:
                 raise errors.StoreVersionError(
                     f"the schema of graph {self.name!r} has no {error}: another version wrote it", hint="load the graph again"
@@ -242,73 +241,74 @@ class SparqlStore(RdfStore):
         return self._schema
 
     def refresh(self) -> None:
-        """Forget the schema, which another process may have changed."""
+        """Discard the schema, which another process may have changed."""
         self._schema = None
 
     def exists(self) -> bool:
-        """Whether the graph is there, and its load is finished."""
-        found = push.state(self.endpoint, self.base)
-        return "load" in found and "loading" not in found
+        """Tell whether the graph exists and its load is finished."""
+        terms = push.state(self.endpoint, self.base)
+        return "load" in terms and "loading" not in terms
 
     def counts(self) -> dict[str, int]:
-        """What the graph holds."""
-        found: dict[str, int] = json.loads(self.about()["counts"][0])
-        return found
+        """Return the counts of the graph."""
+        counted: dict[str, int] = json.loads(self.about()["counts"][0])
+        return counted
 
     def survey(self) -> Survey:
-        """What the graph holds, counted when it was loaded; read once for each load."""
+        """Return the survey of the graph, computed by the load; read once for each load."""
 
         def ask() -> Survey:
-            kept = self.schema.kept
-            if "survey" not in kept:
+            cache = self.schema.kept
+            if "survey" not in cache:
                 rows = self.select(f"SELECT ?o WHERE {{ <{self.base}> <pred:survey> ?o }}")
-                kept["survey"] = stored_survey(
+                cache["survey"] = stored_survey(
                     push.in_pieces(row["o"].value for row in rows), self._load, self.schema, self._counts
                 )
-            found: Survey = kept["survey"]
-            # A graph that was loaded anew since has another survey.
+            result: Survey = cache["survey"]
+            # If the graph was loaded again, it has another survey.
             self._check_load()
-            return found
+            return result
 
         return self.steady(ask)
 
     def sources(self) -> tuple[Source, ...]:
-        """The sources of the graph, by name."""
+        """Return the sources of the graph, by name."""
         return tuple(sorted(sources(self._run), key=lambda source: source.name))
 
     # -- queries -----------------------------------------------------------------------------------
 
     @property
     def target(self) -> Target:
-        """What compiling knows of the graph."""
+        """The graph, as the compiler uses it."""
         return Target(GraphIris(self.base), self.schema, self._counts, dialect=self.endpoint.dialect)
 
     def select(self, text: str) -> list[QuerySolution]:
-        """The rows of a SELECT over the graph whose schema is known; a load that began since is an error, or
-        is seen whole.
+        """Return the rows of a SELECT over the graph whose schema is cached.
+
+        A load that began since is an error, or is seen in full.
         """
-        found: list[QuerySolution] = list(watched(self._run(self._guarded(text))))
-        if not found or (len(found) == 1 and _nothing(found[0])):
+        rows: list[QuerySolution] = list(watched(self._run(self._guarded(text))))
+        if not rows or (len(rows) == 1 and _nothing(rows[0])):
             self._check_load()
-        return found
+        return rows
 
     def ask(self, text: str) -> bool:
-        """The answer of an ASK over the graph."""
-        found = bool(self._run(self._guarded(text)))
-        if not found:
+        """Return the answer of an ASK over the graph."""
+        answer = bool(self._run(self._guarded(text)))
+        if not answer:
             self._check_load()
-        return found
+        return answer
 
     def _run(self, text: str) -> Any:
         return self.endpoint.query(text, graphs=(self.base,))
 
     def _guarded(self, text: str) -> str:
-        """The query with a condition: it has no results where the schema is of another load."""
+        """Add a condition to a query: it has no results if the schema is of another load."""
         mark = f'<{self.base}> <pred:load> "{self._load}" . '
         return text.replace("{ ", "{ " + mark, 1)
 
     def _check_load(self) -> None:
-        """After an empty answer, raise if the graph was loaded anew (`_guarded`); within `steady` once, at its end."""
+        """Raise an error if an answer is empty and the graph was loaded again (`_guarded`); within `steady` once, at its end."""
         doubts = held(self)
         if doubts is not None:
             doubts.append(self._load)
@@ -317,48 +317,44 @@ class SparqlStore(RdfStore):
             raise _LoadedAnewError(f"graph {self.name!r} was loaded anew")
 
     def steady(self, ask: Callable[[], T]) -> T:
-        """The result of `ask` from one state of the graph; it is called again if the graph was loaded anew
-        meanwhile.
-        """
+        """Run `ask` on one state of the graph; it is repeated if the graph was loaded again meanwhile."""
         if held(self) is not None:
             return ask()
 
-        def asked() -> T:
+        def attempt() -> T:
             doubts: list[str] = []
             try:
                 with holding(self) as doubts:
                     return ask()
             finally:
-                # What is empty or makes no sense may be so as the graph was loaded anew.
+                # An empty or strange result may be due to a load in between.
                 if doubts:
                     self._check_load()
 
         for _ in range(2):
             with suppress(_LoadedAnewError):
-                return asked()
-        return asked()
+                return attempt()
+        return attempt()
 
     def named(self, names: Iterable[str]) -> set[str]:
-        """The names that an entity or concept has."""
-        found: set[str] = set()
-        for some in cut(names, self.endpoint.dialect.list_length):
+        """Return those of the names that an entity or concept has."""
+        existing: set[str] = set()
+        for batch in cut(names, self.endpoint.dialect.list_length):
             # One name is found by its index; Virtuoso is slow on long VALUES.
-            wanted = string(some[0]) if len(some) == 1 else f"?n FILTER(?n IN ({', '.join(map(string, some))}))"
+            wanted = string(batch[0]) if len(batch) == 1 else f"?n FILTER(?n IN ({', '.join(map(string, batch))}))"
             text = f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> {wanted} }}"
-            rows = list(self._run(text.replace("DISTINCT ?n", "?e") + " LIMIT 1" if len(some) == 1 else text))
-            found.update(some if len(some) == 1 and rows else (row["n"].value for row in rows))
-        return found
+            rows = list(self._run(text.replace("DISTINCT ?n", "?e") + " LIMIT 1" if len(batch) == 1 else text))
+            existing.update(batch if len(batch) == 1 and rows else (row["n"].value for row in rows))
+        return existing
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those that sort next to some
-        texts.
-        """
+        """Return the names of all entities, concepts and rows; in a large graph, only those that sort next to some texts."""
         if sum(self._counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) <= MOST_COMPARED:
             return [row["n"].value for row in self.select("SELECT ?n WHERE { ?e <pred:name> ?n }")]
         sides = ((">=", "STR(?n)"), ("<", "DESC(STR(?n))"))
         texts = [
-            f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> ?n FILTER(STR(?n) {side} {string(one)}) }} ORDER BY {order} LIMIT {AROUND}"
-            for one in around
+            f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> ?n FILTER(STR(?n) {side} {string(at)}) }} ORDER BY {order} LIMIT {AROUND}"
+            for at in around
             for side, order in sides
         ]
         return list(dict.fromkeys(row["n"].value for text in texts for row in self.select(text)))
@@ -366,33 +362,33 @@ class SparqlStore(RdfStore):
     # -- all of it ---------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """The whole graph pulled into process, with its sources."""
+        """Read the whole graph into process, with its sources."""
 
         def ask() -> Snapshot:
             before = self.about()
-            found = self._pull()
+            pulled = self._pull()
             if self.about()["load"] != before["load"]:
                 raise _LoadedAnewError(f"graph {self.name!r} was changed while it was read")
-            if counts(found) != json.loads(before["counts"][0]):
+            if counts(pulled) != json.loads(before["counts"][0]):
                 raise errors.StoreError(
                     f"{self.place} gave not all of graph {self.name!r}",
                     hint="a limit of the server (ResultSetMaxRows of Virtuoso)?",
                 )
-            return found
+            return pulled
 
         return self.steady(ask)
 
     def left(self) -> Snapshot | None:
-        """What an interrupted load left in a graph that had content; None where there is no such load."""
+        """Return what an interrupted load left in a graph that had content; None if there is no such load."""
         return self._pull(lenient=True) if any(mark.adds for mark in push.marks(push.state(self.endpoint, self.base))) else None
 
     def linked(self) -> Snapshot:
-        """The graph pulled into process to look up names, cached until it changes."""
+        """Return the graph pulled into process to look up names, cached until it changes."""
         load = self.about()["load"][0]
         if load not in self._pulled:
             self._pulled.clear()
-        found: Snapshot = shared(self._pulled, load, self.snapshot)
-        return found
+        snapshot: Snapshot = shared(self._pulled, load, self.snapshot)
+        return snapshot
 
     def _pull(self, lenient: bool = False) -> Snapshot:
         triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,), whole=True)
@@ -405,27 +401,25 @@ class SparqlStore(RdfStore):
         return self.steady(lambda: RdfStore.answer(self._lowering(request.language), request))
 
     def explain(self, request: Request) -> str:
-        """The SPARQL of a program, without running it."""
+        """Return the SPARQL of a program, without running it."""
         return RdfStore.explain(self._lowering(request.language), request)
 
     def _lowering(self, language: str) -> RdfStore:
-        """This store as lowering needs it: names in LLM queries are resolved in the whole graph, which is
-        pulled once.
-        """
+        """Return the store for lowering: names in LLM queries are resolved in the whole graph, which is pulled once."""
         return self if language == "kopl" else LinkedStore(self)
 
     def match(self, pattern: Any, *, exact: bool, **options: Any) -> Matches:
-        """The subgraphs that are nearest to a pattern, as a snapshot of the graph gives them."""
+        """Match a pattern; the result equals that on a snapshot of the graph."""
         if not exact:
             raise errors.OptionError("an RDF store has no approximate index", hint="ask with exact=True")
         return self.steady(lambda: self._patterns_now().match(pattern, **options))
 
     def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
-        """Keep the vectors of the graph's names on this machine; only what is new is encoded."""
+        """Store the vectors of the graph's names on this machine; only new names are encoded."""
         return self.steady(lambda: self._patterns_now().index(encoder, on_progress))
 
     def _patterns_now(self) -> SparqlPatterns:
-        """Patterns on the graph as it is now."""
+        """Return the patterns on the present graph."""
         from condgraph.patterns.remote.vectors import CachedVectors
         from condgraph.sparql.patterns import SparqlPatterns
 
@@ -439,24 +433,24 @@ class SparqlStore(RdfStore):
             with within(bound):
                 return SparqlPatterns(self, CachedVectors(self.place, self.base))
 
-        found: SparqlPatterns = shared(self._patterns, self._load, make)
-        return found
+        patterns: SparqlPatterns = shared(self._patterns, self._load, make)
+        return patterns
 
     def text(self, text: str, *, dialect: str = "standard", limit: int | None = None, on_unknown: str = "error") -> Table:
-        """Run a query that people wrote, read-only; its results as a table (`sparql.text.query`)."""
-        there = self.endpoint.dialect
+        """Run a user's query, read-only; return its results as a table (`sparql.text.query`)."""
+        own_dialect = self.endpoint.dialect
 
         def runs(one: str) -> Any:
-            if there is OXIGRAPH:
+            if own_dialect is OXIGRAPH:
                 one = rewrite(one)
             return self.endpoint.triples(one, graphs=(self.base,)) if makes_triples(one) else self._run(one)
 
         target = self.target
         table = run(
             text, runs, target.names, target.schema, dialect=dialect, limit=limit, on_unknown=on_unknown, federated=True,
-            list_length=there.list_length, values=there.long_values,
+            list_length=own_dialect.list_length, values=own_dialect.long_values,
         )  # fmt: skip
-        if makes_triples(text) and not there.says_cut_triples:
+        if makes_triples(text) and not own_dialect.says_cut_triples:
             table.warnings.append("Virtuoso does not say where it cut triples (its ResultSetMaxRows)")
         return table
 
@@ -470,52 +464,53 @@ class SparqlStore(RdfStore):
         change: Change | None = None,
         on_progress: OnWritten = lambda written, part: None,
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Add a snapshot to what the graph holds, except for what `change` removes; returns the counts
-        before and after.
+        """Add a snapshot to what the graph holds, remove what `change` removes; return the counts before and after.
 
-        The same content again changes nothing. `wait` is how many seconds to wait for another loader;
-        after that, or where a load was interrupted, raises `StoreBusyError`. `on_progress` hears how many triples are
-        written so far.
+        Loading the same content again changes nothing. `wait` is how many seconds to wait for another loader; after
+        that, or if a load
+        was interrupted, raises `StoreBusyError`. `on_progress` is called with the number of triples written so far.
         """
         if self.read_only:
             raise errors.ReadOnlyError.at(self.place)
-        found = self._loader.push(snapshot, wait=wait, by_update=self._update_given, change=change, on_progress=on_progress)
+        counts_before_after = self._loader.push(
+            snapshot, wait=wait, by_update=self._update_given, change=change, on_progress=on_progress
+        )
         self._schema = None
-        return found
+        return counts_before_after
 
     @property
     def remarks(self) -> list[str]:
-        """What the last load has to say of single changes."""
+        """The remarks of the last load on single changes."""
         return self._loader.remarks
 
     def content_now(self) -> str:
-        """The name of what the graph holds, read now."""
+        """Return the name of the present content, read now."""
         return self.about()["load"][0]
 
     def stated(self) -> GraphSummary | None:
-        """What the graph's node states of its content, read now."""
+        """Return what the graph's node states about its content, read now."""
         return push.stated(self.endpoint, self.base)
 
     def totals(self, snapshot: Snapshot) -> dict[str, int]:
-        """The counts that the graph would state of a snapshot."""
+        """Return the counts that the graph's node would state for a snapshot."""
         return counts(snapshot)
 
     @property
     def parts(self) -> SparqlParts:
-        """Parts of the graph, for single changes."""
+        """The parts of the graph, for single changes."""
         return SparqlParts(self._run, self.base)
 
     def edit_records(self) -> list[str]:
-        """The records of the single changes, in order."""
+        """Return the records of the single changes, in order."""
         return push.edit_records(self.endpoint, self.base)
 
     def last_edit(self) -> int:
-        """The number of the last single change."""
+        """Return the number of the last single change; 0 if there is none."""
         rows = list(self._run(f"SELECT (MAX(SUBSTR(STR(?o), 1, 9)) AS ?n) WHERE {{ <{self.base}> <pred:edit> ?o }}"))
         return int(rows[0]["n"].value) if rows and rows[0]["n"] is not None else 0
 
     def write_edit(self, change: RemoteEdit, wait: float) -> str:
-        """Write one single change, in one request."""
+        """Write one single change, in one request; return the name of the new content."""
         if self.read_only:
             raise errors.ReadOnlyError.at(self.place)
         try:
@@ -524,41 +519,39 @@ class SparqlStore(RdfStore):
             self._schema = None
 
     def under_way(self) -> tuple[list[str], bool] | None:
-        """The sources of a load that is not finished, and whether its writer is gone."""
-        found = push.state(self.endpoint, self.base)
-        begun = push.marks(found)
-        return (found.get("what", []), all(mark.gone for mark in begun)) if begun else None
+        """Return the sources of an unfinished load, and whether its writer is gone."""
+        terms = push.state(self.endpoint, self.base)
+        loads = push.marks(terms)
+        return (terms.get("what", []), all(mark.gone for mark in loads)) if loads else None
 
     def abandon(self) -> bool:
-        """Undo a load that was not finished, so that the graph holds what it held before; whether there
-        was one.
+        """Undo an unfinished load, and return whether there was one: the graph gets its earlier content.
 
-        Raises `StoreBusyError` while the loading process runs. A process on another machine may still
-        run: stop it first.
+        Raises `StoreBusyError` while the loading process runs. A process on another machine may still run: stop it first.
         """
         if self.read_only:
             raise errors.ReadOnlyError.at(self.place)
-        begun = push.state(self.endpoint, self.base)
+        terms = push.state(self.endpoint, self.base)
         self._schema = None
         push.forget_turns(
-            self.endpoint, self.base, [name for name in begun.get("turn", ()) if Owner.gone(name, 0.0) or not Owner.here(name)]
+            self.endpoint, self.base, [name for name in terms.get("turn", ()) if Owner.gone(name, 0.0) or not Owner.here(name)]
         )
-        if "loading" not in begun:
+        if "loading" not in terms:
             return False
-        other = next((mark for mark in push.marks(begun) if not mark.gone and Owner.here(mark.owner)), None)
+        other = next((mark for mark in push.marks(terms) if not mark.gone and Owner.here(mark.owner)), None)
         if other is not None:
             raise push.busy(self.name, other)
-        if push.abandon(self.endpoint, self.base, begun):
-            # Compared with the counts that the graph had.
+        if push.abandon(self.endpoint, self.base, terms):
+            # Compares the counts with those before the load.
             self.snapshot()
         return True
 
     def delete(self) -> bool:
-        """Remove this graph alone from the store; whether there was one."""
+        """Delete this graph alone from the store; return whether there was one."""
         if self.read_only:
             raise errors.ReadOnlyError.at(self.place)
-        found = bool(push.state(self.endpoint, self.base))
+        existed = bool(push.state(self.endpoint, self.base))
         self.endpoint.update(f"DROP SILENT GRAPH <{predicted_graph(self.base)}>")
         push.remove(self.endpoint, self.base)
         self._schema = None
-        return found
+        return existed

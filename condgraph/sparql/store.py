@@ -1,8 +1,7 @@
-"""From a program to an answer on an RDF store: one query, whose rows are the answer, or the statements
-on which the engine computes it.
+"""Answers programs on an RDF store with one query, whose rows are the answer, or the statements from which the engine
+computes it.
 
-An `RdfStore` holds a graph in the layout of `layout` and answers SELECT and ASK: the embedded store,
-or an endpoint. Both answer programs in the same way.
+An `RdfStore` holds a graph in the layout of `layout` and answers SELECT and ASK: the embedded store, or an endpoint.
 """
 
 from __future__ import annotations
@@ -78,9 +77,9 @@ if TYPE_CHECKING:
 
 
 # -- warnings ----------------------------------------------------------------------------------------
-# Values that a test could not compare are counted by the store, when somebody reads the warnings. The
-# schema has the types of each predicate, so that most answers need no query for this. What the client
-# computes is counted as it is computed (`engine.execute.run`).
+# The store counts values that a test could not compare, when someone reads the warnings. The schema has
+# the types of each predicate, so that most answers need no query for this. What the client computes is
+# counted on the way (`engine.execute.run`).
 
 
 Select = Callable[[str], Iterable["QuerySolution"]]
@@ -95,9 +94,7 @@ _LONG: Final = 200
 
 
 def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
-    """The values that the tests of the query could not compare, by their type and the type they were to
-    be compared with.
-    """
+    """Return the values that the tests of the query could not compare, by their type and the type compared with."""
     compiler = Compiler(target)
     nodes: list[Node] = [node for node in postorder(plan) if _may_leave_out(node, plan, target)]
     nodes += [node for node in row_tests(plan) if native(node) and compared_kinds(node.condition)]
@@ -106,17 +103,17 @@ def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
     branches = " UNION ".join(f"{{ {_tally(compiler, i, node)} }}" for i, node in enumerate(nodes))
     rows = [(int(row["step"].value), row["o"].value, int(row["count"].value)) for row in select(_TALLIES % branches)]
     kinds = _kinds_of({o for _, o, _ in rows}, target.names, select)
-    found = LeftOut()
+    result = LeftOut()
     for step, o, count in rows:
-        left_out(found, *kinds[o], count, compared_kinds(condition_of(nodes[step])))
-    return found
+        left_out(result, *kinds[o], count, compared_kinds(condition_of(nodes[step])))
+    return result
 
 
 _TALLIES: Final = "SELECT ?step ?o ?count WHERE { %s }"
 
 
 def _may_leave_out(node: Node, plan: Node, target: Target) -> bool:
-    """Whether the query decides a test that may have values which it cannot compare."""
+    """Tell whether the query evaluates a test that may meet values it cannot compare."""
     if isinstance(node, alg.AnySatisfies):
         if node is not plan or not values_are_native(_plain(node.values)):
             return False
@@ -132,7 +129,7 @@ def _plain(values: alg.Values) -> alg.Values:
 
 
 def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
-    """The types that the values of a test can have; None where the schema does not say."""
+    """Return the types of values that a test may meet; None if the schema does not tell."""
     schema = target.schema
     facts = node
     if isinstance(node, alg.WhereRows):
@@ -142,7 +139,7 @@ def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
     if isinstance(facts, alg.Qualifiers) or node.facets.tests in ("qualifiers", "validity"):
         kinds = kinds_tested(node, schema)
         return None if kinds is None else set(kinds)
-    # Without a predicate the schema does not say which statements there are.
+    # Without a predicate, the schema does not tell which statements there are.
     if facts.predicates is None:
         return None
     found = {kind for name in facts.predicates for kind in schema.attribute_kinds(name)} if facts.family != "relation" else set()
@@ -151,7 +148,7 @@ def _possible(node: Node, target: Target) -> set[tuple[Kind, str]] | None:
 
 
 def _tally(compiler: Compiler, i: int, node: Node) -> str:
-    """The query that counts how often each value is tested."""
+    """Return the query that counts how often each value is tested."""
     out = Group()
     count = "COUNT(*)"
     if isinstance(node, alg.WhereRows):
@@ -179,49 +176,49 @@ def _tally(compiler: Compiler, i: int, node: Node) -> str:
 
 
 def _kinds_of(nodes: set[str], names: GraphIris, select: Select) -> dict[str, tuple[Kind, str]]:
-    """The type and unit of each value, from its IRI; of long values from the store."""
-    found: dict[str, tuple[Kind, str]] = {}
-    long = []
+    """Return the type and unit of each value, from its IRI; for long values from the store."""
+    result: dict[str, tuple[Kind, str]] = {}
+    long_nodes = []
     for node in nodes:
         if not names.is_value(node):
-            found[node] = Kind.ENTITY, NO_UNIT
+            result[node] = Kind.ENTITY, NO_UNIT
             continue
         value = value_named(node[len(names.base) + len(VALUE) :])
         if value is None:
-            long.append(node)
+            long_nodes.append(node)
         elif isinstance(value, Quantity):
-            found[node] = Kind.QUANTITY, value.unit
+            result[node] = Kind.QUANTITY, value.unit
         else:
             kind = Kind.TEXT if isinstance(value, str) else Kind.TIME if isinstance(value, Time) else Kind.UNKNOWN
-            found[node] = kind, NO_UNIT
-    for some in cut(sorted(long), _LONG):
-        listed = ", ".join(f"<{node}>" for node in some)
+            result[node] = kind, NO_UNIT
+    for batch in cut(sorted(long_nodes), _LONG):
+        listed = ", ".join(f"<{node}>" for node in batch)
         text = f"SELECT ?o ?kind ?unit WHERE {{ ?o {TYPE} ?kind . OPTIONAL {{ ?o <pred:unit> ?unit }} FILTER(?o IN ({listed})) }}"
         for row in select(text):
-            found[row["o"].value] = _KINDS[row["kind"].value], NO_UNIT if row["unit"] is None else row["unit"].value
-    return found
+            result[row["o"].value] = _KINDS[row["kind"].value], NO_UNIT if row["unit"] is None else row["unit"].value
+    return result
 
 
 # -- answer ------------------------------------------------------------------------------------------
 
 
-#: The most entities that one further query describes.
+#: Most entities that one further query describes.
 _DESCRIBED: Final = 200
 
 
 def tied(rows: Any, names: GraphIris) -> list[tuple[str, str]]:
-    """The IRIs and names of the entities in the one row of a query of the shape "tied", each once."""
-    found: dict[str, str] = {}
+    """Return the distinct IRIs and names of the entities in the one row of a query with the shape "tied"."""
+    names_by_iri: dict[str, str] = {}
     for row in rows:
         words = row["tied"].value.split(" ")
         if len(words) % 2 or not all(iri.startswith(names.base) for iri in words[::2]):
             raise StoreError("the store gives back another text than the query makes", hint="it may cut long texts")
-        found.update(zip(words[::2], map(unquote, words[1::2]), strict=True))
-    return list(found.items())
+        names_by_iri.update(zip(words[::2], map(unquote, words[1::2]), strict=True))
+    return list(names_by_iri.items())
 
 
 class _Sparql(StoredAnswer):
-    """What the answers of RDF stores share."""
+    """The common part of answers of RDF stores."""
 
     _store: RdfStore
 
@@ -237,25 +234,24 @@ class _Sparql(StoredAnswer):
         return self._local._counted(nodes) if self._store.target.local else self.recounted(nodes, timeout)
 
     def _query_warnings(self, left: LeftOut) -> list[str]:
-        """The warnings of the query's operators, some of which need the inputs of the operators. `left`
-        counts values that were left out elsewhere.
+        """Return the warnings of the query's operators, some of which need the inputs of the operators.
+
+        `left` counts values that were left out elsewhere.
         """
         schema, nodes = self._store.target.schema, postorder(self.plan)
-        found: list[str] = []
+        messages: list[str] = []
         if any(has_patterns(node) and may_warn(node, schema, not self._outcome()[0]) for node in nodes):
-            found = self._witness.warnings
-        return found + left_out_warnings(left + count_left_out(self.plan, self._store.target, self._store.select))
+            messages = self._witness.warnings
+        return messages + left_out_warnings(left + count_left_out(self.plan, self._store.target, self._store.select))
 
     @kept
     def warnings(self) -> list[str]:
-        """What a user should know: where the graph is in this process, the engine's warnings of the same
-        program.
-        """
+        """Warnings for the user; if the graph is in this process, the engine's warnings for the same program."""
         return self._local.warnings if self._store.target.local else super().warnings
 
     @timed
     def explain(self) -> str:
-        """The program, its plan, the SPARQL, and the results of each step."""
+        """Return the program, its plan, the SPARQL, and the results of each step."""
         steps = [str(step) for step in self.trace]
         warnings = [f"warning: {warning}" for warning in self.warnings]
         parts = [self.program, tree(self.plan), self.sparql or "", "\n".join([*steps, *warnings])]
@@ -263,9 +259,7 @@ class _Sparql(StoredAnswer):
 
 
 class SparqlAnswer(_Sparql):
-    """The answer to one program, with the SPARQL that gave it. The trace is one further query, sent when
-    it is read.
-    """
+    """The answer to one program, with its SPARQL. The trace takes one further query, sent when it is read."""
 
     def __init__(
         self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled, rows: bool | list[QuerySolution]
@@ -305,21 +299,21 @@ class SparqlAnswer(_Sparql):
 
     @kept
     def entities(self) -> list[Entity]:
-        """The entities of the answer, in order; a query for entities needs one more for their kinds."""
+        """The entities of the answer, in order; a query for entities needs a further one for their kinds."""
         if self._compiled.shape == "entities" and not self._store.target.local:
             rows = self._store.select(compile_kinds(self._compiled))
-            every = [read_entity(row["e"].value, row, self._store.target.names) for row in rows]
-            return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
+            described_entities = [read_entity(row["e"].value, row, self._store.target.names) for row in rows]
+            return sorted(described_entities, key=lambda entity: (entity.name, entity.id))[: self._limit]
         if self._compiled.shape == "tied":
             names = self._store.target.names
             iris = [iri for iri, _ in tied(self._rows, names)]
-            described = (row for some in cut(iris, _DESCRIBED) for row in self._store.select(compile_descriptions(some)))
-            every = [read_entity(row["e"].value, row, names) for row in described]
-            return sorted(every, key=lambda entity: (entity.name, entity.id))[: self._limit]
+            described = (row for batch in cut(iris, _DESCRIBED) for row in self._store.select(compile_descriptions(batch)))
+            described_entities = [read_entity(row["e"].value, row, names) for row in described]
+            return sorted(described_entities, key=lambda entity: (entity.name, entity.id))[: self._limit]
         if any(isinstance(node, Qualifiers) for node in (self.plan, *self.plan.inputs())):
             return []
-        found = {value.id: value for value, _ in self._pairs if isinstance(value, Entity)}
-        return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
+        by_id = {value.id: value for value, _ in self._pairs if isinstance(value, Entity)}
+        return sorted(by_id.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
 
     @kept
     def trace(self) -> list[Step]:
@@ -337,9 +331,7 @@ class SparqlAnswer(_Sparql):
 
 
 class FinishedAnswer(_Sparql):
-    """An answer in two steps: one query gathered the statements, and the engine worked out the rest
-    on them.
-    """
+    """An answer in two steps: one query gathered the statements, and the engine computed the rest on them."""
 
     def __init__(self, place: RdfStore, request: Request, lowered: Lowered, compiled: Compiled, run: Run) -> None:
         super().__init__(place, request, lowered, compiled)
@@ -349,36 +341,41 @@ class FinishedAnswer(_Sparql):
         return list(dict.fromkeys([*self.run.warnings, *self._query_warnings(self.run.left_out)]))
 
     def _size_of(self, node: Node) -> tuple[int, tuple[str, ...]]:
-        # What is below rows that the store gave is known of the statements that they rest on.
+        # Operators below the rows of the store are evaluated on the statements that the rows rest on.
         below = self._compiled.core is not None and id(node) not in self.run.results
         return self._local._size(node) if below else self._size(node)
 
     @kept
     def trace(self) -> list[Step]:
-        """What each step of the program gave: those below the query's leaves by one further query."""
-        # What a pass made one operator of is that one.
-        there = {mark(node): node for node in postorder(self.plan)}
+        """The results of each step of the program; those below the query's leaves take one further query."""
+        # A step that a pass merged into another operator counts as that operator.
+        by_mark = {mark(node): node for node in postorder(self.plan)}
         known = self.run.results
-        nodes = [node if id(node) in known else rewrite(node, lambda one: there.get(mark(one), one)) for _, node in self._steps]
+        nodes = [node if id(node) in known else rewrite(node, lambda one: by_mark.get(mark(one), one)) for _, node in self._steps]
         rows = self._compiled.core is not None
         below = [i for i, node in enumerate(nodes) if id(node) not in self.run.results and not rows]
         sizes = zip(below, self._store.sizes([nodes[i] for i in below]), strict=True)
-        found = {i: size for i, size in sizes if size is not None}
+        sizes_below = {i: size for i, size in sizes if size is not None}
         return [
-            Step(function, describe(node), *(found[i] if i in found else self._size_of(nodes[i])), self.run.notes.get(id(node), ""))
+            Step(
+                function,
+                describe(node),
+                *(sizes_below[i] if i in sizes_below else self._size_of(nodes[i])),
+                self.run.notes.get(id(node), ""),
+            )
             for i, (function, node) in enumerate(self._steps)
         ]
 
 
 def read_row(row: QuerySolution, names: GraphIris) -> Value | Entity:
-    """A value, or an entity, from a solution of a query with the shape "values"."""
+    """Return a value, or an entity, from a solution of a query with the shape "values"."""
     node = row[0].value
     if not names.is_value(node):
         return read_entity(node, row, names)
     value = value_named(node[len(names.base) + len(VALUE) :])
     if value is not None:
         return value
-    # Only texts and numbers are ever longer than a name.
+    # Only texts and numbers can be longer than a name.
     if (unit := _term(row, "unit")) is not None:
         exact = _term(row, "exact")
         return Quantity(read_number(_term(row, "x").value, None if exact is None else exact.value), unit.value)
@@ -394,20 +391,20 @@ def _term(row: QuerySolution, variable: str) -> Any:
 
 
 def read_entity(node: str, row: QuerySolution, names: GraphIris) -> Entity:
-    """An entity from a solution with ?name, ?kind and ?row."""
-    kind, at = row["kind"].value, _term(row, "row")
-    return Entity(names.name_of(node), row["name"].value, _KIND_OF_CLASS[kind], 0 if at is None else int(at.value))
+    """Return an entity from a solution with ?name, ?kind and ?row."""
+    kind, row_number = row["kind"].value, _term(row, "row")
+    return Entity(names.name_of(node), row["name"].value, _KIND_OF_CLASS[kind], 0 if row_number is None else int(row_number.value))
 
 
 class RowTerms:
-    """Reads the terms of rows, and remembers the entities among them."""
+    """Reads the terms of rows, and caches the entities among them."""
 
     def __init__(self, target: Target, columns: Sequence[tuple[str, Sort]]) -> None:
         self._target, self._columns = target, columns
         self._entities: dict[str, Entity | None] = {}
 
     def read(self, row: QuerySolution) -> TermRow:
-        """The terms of a row, entities by their ids."""
+        """Return the terms of a row, with entities by id."""
         return tuple([self._term(row, column, sort) for column, sort in self._columns])
 
     def _term(self, row: QuerySolution, column: str, sort: Sort) -> Value | Ref | Name | bool | int | None:
@@ -429,7 +426,7 @@ class RowTerms:
         value = value_named(node[len(names.base) + len(VALUE) :])
         if value is not None:
             return value
-        # Only texts and numbers are ever longer than a name.
+        # Only texts and numbers can be longer than a name.
         if (unit := _term(row, f"{column}u")) is not None:
             exact = _term(row, f"{column}e")
             return Quantity(read_number(_term(row, f"{column}x").value, None if exact is None else exact.value), unit.value)
@@ -438,15 +435,15 @@ class RowTerms:
 
     @staticmethod
     def _described(row: QuerySolution, column: str, ident: str) -> Entity:
-        at = _term(row, f"{column}r")
+        row_number = _term(row, f"{column}r")
         kind = _KIND_OF_CLASS[_term(row, f"{column}k").value]
-        return Entity(ident, _term(row, f"{column}n").value, kind, 0 if at is None else int(at.value))
+        return Entity(ident, _term(row, f"{column}n").value, kind, 0 if row_number is None else int(row_number.value))
 
     def entities(self) -> Sequence[Entity]:
-        """The entities of all rows that were read."""
-        here = self._target.entities
-        if here is not None:
-            return here(list(self._entities))
+        """Return the entities of all rows that were read."""
+        lookup = self._target.entities
+        if lookup is not None:
+            return lookup(list(self._entities))
         return [entity for entity in self._entities.values() if entity is not None]
 
 
@@ -467,15 +464,15 @@ class RdfStore(ABC):
     @property
     @abstractmethod
     def target(self) -> Target:
-        """The graph as compiling needs it."""
+        """The graph, as the compiler uses it."""
 
     @abstractmethod
     def select(self, text: str) -> Iterable[QuerySolution]:
-        """The solutions of a SELECT over the graph."""
+        """Return the solutions of a SELECT over the graph."""
 
     @abstractmethod
     def ask(self, text: str) -> bool:
-        """The answer of an ASK over the graph."""
+        """Return the answer of an ASK over the graph."""
 
     @property
     def naming_schema(self) -> KnownSchema:
@@ -523,11 +520,11 @@ class RdfStore(ABC):
         return SparqlAnswer(self, request, lowered, compiled, list(rows))
 
     def explain(self, request: Request) -> str:
-        """The SPARQL of a program, without running it."""
+        """Return the SPARQL of a program, without running it."""
         return compile_whole(self._lowered(request).plan, self.target).text
 
     def witness(self, plan: Node) -> Run:
-        """A plan run in process on the statements it rests on."""
+        """Run a plan in process on its evidence."""
         target = self.target
         fetched = wanted(plan, target)
         texts = compile_witness(fetched, target)
@@ -537,7 +534,7 @@ class RdfStore(ABC):
             return run_witness(plan, fetched, self._gathered(map(_again, texts)), target.names)
 
     def gather(self, units: Sequence[Unit]) -> Snapshot:
-        """The statements, sets and memberships of some units."""
+        """Fetch the statements, sets and memberships of some units."""
         target = self.target
         texts = compile_witness(units, target)
         try:
@@ -549,23 +546,19 @@ class RdfStore(ABC):
         return (row for text in texts for row in rows_of(self.select(text)))
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
-        """The statements around entities, for chains: one query."""
+        """Return the statements around entities, for chains, with one query."""
         return around(self.target, self.select, ids, names, most, values=values, concepts=concepts)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives; `known` has the ids of results that only
-        the client can compute.
-        """
+        """Count the statements, or entities, of each operator; `known` has the ids of results that only the client can compute."""
         return counted(self.target, self.select, nodes, known)
 
     def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives, of one state of the graph."""
+        """Run `ask` on one state of the graph."""
         return ask()
 
     def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
-        """How many results each operator gives, and the names of the first: one query for all operators
-        that become patterns.
-        """
+        """Return the size and first names of each operator's results, with one query; None for operators that are no patterns."""
         text = compile_sizes(list(nodes), self.target, most, statements=statements)
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}
@@ -579,7 +572,7 @@ class RdfStore(ABC):
 
 
 def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
-    """The first solution and those that tie with it; later rows are not read."""
+    """Yield the first solution and its ties; later rows are not read."""
     best, seen = None, set()
     for row in rows:
         if best is None:
@@ -592,7 +585,7 @@ def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
 
 
 def _again(text: str) -> str:
-    """The same query as another text, for which a server makes a new plan."""
+    """Change the text of a query but not its meaning, so that a server makes a new plan."""
     return f"{text}\n# again"
 
 
