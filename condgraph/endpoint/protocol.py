@@ -148,6 +148,8 @@ def read(method: str, address: bytes, content_type: str | None, body: bytes) -> 
         raise ProtocolError(413, f"a query has at most {MOST_CHARACTERS:,} characters")
     if query is None and method == "POST":
         raise ProtocolError(400, "no query: the field 'query' is missing")
+    if query is not None and not query.strip():
+        raise ProtocolError(400, "the query is empty")
     return Request(
         query,
         parameters.graphs("default-graph-uri"),

@@ -483,6 +483,8 @@ def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = 
 #: Characters of the longest name; the words for types of values.
 _LONGEST_IN_CYPHER: Final = 200
 _CYPHER_TYPES: Final = {"text": "text", "quantity": "number", "time": "time", "entity": "node", "unknown": "unknown"}
+#: The share of nodes without a label at the end of a relationship that a label may leave out.
+_FEW_BARE: Final = 0.01
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -874,8 +876,7 @@ class CypherWording(Wording):
             if way == "value":
                 parts.append(f".{cypher_name(name)}" + ("" if value is None else f" = {_values(value)}"))
             else:
-                kinds = () if value is None else value.objects if way == "forward" else value.subjects
-                parts.append(self.arrow(name, way == "forward") + _node(kinds))
+                parts.append(self.arrow(name, way == "forward") + _node(value, "objects" if way == "forward" else "subjects"))
         return ", ".join(parts)
 
     def arrow(self, name: str, forward: bool) -> str:
@@ -895,7 +896,7 @@ class CypherWording(Wording):
 
     def _pattern(self, predicate: PredicateSchema, *, kinds: int, longest: int = LONGEST, typed: bool = False) -> str:
         """The relationship, the property, or both; with the types of the relationship's own properties where `typed`."""
-        subjects = _node(predicate.subjects[:kinds], longest)
+        subjects, objects = (_node(predicate, end, kinds, longest) for end in ("subjects", "objects"))
         parts = []
         if predicate.relations or not predicate.values:
             keys = [
@@ -903,17 +904,24 @@ class CypherWording(Wording):
                 for key in predicate.qualifiers[: 4 if typed else 3]
             ]
             own = f" {{{', '.join(keys)}}}" if keys else ""
-            parts.append(f"{subjects}-[:{cypher_name(predicate.name)}{own}]->{_node(predicate.objects[:kinds], longest)}")
+            parts.append(f"{subjects}-[:{cypher_name(predicate.name)}{own}]->{objects}")
         if predicate.values:
             parts.append(f"{subjects[:-1]} {{{cypher_name(predicate.name)}: {_values(predicate)}}})".replace("( {", "({"))
         return f"- {'; '.join(parts)}"
 
 
-def _node(kinds: Sequence[KindCount], longest: int = LONGEST) -> str:
-    """A node by the labels that it may have."""
+def _node(value: PredicateSchema | None, end: str, most: int = 3, longest: int = LONGEST) -> str:
+    """A node at an end of a predicate by the labels that it may have; without one where more than a few nodes have none,
+    since a program with the label would leave them out.
+    """
+    kinds: Sequence[KindCount] = () if value is None else getattr(value, end)
+    bare = sum(kind.statements for kind in kinds if not kind.name)
+    if value is None or bare > _FEW_BARE * sum(kind.statements for kind in kinds):
+        return "()"
     # The label of a table is the last part of its name.
-    names = [kind.name if kind.sort == "concept" else kind.name.rpartition("/")[2] for kind in kinds[:3]]
-    labels = list(dict.fromkeys(cypher_name(name, longest) for name in names if name))
+    names = [kind.name if kind.sort == "concept" else kind.name.rpartition("/")[2] for kind in kinds if kind.name]
+    labels = list(dict.fromkeys(cypher_name(name, longest) for name in names[:most]))
+    labels += ["..."] if labels and (len(names) > most or value.more.get(end, 0)) else []
     return f"(:{'|'.join(labels)})" if labels else "()"
 
 
