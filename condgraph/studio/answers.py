@@ -1,4 +1,4 @@
-"""Answers of every language as one JSON document, and as files of CSV and Arrow; values, entities and
+"""Answers of every language as one JSON document or as CSV and Arrow files, and values, entities and
 statements as JSON.
 """
 
@@ -34,13 +34,16 @@ if TYPE_CHECKING:
 
 
 def entity(entity: Entity) -> dict[str, Any]:
-    """An entity: its id, name and kind ("entity", "concept" or "row")."""
+    """Return an entity as JSON: its id, name and kind ("entity", "concept" or "row")."""
     return {"type": "entity", "text": entity.name, "id": entity.id, "name": entity.name, "kind": entity.kind.name.lower()}
 
 
 def cell(value: Any) -> dict[str, Any] | None:
-    """A value: its `text` and `type`, and by type `number` and `unit`, `precision`, `start` and `end`, or
-    `id`, `name` and `kind`. None stays None. A number that JSON does not have is null, with its text.
+    """Return a value as JSON.
+
+    A value has a `text` and a `type`. Depending on the type, it also has `number` and `unit`,
+    `precision`, `start` and `end`, or `id`, `name` and `kind`. None stays None. A number that JSON
+    cannot express is null, but has its text.
     """
     if value is None:
         return None
@@ -69,7 +72,7 @@ def cell(value: Any) -> dict[str, Any] | None:
 
 
 def table_cell(value: Any, text: str) -> dict[str, Any] | None:
-    """A cell of a table; one with several values is their text, of the type "list"."""
+    """Return a cell of a table as JSON. Several values become one text of the type "list"."""
     return {"type": "list", "text": text} if isinstance(value, tuple) else cell(value)
 
 
@@ -82,7 +85,7 @@ def _number(value: Any) -> float | None:
 
 
 def record_cells(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A record of `Answer.data` in the form of `cell`."""
+    """Convert a record of `Answer.data` to the form of `cell`."""
     cells = dict(record)
     if "count" in cells:
         cells["number"] = cells.pop("count")
@@ -90,8 +93,9 @@ def record_cells(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def fact(statement: Evidence) -> dict[str, Any]:
-    """A statement with its qualifiers, and every source and row that it is in (row null: unknown). The
-    paths of files on the server are left out.
+    """Return a statement as JSON, with its qualifiers and every source and row that contains it.
+
+    The row is null if it is unknown. The paths of files on the server are left out.
     """
     return {
         "kind": statement.kind,
@@ -114,7 +118,7 @@ _AT: Final = re.compile(r"\(at character (\d{1,9})\)")
 
 
 def warned(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Warnings, with their place in the program, where it is known."""
+    """Return warnings, each with its place in the program if that is known."""
     warnings = []
     for text in texts:
         at = _AT.search(text)
@@ -123,10 +127,12 @@ def warned(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def answered(answer: Answer, *, most: int, facts: int, compiled: dict[str, Any] | None = None) -> dict[str, Any]:
-    """An answer: records of at most `most` values, at most `facts` statements of its evidence, the
-    trace, warnings, and the queries of the program (its own, else those of `compiled`).
+    """Return an answer as JSON.
+
+    It has at most `most` records, the trace, at most `facts` statements of the evidence, the
+    warnings, and the queries of the program: the answer's own, or else those of `compiled`.
     """
-    # Tables have cells of their own; `data` has a record for everything else.
+    # A table has its own cells. For everything else `data` has one record per value.
     records: Sequence[Any] = answer.values if answer.columns else answer.data()
     warnings = list(answer.warnings)
     if isinstance(answer, Matches):
@@ -159,25 +165,25 @@ def answered(answer: Answer, *, most: int, facts: int, compiled: dict[str, Any] 
 
 
 def explored(answer: Answer, most: int) -> dict[str, Any]:
-    """The trace of an answer, and at most `most` statements of its evidence with the steps that read them."""
+    """Return an answer's trace, and at most `most` statements of evidence with the steps that read them."""
     evidence: Any = answer.evidence
-    named, searched = [], []
+    names, searches = [], []
     if isinstance(evidence, EvidenceList):
-        named = [
-            {"entity": entity(named.entity), "source": None if named.source is None else named.source.name}
-            for named in evidence.entities[:most]
+        names = [
+            {"entity": entity(names.entity), "source": None if names.source is None else names.source.name}
+            for names in evidence.entities[:most]
         ]
-        searched = [str(search) for search in evidence.searched]
+        searches = [str(search) for search in evidence.searched]
     facts = list(map(fact, islice(evidence, most)))
-    by_step = [[at for at in places if at < most] for places in answer.evidence_by_step]
+    by_step = [[index for index in places if index < most] for places in answer.evidence_by_step]
     return {
         "trace": [asdict(step) | {"sample": list(step.sample)} for step in answer.trace],
-        "evidence": {"facts": facts, "total": len(evidence), "by_step": by_step, "named": named, "searched": searched},
+        "evidence": {"facts": facts, "total": len(evidence), "by_step": by_step, "named": names, "searched": searches},
     }
 
 
 def tabled(table: Table, language: str, program: str) -> dict[str, Any]:
-    """Rows of a query in SPARQL or Cypher."""
+    """Return the result of a SPARQL or Cypher query as JSON."""
     columns = list(table.columns) if table.truth is None else ["truth"]
     rows = table.rows if table.truth is None else [(table.truth,)]
     return _rows(columns, rows, language, program, table.warnings, table.sparql if language == "sparql" else None)
@@ -200,15 +206,15 @@ def _rows(
 
 
 def recorded(records: Sequence[dict[str, Any]], program: str, most: int) -> dict[str, Any]:
-    """Records of a query in Cypher."""
+    """Return the records of a Cypher query as JSON."""
     columns = list(records[0]) if records else []
-    more = len(records) - most
-    warnings = [f"{more} more rows are not shown (limit {most})"] if more > 0 else []
+    left_out = len(records) - most
+    warnings = [f"{left_out} more rows are not shown (limit {most})"] if left_out > 0 else []
     return _rows(columns, [[record.get(name) for name in columns] for record in records[:most]], "cypher", program, warnings, None)
 
 
 def store_of(graph: Graph) -> str:
-    """The kind of the store of a graph, without its address."""
+    """Return the kind of a graph's store, without its address."""
     scheme, mark, _ = graph.place.partition("://")
     if not mark:
         return IN_A_FOLDER
@@ -217,8 +223,9 @@ def store_of(graph: Graph) -> str:
 
 
 def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] | None = None) -> dict[str, str | None]:
-    """The queries of a program with its options for Neo4j and for an RDF store; None where it cannot be
-    compiled, or this graph does not know.
+    """Return the queries that a program with its options becomes for Neo4j and for an RDF store.
+
+    A query is None if the program cannot be compiled, or this graph does not have the means.
     """
     from condgraph.remote import RemoteGraph
 
@@ -248,22 +255,23 @@ def compiled(graph: Graph, program: Any, language: str, options: dict[str, Any] 
     except InterruptedQueryError:
         raise
     except CondgraphError:
-        return queries  # the answer itself has the error
+        return queries  # the answer itself reports the error
     return queries
 
 
 # -- files -----------------------------------------------------------------------------------------
 
-#: The start of what a spreadsheet takes for a formula, also in full width (East Asian).
+#: First characters that make a spreadsheet read a cell as a formula, including full-width (East Asian) ones.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-#: Numbers, alone or with a unit that cannot make a formula.
+#: A number, alone or with a unit that cannot be part of a formula.
 _HARMLESS: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?: [\w °%·²³/]*)?")
 
 
 def as_csv(document: dict[str, Any]) -> bytes:
-    """The rows of an answer as CSV, with the ids of entities in a column of their own where there
-    are any. What a spreadsheet would run as a formula has a quote before it, also dates before
-    Christ, which it would subtract; numbers stay as they are.
+    """Return the rows of an answer as CSV, with extra columns for the ids of entities.
+
+    A text that a spreadsheet would run as a formula gets a quote in front, even a date before Christ,
+    which a spreadsheet would subtract. Numbers stay unchanged.
     """
     columns = document["columns"]
     with_id = [any(row[i] is not None and row[i]["type"] == "entity" for row in document["rows"]) for i in range(len(columns))]
@@ -285,7 +293,7 @@ def _safe(text: str) -> str:
 
 
 def as_arrow(table: pyarrow.Table) -> bytes:
-    """A table as a stream of Arrow."""
+    """Return a table as an Arrow stream."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()

@@ -1,8 +1,8 @@
-"""The studio over HTTP: its page, each operation of `/api/v1` (`spec`), dropped files and their scratch
-graphs, the OpenAPI document.
+"""The studio over HTTP: its page, the operations of `/api/v1` (`spec`), dropped files with their scratch
+graphs, and the OpenAPI document.
 
-Replies are JSON (or CSV, Arrow, lines of JSON), errors too: `{"error": {"code", "message", ...}}`.
-Every call has the server's deadline, which a request may shorten; it ends when its client
+Replies are JSON (or CSV, Arrow, JSON lines). So are errors: `{"error": {"code", "message", ...}}`.
+Every call has the server's deadline, which a request can shorten, and ends when its client
 disconnects.
 """
 
@@ -33,9 +33,9 @@ from condgraph.studio.spec import OPERATIONS, Drop, Operation, document, from_ad
 from condgraph.studio.worker import error_document, status_of
 
 _log: Final = logging.getLogger("condgraph.endpoint")
-#: Bytes of a body of JSON.
+#: The size limit of a JSON body in bytes.
 _MOST_JSON: Final = 2 << 20
-#: Files that may arrive at once, of all clients and of one.
+#: How many files may be uploaded at once, by all clients and by one.
 _DROPS, _DROPS_PER_CLIENT = 16, 2
 _CODES: Final = {
     400: "request", 401: "token", 403: "forbidden", 404: "missing", 405: "method", 406: "format", 413: "too-long",
@@ -45,8 +45,10 @@ _CODES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
-    """Bounds of calls: seconds of each and of a question in words, the most rows (None: any
-    number), bytes of a dropped file, results that may be sent at once.
+    """The limits of calls.
+
+    They are the seconds of a call and of a question in words, the most rows (None for no limit), the
+    size limit of a dropped file in bytes, and how many results may be sent at once.
     """
 
     timeout: float = 30.0
@@ -57,7 +59,7 @@ class ApiLimits:
 
 
 class ApiExchange(Exchange):
-    """A request of the API and its response: errors are JSON."""
+    """A request of the API and its response. Errors are JSON."""
 
     challenge = "Bearer"
     rated = True
@@ -68,21 +70,24 @@ class ApiExchange(Exchange):
         await self.send_json(problem.status, {"error": error}, problem.headers)
 
     async def send_error(self, error: CondgraphError) -> None:
-        """Send an error of the package."""
+        """Send a `CondgraphError`."""
         self.outcome = error.code
         retry = {"Retry-After": "1"} if error.code == "busy" else None
         await self.send_json(status_of(error), {"error": error_document(error)}, retry)
 
     async def send_json(self, status: int, document: Any, headers: Mapping[str, str] | None = None) -> None:
-        """Send a document."""
+        """Send a document as JSON."""
         body = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
-        own: Headers = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"}
-        await self.reply(status, body, own | dict(headers or {}))
+        standard: Headers = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"}
+        await self.reply(status, body, standard | dict(headers or {}))
 
 
 class Api:
-    """The operations, answered by workers: those of the graph that is served, or of one of several by name (`graphs`, all
-    of them)."""
+    """The operations, answered by worker processes.
+
+    `workers` serve the main graph. `graphs` has the workers of all graphs by name if several are
+    served.
+    """
 
     def __init__(self, workers: Workers, limits: ApiLimits, model: str | None, graphs: Mapping[str, Workers] | None = None) -> None:
         self.workers, self.limits, self.model, self.graphs = workers, limits, model, dict(graphs or {})
@@ -91,13 +96,13 @@ class Api:
         self._drops: Counter[str] = Counter()
 
     def close(self) -> None:
-        """End all processes, and remove scratch graphs."""
+        """End all processes and remove the scratch graphs."""
         for workers in {self.workers, *self.graphs.values()}:
             workers.close()
         self.scratch.close()
 
     async def bolt(self, arguments: dict[str, Any], timeout: float) -> tuple[int, bytes]:
-        """Run a query for a connection of Bolt, within so many seconds; returns the status and the body of its reply."""
+        """Run a query for a Bolt connection within `timeout` seconds. Returns the reply's status and body."""
         reply = await self.workers.call(Call("bolt", arguments, timeout))
         try:
             if reply.trace:
@@ -107,8 +112,10 @@ class Api:
             reply.close()
 
     def routes(self, *, sparql: bool, tiles: Tiles | None = None) -> list[Any]:
-        """The routes of the studio; `sparql` is whether the server has a SPARQL endpoint, `tiles` where its maps
-        have their pictures from. Raises `MissingExtraError`.
+        """Return the routes of the studio.
+
+        `sparql` is whether the server has a SPARQL endpoint, and `tiles` is the source of background
+        maps. Raises `MissingExtraError`.
         """
         try:
             from starlette.routing import Mount, Route
@@ -153,15 +160,15 @@ class Api:
                 await self._called(exchange, operation, from_address(exchange.address, operation.fields))
                 return
             if exchange.media_type != "application/json":
-                # A page of another server can send any other type without asking for permission.
+                # A page of another site can send any other media type without the browser asking for permission.
                 raise ProtocolError(415, "send JSON, as application/json", {"Accept-Post": "application/json"})
             await self._called(exchange, operation, read_fields(await exchange.body(_MOST_JSON), operation.fields))
 
         return handle
 
     async def _called(self, exchange: ApiExchange, operation: Operation, arguments: dict[str, Any]) -> None:
-        most = self.limits.ask_timeout if operation.name == "ask" else self.limits.timeout
-        timeout = min(arguments.pop("timeout", most), most)
+        limit = self.limits.ask_timeout if operation.name == "ask" else self.limits.timeout
+        timeout = min(arguments.pop("timeout", limit), limit)
         graph = arguments.pop("graph", None)
         workers = self.workers if graph is None else self.graphs.get(graph)
         try:
@@ -215,7 +222,7 @@ class Api:
             else:
                 await exchange.reply(reply.status, b"".join(held), headers)
                 return
-        # A slow reader keeps a process no longer than its deadline.
+        # A slow reader must not occupy a process longer than its deadline.
         try:
             async with asyncio.timeout(timeout) as deadline:
                 sending = self._streams.enter(deadline)
@@ -234,7 +241,7 @@ class Api:
     # -- dropped files -----------------------------------------------------------------------------
 
     async def _drop(self, exchange: ApiExchange) -> None:
-        """Load a file into a scratch graph."""
+        """Load an uploaded file into a scratch graph."""
         if exchange.media_type != "application/octet-stream":
             raise ProtocolError(
                 415, "send the file itself, as application/octet-stream", {"Accept-Post": "application/octet-stream"}
@@ -299,7 +306,7 @@ class Api:
 
 
 async def _save(exchange: Exchange, path: Path, most: int) -> int:
-    """Write the body to a file, as it comes; returns its size in bytes. Raises status 413."""
+    """Write the body to a file as it arrives, and return its size in bytes. Raises status 413."""
     length = exchange.header("content-length")
     too_long = ProtocolError(413, f"the files of a scratch graph have at most {max(most, 0):,} bytes more", {"Connection": "close"})
     if length and length.isdigit() and int(length) > most:
@@ -320,37 +327,37 @@ async def _save(exchange: Exchange, path: Path, most: int) -> int:
 
 
 # -- scratch graphs ----------------------------------------------------------------------------------
-# Folders that last as long as the server, or until nobody has used them for an hour. Whoever has the
-# name of one may use it, and names cannot be guessed.
+# Scratch graphs are folders that last as long as the server, or until they have not been used for an
+# hour. Anybody who knows the name of one can use it, and names cannot be guessed.
 
-#: Scratch graphs at once, of all clients and of one; files of each.
+#: The most scratch graphs of all clients and of one client, and the most files of a graph.
 _MOST_SCRATCH, _MOST_PER_CLIENT, _MOST_FILES = 32, 8, 50
-#: Seconds after which an unused one is removed.
+#: After how many seconds an unused scratch graph is removed.
 _IDLE: Final = 3600.0
 _SCRATCH_NAME: Final = re.compile(r"[0-9a-f]{32}")
-#: What is replaced in the name of a file: no folders, no control characters.
+#: Characters that are replaced in file names, for example in folders and control characters.
 _UNSAFE: Final = re.compile(r"[^\w.()\[\] ,+-]")
 
 
 @dataclass(slots=True)
 class Scratch:
-    """A scratch graph: its folder, its owner, the number and bytes of its files, when it was used last."""
+    """A scratch graph: its folder, owner, the size and number of its files, and when it was last used."""
 
     folder: Path
     owner: str
     size: int = 0
     files: int = 0
-    #: Files of tables, which later ones may refer to: they are kept.
+    #: Files of tables. They are kept because later tables may refer to them.
     tables: list[str] = field(default_factory=list)
     used: float = field(default_factory=time.monotonic)
 
     @property
     def place(self) -> Path:
-        """The store."""
+        """The folder of the store."""
         return self.folder / "store"
 
     def file(self, name: str) -> Path:
-        """The path of a new file: its name without everything that could mean another place."""
+        """Return the path for a new file. Anything in the name that could lead to another place is removed."""
         if self.files >= _MOST_FILES:
             raise ProtocolError(413, f"a scratch graph has at most {_MOST_FILES} files")
         self.files += 1
@@ -368,13 +375,15 @@ class ScratchGraphs:
         self._graphs: dict[str, Scratch] = {}
 
     def make(self, owner: str) -> str:
-        """A new one. The oldest of a client with too many is removed; status 503 where all clients
-        together have too many.
+        """Create a scratch graph and return its name.
+
+        If the client has too many, its oldest one is removed. Raises status 503 if all clients together
+        have too many.
         """
         self._sweep()
-        own = sorted((scratch.used, name) for name, scratch in self._graphs.items() if scratch.owner == owner)
-        if len(own) >= _MOST_PER_CLIENT:
-            self.remove(own[0][1])
+        owned = sorted((scratch.used, name) for name, scratch in self._graphs.items() if scratch.owner == owner)
+        if len(owned) >= _MOST_PER_CLIENT:
+            self.remove(owned[0][1])
         if len(self._graphs) >= _MOST_SCRATCH:
             raise ProtocolError(503, f"there are {_MOST_SCRATCH} scratch graphs; try again later", {"Retry-After": "60"})
         if self._root is None:
@@ -386,7 +395,7 @@ class ScratchGraphs:
         return name
 
     def find(self, name: str) -> Scratch:
-        """The one of a name; status 404 where there is none."""
+        """Return the scratch graph with a name. Raises status 404 if there is none."""
         self._sweep()
         scratch = self._graphs.get(name) if _SCRATCH_NAME.fullmatch(name) else None
         if scratch is None:
@@ -395,7 +404,7 @@ class ScratchGraphs:
         return scratch
 
     def remove(self, name: str) -> None:
-        """Remove one."""
+        """Remove a scratch graph if it exists."""
         scratch = self._graphs.pop(name, None)
         if scratch is not None:
             shutil.rmtree(scratch.folder, ignore_errors=True)
@@ -406,7 +415,7 @@ class ScratchGraphs:
             self.remove(name)
 
     def close(self) -> None:
-        """Remove all."""
+        """Remove all scratch graphs."""
         self._graphs.clear()
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
@@ -415,14 +424,14 @@ class ScratchGraphs:
 
 # -- the page ----------------------------------------------------------------------------------------
 
-#: The page's own code and styles, and the libraries that `tools/studio` builds (`vendor.js`).
+#: The page's code and styles, and the libraries that `tools/studio` builds (`vendor.js`).
 STATIC: Final = Path(__file__).with_name("static")
-#: Under this policy the page runs only its own code and connects to this server only.
+#: With this policy the page runs only its own code and connects only to this server.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:{tiles}; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
-#: The editor makes its styles when it starts; the nonce allows them.
+#: The editor creates its styles when it starts, which the nonce permits.
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -447,18 +456,20 @@ _PAGE: Final = """<!DOCTYPE html>
 
 @cache
 def _modules(first: str) -> tuple[str, ...]:
-    """A module and those that it needs at once; it reads others later (`import()`)."""
-    found = [first]
-    for name in found:
+    """Return a module and all modules that it imports statically, without those it loads later (`import()`)."""
+    result = [first]
+    for name in result:
         imports = re.findall(r'^(?:import|\}) .*?from "\./(.+?)";$', (STATIC / name).read_text(encoding="utf-8"), re.M)
-        found += [one for one in dict.fromkeys(imports) if one not in found]
-    return tuple(found)
+        result += [imported for imported in dict.fromkeys(imports) if imported not in result]
+    return tuple(result)
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Pictures of the earth from another server, for maps: their address, which has `{z}`, `{x}` and `{y}`, and whom
-    the map names as their source. Raises `OptionError` for another address.
+    """The source of background maps: images of the earth from another server.
+
+    `address` contains `{z}`, `{x}` and `{y}`. `credit` is the attribution shown on the map. Raises
+    `OptionError` for an invalid address.
     """
 
     address: str
@@ -473,26 +484,28 @@ class Tiles:
 
     @property
     def origin(self) -> str:
-        """The server, as a policy names it; empty where there is none."""
-        found = re.match(r"https?://[\w.-]+(?::\d{1,5})?(?=/)", self.address, re.ASCII)
-        return found[0] if found else ""
+        """The origin of the server for the policy, or "" if the address is invalid."""
+        match = re.match(r"https?://[\w.-]+(?::\d{1,5})?(?=/)", self.address, re.ASCII)
+        return match[0] if match else ""
 
 
 def render(root: str, *, sparql: bool, tiles: Tiles | None = None) -> tuple[bytes, dict[str, str]]:
-    """The page and its headers; `root` is the path of the application, `sparql` whether the server has a
-    SPARQL endpoint, `tiles` where maps have their pictures from.
+    """Return the page and its headers.
+
+    `root` is the path of the application, `sparql` whether the server has a SPARQL endpoint, and
+    `tiles` the source of background maps.
     """
     nonce = secrets.token_urlsafe(16)
-    # The browser fetches these at once, before it has read which of them need which; those of the editor run last.
+    # The browser fetches these at once, without first reading which module imports which. The editor's modules run last.
     kinds = (('rel="modulepreload"', _modules("main.js")), ('rel="preload" as="script" crossorigin', ("editor.js", "vendor.js")))
     modules = "\n".join(f'<link {kind} href="{escape(root)}studio/static/{name}">' for kind, names in kinds for name in names)
-    shown = "" if tiles is None else f' data-tiles="{escape(tiles.address)}" data-credit="{escape(tiles.credit)}"'
-    text = _PAGE.format(root=escape(root), nonce=nonce, sparql="yes" if sparql else "", modules=modules, tiles=shown)
+    tile_attributes = "" if tiles is None else f' data-tiles="{escape(tiles.address)}" data-credit="{escape(tiles.credit)}"'
+    text = _PAGE.format(root=escape(root), nonce=nonce, sparql="yes" if sparql else "", modules=modules, tiles=tile_attributes)
     return text.encode(), {
         "Content-Type": "text/html; charset=utf-8",
         "Cache-Control": "no-store",
         "Content-Security-Policy": _POLICY.format(nonce=nonce, tiles="" if tiles is None else f" {tiles.origin}"),
-        # Servers of tiles refuse pages that do not say where they are.
+        # Tile servers refuse requests without a referrer.
         "Referrer-Policy": "no-referrer" if tiles is None else "strict-origin",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",

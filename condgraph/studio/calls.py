@@ -1,5 +1,5 @@
-"""The operations of the API in a worker process: one function for each, from a graph and its arguments to
-a document; loads of dropped files, and questions in words as a stream.
+"""The operations of the API in a worker process. Each is a function from a graph and arguments to a
+document. Also loads of dropped files, and questions in words as a stream.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 #: The result of a call: a document, or the media type and bytes of a file.
 Result = Document | tuple[str, bytes]
-#: The languages of programs, and of the stores themselves.
+#: The languages of programs, and the query languages of stores.
 LANGUAGES: Final = ("kopl", "llm_query", "logic", "pattern", "sparql", "cypher")
 
 
 def about(graph: Graph, arguments: Document) -> Document:
-    """What is served."""
+    """Describe what is served."""
     status = graph.status()
     return {
         "version": condgraph.__version__,
@@ -55,57 +55,57 @@ def about(graph: Graph, arguments: Document) -> Document:
 
 
 def schema(graph: Graph, arguments: Document) -> Document:
-    """`Graph.schema` as data."""
+    """Return `Graph.schema` as data."""
     return graph.schema(
         source=arguments.get("source"), concept=arguments.get("concept"), predicate=arguments.get("predicate")
     ).data()
 
 
 def names(graph: Graph, arguments: Document) -> Document:
-    """Names for completion."""
+    """Return names for completion."""
     return {"names": completed(graph, arguments["text"], arguments["kinds"], arguments["limit"], ids=arguments.get("ids", False))}
 
 
 def query(graph: Graph, arguments: Document) -> Result:
-    """A program in any language."""
-    begin = time.perf_counter()
+    """Answer a program in any language."""
+    started = time.perf_counter()
     graph, language = _viewed(graph, arguments), arguments.get("language")
-    text, most, form = arguments["program"], arguments["limit"], arguments["format"]
-    passed_on = _passed_on(graph, language)
-    if passed_on:
+    text, limit, result_format = arguments["program"], arguments["limit"], arguments["format"]
+    native = _passed_on(graph, language)
+    if native:
         _refuse_options(arguments, str(language))
-    if passed_on and language == "sparql":
-        table = graph.sparql(text, limit=most)
-        if form == "arrow":
+    if native and language == "sparql":
+        table = graph.sparql(text, limit=limit)
+        if result_format == "arrow":
             return "application/vnd.apache.arrow.stream", answers.as_arrow(table.to_arrow())
-        return _written(answers.tabled(table, "sparql", text), form, begin)
-    if passed_on:
+        return _written(answers.tabled(table, "sparql", text), result_format, started)
+    if native:
         if text.lstrip().startswith(":"):
-            what = f"{text.split(maxsplit=1)[0]!r} is a command of Neo4j Browser and cypher-shell, and no Cypher"
-            raise OptionError(what, hint="paste it there, or run the program that the query was made of")
-        return _written(answers.recorded(cast("Neo4jGraph", graph).cypher(text), text, most), form, begin)
+            message = f"{text.split(maxsplit=1)[0]!r} is a command of Neo4j Browser and cypher-shell, and no Cypher"
+            raise OptionError(message, hint="paste it there, or run the program that the query was made of")
+        return _written(answers.recorded(cast("Neo4jGraph", graph).cypher(text), text, limit), result_format, started)
     program, language, options = _bound(text, language, arguments)
     engine: Document = {} if arguments.get("engine") is None else {"engine": arguments["engine"]}
     if language == PATTERN:
-        # Stores search for a pattern, and have no plan of it.
+        # Stores search for a pattern directly, without a plan.
         check_options(PATTERN, options)
-        matches = graph.match(program, limit=most, at=options.get("period"), **engine).asked_with(
+        matches = graph.match(program, limit=limit, at=options.get("period"), **engine).asked_with(
             text, arguments.get("parameters") or {}
         )
-        return _answered(graph, matches, arguments, form, begin)
+        return _answered(graph, matches, arguments, result_format, started)
     on_unknown: Any = arguments["on_unknown"]
-    answer = graph.query(program, language=language, limit=most, on_unknown=on_unknown, **engine, **options)
+    answer = graph.query(program, language=language, limit=limit, on_unknown=on_unknown, **engine, **options)
     if parameters := arguments.get("parameters"):
         answer.asked_with(text, parameters)
-    return _answered(graph, answer, arguments, form, begin, (program, options))
+    return _answered(graph, answer, arguments, result_format, started, (program, options))
 
 
-#: The fields that name a time.
+#: The fields that specify a time.
 _TIMES: Final = ("at", "between", "certain")
 
 
 def _viewed(graph: Graph, arguments: Document) -> Graph:
-    """The version of the graph that is asked, as a preference leaves it."""
+    """Return the requested version of the graph, with the preferences applied."""
     return graph._view(QueryOptions(as_of=arguments.get("as_of"), prefer=arguments.get("prefer")))
 
 
@@ -114,27 +114,27 @@ def _period(arguments: Document) -> Period | None:
 
 
 def _bound(text: str, language: str | None, arguments: Document) -> tuple[Any, str, Document]:
-    """A program with the values of its parameters in it, its language, and the options of that."""
+    """Return a program with its parameters filled in, its language, and the options for that language."""
     options: Document = {} if arguments.get("table") is None else {"table": arguments["table"]}
     if (period := _period(arguments)) is not None:
         options["period"] = period
     if arguments.get("parameters"):
-        read = template(text, language)
-        return read.bind(given(read.parameters, arguments["parameters"])), read.language, options
+        parsed = template(text, language)
+        return parsed.bind(given(parsed.parameters, arguments["parameters"])), parsed.language, options
     text = unfenced(text)
     return text, language or detect(text), options
 
 
 def _refuse_options(arguments: Document, language: str) -> None:
-    """Raise `OptionError` for options that queries of stores do not take."""
+    """Raise `OptionError` for options that queries in a store's own language do not support."""
     for name in ("table", "parameters", *_TIMES):
         if arguments.get(name):
             raise OptionError(f"{language} takes no option {name!r}", hint="KoPL, LLM queries and logical queries do")
 
 
 def match(graph: Graph, arguments: Document) -> Result:
-    """A pattern, with the options of `Graph.match`."""
-    begin = time.perf_counter()
+    """Search for a pattern with the options of `Graph.match`."""
+    started = time.perf_counter()
     options: Document = arguments.get("options") or {}
     for name in options:
         if name not in MATCH_OPTIONS:
@@ -142,13 +142,13 @@ def match(graph: Graph, arguments: Document) -> Result:
     graph = _viewed(graph, arguments)
     period: Any = _period(arguments)
     answer = graph.match(arguments["pattern"], limit=arguments["limit"], k=arguments["k"], at=period, **options)
-    return _answered(graph, answer, arguments, arguments["format"], begin)
+    return _answered(graph, answer, arguments, arguments["format"], started)
 
 
 def _answered(
     graph: Graph, answer: Any, arguments: Document, form: str, begin: float, bound: tuple[Any, Document] | None = None
 ) -> Result:
-    """An answer in its format; `bound` is the program with its options, where it has a plan."""
+    """Return an answer in its format. `bound` is the program with its options if it has a plan."""
     if form == "arrow":
         return "application/vnd.apache.arrow.stream", answers.as_arrow(answer.to_arrow())
     queries = None
@@ -164,7 +164,7 @@ def _written(document: Document, form: str, begin: float) -> Result:
 
 
 def explain(graph: Graph, arguments: Document) -> Document:
-    """What a program becomes, without running it."""
+    """Return what a program becomes, without running it."""
     graph, language = _viewed(graph, arguments), arguments.get("language")
     if _passed_on(graph, language):
         _refuse_options(arguments, str(language))
@@ -174,14 +174,14 @@ def explain(graph: Graph, arguments: Document) -> Document:
 
 
 def tree(graph: Graph, arguments: Document) -> Document:
-    """The steps of a program."""
+    """Return the steps of a program."""
     from condgraph.studio.trees import tree_of
 
     return tree_of(graph, arguments["program"], arguments.get("language"))
 
 
 def entity(graph: Graph, arguments: Document) -> Document:
-    """What is known of an entity."""
+    """Return what is known about an entity."""
 
     if (arguments.get("id") is None) == (arguments.get("name") is None):
         raise OptionError("an entity is named by its id or by its name, by one of them")
@@ -194,22 +194,22 @@ def entity(graph: Graph, arguments: Document) -> Document:
 
 
 def timeline(graph: Graph, arguments: Document) -> Document:
-    """`Graph.timeline` as data."""
+    """Return `Graph.timeline` as data."""
     line = graph.timeline(arguments.get("subject"), arguments.get("predicate"), arguments.get("object"))
     line = line.part(before=arguments.get("before"), after=arguments.get("after"), certain=arguments["certain"])
-    most = arguments["limit"]
+    limit = arguments["limit"]
     return {
-        "statements": [{"fact": answers.fact(one.statement), "least": one.least, "most": one.most} for one in line[:most]],
+        "statements": [{"fact": answers.fact(item.statement), "least": item.least, "most": item.most} for item in line[:limit]],
         "total": len(line),
-        "untimed": list(map(answers.fact, line.untimed[:most])),
+        "untimed": list(map(answers.fact, line.untimed[:limit])),
         "total_untimed": len(line.untimed),
-        "gaps": list(map(answers.cell, line.gaps()[:most])),
+        "gaps": list(map(answers.cell, line.gaps()[:limit])),
         "warnings": answers.warned(line.warnings),
     }
 
 
 def bolt(graph: Graph, arguments: Document) -> Result:
-    """A query of a connection of Bolt."""
+    """Answer a query of a Bolt connection."""
     from condgraph.bolt.query import answered
 
     return "application/octet-stream", answered(graph, arguments)
@@ -232,8 +232,9 @@ CALLS: Final[dict[str, Callable[[Graph, Document], Result]]] = {
 
 
 def call(graph: Graph, name: str, arguments: Document, timeout: float) -> Result:
-    """Answer one call within so many seconds. SPARQL in process cannot be interrupted: the server ends the
-    process.
+    """Answer one call within `timeout` seconds.
+
+    SPARQL in this process cannot be interrupted, so the server ends the process instead.
     """
     if name == "query" and arguments.get("language") == "sparql" and answers.store_of(graph) == answers.IN_A_FOLDER:
         return query(graph, arguments)
@@ -242,24 +243,26 @@ def call(graph: Graph, name: str, arguments: Document, timeout: float) -> Result
 
 
 def _passed_on(graph: Graph, language: str | None) -> bool:
-    """Whether a text is in the language of the store itself, which answers all of it; else it is a program."""
-    at = answers.store_of(graph)
-    return (language == "sparql" and at in (answers.IN_A_FOLDER, answers.IN_AN_RDF_STORE)) or (
-        language == "cypher" and at == answers.ON_NEO4J
+    """Return whether a text is in the store's own language and is passed on to it unchanged."""
+    kind = answers.store_of(graph)
+    return (language == "sparql" and kind in (answers.IN_A_FOLDER, answers.IN_AN_RDF_STORE)) or (
+        language == "cypher" and kind == answers.ON_NEO4J
     )
 
 
 # -- entities ----------------------------------------------------------------------------------------
 
-#: Entities of the same name that are listed.
+#: How many other entities with the same name are listed.
 _SAME: Final = 50
-#: Statements of each direction that are counted by predicate on a server, where they are fetched.
+#: How many statements in each direction are fetched from a server to count them by predicate.
 _MOST_COUNTED: Final = 5_000
 
 
 class _Page(NamedTuple):
-    """Which statements of an entity are listed: at most `limit` of each direction and `each` of a predicate, or those
-    of one predicate and direction from the one at `offset`.
+    """Which statements of an entity are listed.
+
+    At most `limit` in each direction and `each` of a predicate, or those of one predicate in one
+    direction, starting at `offset`.
     """
 
     limit: int
@@ -270,62 +273,64 @@ class _Page(NamedTuple):
 
 
 def around(graph: Graph, *, ident: str | None, name: str | None, page: _Page) -> dict[str, Any]:
-    """An entity by its id, or the first of its name, with statements from it and to it, and how many it has of each
-    predicate. Raises `UnknownNameError` with the nearest names.
+    """Return an entity, by its id or the first with its name, with the statements from and to it.
+
+    The result also counts the statements by predicate. Raises `UnknownNameError` with the nearest
+    names.
     """
-    most = page.limit
+    limit = page.limit
     if ident is not None and (concept := _label(graph, ident=ident)):
-        return _concept(graph, concept, ident, most)
-    counted = max(most, _MOST_COUNTED) if page.each or page.predicate is not None else most
-    part, whole = _part(graph, ident, name, counted)
-    numbers = [number] if ident is not None and (number := part.identified(ident)) >= 0 else []
+        return _concept(graph, concept, ident, limit)
+    fetched = max(limit, _MOST_COUNTED) if page.each or page.predicate is not None else limit
+    snapshot, complete = _part(graph, ident, name, fetched)
+    numbers = [number] if ident is not None and (number := snapshot.identified(ident)) >= 0 else []
     if not numbers and name is not None:
-        numbers = part.named(name).tolist()
+        numbers = snapshot.named(name).tolist()
     if not numbers and name is not None and (concept := _label(graph, name=name)):
-        return _concept(graph, concept, label_ids(graph)[concept], most)
+        return _concept(graph, concept, label_ids(graph)[concept], limit)
     if not numbers:
         wanted = ident if ident is not None else name or ""
         raise UnknownNameError("entity", wanted, candidates=schema_of(graph).nearest_entities(wanted))
     number = numbers[0]
     numbered = np.array([number])
-    out, into = np.sort(part.touching(numbered)), np.sort(part.touching(numbered, backward=True))
-    groups = {False: _groups(part, out), True: _groups(part, into)}
+    out, into = np.sort(snapshot.touching(numbered)), np.sort(snapshot.touching(numbered, backward=True))
+    groups = {False: _groups(snapshot, out), True: _groups(snapshot, into)}
     facts, pointing = (_listed(numbers, groups[backward], page, backward) for backward, numbers in ((False, out), (True, into)))
-    # On a server more statements may be there than were fetched.
-    full = {False: not whole and _full(part, out, counted), True: not whole and len(into) >= counted}
-    above, below = _links(part, number)
-    entry = part.entity(number)
-    # On servers the part has the homonyms of a name alone.
-    others = part.named(entry.name).tolist() if whole and entry.name else numbers
+    # A server may have more statements than were fetched.
+    may_have_more = {False: not complete and _full(snapshot, out, fetched), True: not complete and len(into) >= fetched}
+    concepts, members = _links(snapshot, number)
+    main = snapshot.entity(number)
+    # From a server, the snapshot has all entities with a name only if the name was asked for.
+    others = snapshot.named(main.name).tolist() if complete and main.name else numbers
     others = [other for other in others if other != number]
     return {
-        "entity": answers.entity(entry),
-        "same": [answers.entity(part.entity(other)) for other in others[:_SAME]],
-        "total_same": len(others) if whole else None,
+        "entity": answers.entity(main),
+        "same": [answers.entity(snapshot.entity(other)) for other in others[:_SAME]],
+        "total_same": len(others) if complete else None,
         "groups": [
-            {"predicate": predicate, "backward": backward, "count": len(positions), "or_more": full[backward]}
+            {"predicate": predicate, "backward": backward, "count": len(positions), "or_more": may_have_more[backward]}
             for backward, by_name in groups.items()
             for predicate, positions in by_name.items()
         ],
-        "facts": _facts(part, facts),
-        "total": len(out) if whole else None,
-        "pointing": _facts(part, pointing),
-        "total_pointing": len(into) if whole else None,
-        "more": len(out) > len(facts) or full[False],
-        "more_pointing": len(into) > len(pointing) or full[True],
-        "concepts": [answers.fact(link) for link in EvidenceList.of(part, [], above)] if above else [],
-        "members": [answers.entity(part.entity(low)) for low, _ in below[:most]],
-        "total_members": len(below) if whole else None,
+        "facts": _facts(snapshot, facts),
+        "total": len(out) if complete else None,
+        "pointing": _facts(snapshot, pointing),
+        "total_pointing": len(into) if complete else None,
+        "more": len(out) > len(facts) or may_have_more[False],
+        "more_pointing": len(into) > len(pointing) or may_have_more[True],
+        "concepts": [answers.fact(link) for link in EvidenceList.of(snapshot, [], concepts)] if concepts else [],
+        "members": [answers.entity(snapshot.entity(member)) for member, _ in members[:limit]],
+        "total_members": len(members) if complete else None,
     }
 
 
 def _label(graph: Graph, *, ident: str | None = None, name: str | None = None) -> str | None:
-    """The concept that has this id or name, where it is a label and no entity."""
+    """Return the concept with this id or name if it is a label and not an entity."""
     return next((label for label, known in label_ids(graph).items() if known == ident or label == name), None)
 
 
 def _concept(graph: Graph, name: str, ident: str, most: int) -> dict[str, Any]:
-    """A concept that is a label of a database: it has members and no statements."""
+    """Return a concept that is a label in a database: it has members but no statements."""
     steps = [{"function": "FindAll", "inputs": []}, {"function": "FilterConcept", "inputs": [name]}]
     answer = graph.kopl(steps, limit=most)
     nothing: list[Any] = []
@@ -341,41 +346,41 @@ def _concept(graph: Graph, name: str, ident: str, most: int) -> dict[str, Any]:
 
 
 def _part(graph: Graph, ident: str | None, name: str | None, most: int) -> tuple[Snapshot, bool]:
-    """A snapshot with the entity and the statements around it, and whether it is the whole graph."""
+    """Return a snapshot with the entity and its statements, and whether that is the whole graph."""
     store = graph._store_of(None)
     fetch = getattr(store, "around", None)
     if fetch is None:
         return graph.current, True
-    found: Snapshot = fetch(
+    snapshot: Snapshot = fetch(
         [] if ident is None else [ident], [] if name is None or ident is not None else [name], most, values=True, concepts=True
     )
-    return found, False
+    return snapshot, False
 
 
 def _groups(part: Snapshot, statements: Any) -> dict[str, Any]:
-    """The positions of sorted statements by the name of their predicate, in the order of the names."""
+    """Group the positions of sorted statements by predicate name, ordered by name."""
     predicates = part.predicates(statements)
     result: dict[str, Any] = {}
     for number in np.unique(predicates).tolist():
-        # A relation and an attribute may have one name.
-        name, own = part.predicate_name(number), np.flatnonzero(predicates == number)
-        result[name] = np.concatenate([result[name], own]) if name in result else own
+        # A relation and an attribute may have the same name.
+        name, positions = part.predicate_name(number), np.flatnonzero(predicates == number)
+        result[name] = np.concatenate([result[name], positions]) if name in result else positions
     return dict(sorted(result.items()))
 
 
 def _listed(statements: Any, groups: dict[str, Any], page: _Page, backward: bool) -> Any:
-    """The statements that a page has of one direction."""
+    """Return the statements of one direction that are on a page."""
     if page.predicate is not None:
-        own = groups.get(page.predicate) if backward == page.backward else None
-        return statements[:0] if own is None else statements[own[page.offset : page.offset + page.limit]]
+        positions = groups.get(page.predicate) if backward == page.backward else None
+        return statements[:0] if positions is None else statements[positions[page.offset : page.offset + page.limit]]
     if page.each is None:
         return statements[: page.limit]
-    chosen = [own[: page.each] for own in groups.values()]
+    chosen = [positions[: page.each] for positions in groups.values()]
     return statements[np.concatenate(chosen)[: page.limit]] if chosen else statements
 
 
 def _full(part: Snapshot, out: Any, most: int) -> bool:
-    """Whether one of the two queries from the entity reached its limit."""
+    """Return whether one of the two queries for statements from the entity reached its limit."""
     relations = part.split(out)
     return max(relations, len(out) - relations) >= most
 
@@ -386,27 +391,27 @@ def _facts(part: Snapshot, numbers: Any) -> list[dict[str, Any]]:
 
 
 def _links(part: Snapshot, number: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The memberships of an entity, and of a concept those of its members."""
+    """Return the memberships of an entity and, if it is a concept, the memberships of its members."""
     get = part.arrays.get
     entities, concepts = get("mem.e"), get("mem.c")
     above = sorted({(number, int(concepts[i])) for i in np.flatnonzero(entities == number)})
-    low, high = np.searchsorted(concepts, [number, number + 1])
-    below = [(item, number) for item in np.unique(entities[low:high]).tolist()]
+    start, end = np.searchsorted(concepts, [number, number + 1])
+    below = [(item, number) for item in np.unique(entities[start:end]).tolist()]
     return above, below
 
 
 # -- dropped files -----------------------------------------------------------------------------------
 
-#: Kinds of problems that are reported.
+#: How many kinds of problems are reported.
 _KINDS: Final = 100
 
 
 def load(place: str, file: str, *, name: str, key: str | None, refs: list[str], tables: list[str]) -> dict[str, Any]:
-    """Load one file into the graph in a folder; returns a report. It runs in a worker without network, within
-    bounds of time, memory and size.
+    """Load one file into the graph in a folder, and return a report.
 
-    Records that cannot be used are left out and reported. `key` and `refs` are options of tables. A
-    table with certain references to others of that graph (`tables` are their files), or from them, is
+    This runs in a worker without network, with limits on time, memory and size. Records that cannot be
+    used are left out and reported. `key` and `refs` are options for tables. `tables` are the files
+    that are loaded already: if the table certainly refers to others of them, or they to it, it is
     loaded together with them.
     """
     from condgraph.engine.errors import FormatError
@@ -418,10 +423,10 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str], 
     path = Path(file)
     options: dict[str, Any] = {}
     try:
-        with fetched(path) as there:
-            recognised = recognise(there)
+        with fetched(path) as local:
+            recognised = recognise(local)
     except FormatError as error:
-        # The page has no option for the format.
+        # The page cannot set the format.
         raise FormatError(
             error.message, hint="tables (CSV, Excel, Parquet, JSON), RDF, triples, SQLite and graphs of JSON are"
         ) from None
@@ -429,15 +434,15 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str], 
         options["key"] = key
     if refs:
         options["refs"] = refs
-    known = set(recognised[0].format.options)
-    if any(option not in known for option in options):
+    supported = set(recognised[0].format.options)
+    if any(option not in supported for option in options):
         raise OptionError(f"a file of the format {recognised[0].format.name!r} has no key or references", hint="leave them out")
     table = not options and suffix_of(path) in (*SUFFIXES, *PARQUET) and recognised[0].format.name in ("csv", "tsv", "parquet")
     joined, questions = referring([*map(Path, tables), path], {}) if table and tables else ([], [])
     with condgraph.open(place) as graph:
         if path in joined:
-            again = set(map(str, joined))
-            graph.unload(*(source.name for source in graph.status().sources if source.location in again))
+            paths = set(map(str, joined))
+            graph.unload(*(source.name for source in graph.status().sources if source.location in paths))
             report = graph.load(joined, name="files", on_error="skip")
         else:
             report = graph.load(path, name=name, on_error="skip", **options)
@@ -463,7 +468,7 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str], 
 
 
 def without_folders(text: str, names: dict[str, str]) -> str:
-    """A message with the names of dropped files in place of their paths on the server."""
+    """Replace the server's paths of dropped files in a message by their names."""
     for file, name in names.items():
         text = text.replace(file, name)
     return text
@@ -473,7 +478,7 @@ def without_folders(text: str, names: dict[str, str]) -> str:
 
 
 def _turn(item: dict[str, Any]) -> Turn:
-    """A turn of a conversation, or a part of one, that a client kept."""
+    """Convert a turn of a conversation, or a part of one, that a client sends back."""
     from condgraph.ask.chat import Turn
     from condgraph.ask.programs import METHODS
 
@@ -485,13 +490,15 @@ def _turn(item: dict[str, Any]) -> Turn:
 
 
 def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[str, Any]], None], timeout: float) -> None:
-    """Ask a question in words; calls `tell` with `{"step": ...}` after each step, `{"text": ...}`
-    for pieces of what the model writes, if asked for, and `{"outcome": ...}` last.
+    """Answer a question in words.
+
+    Calls `tell` with `{"step": ...}` after each step, with `{"text": ...}` for pieces of the model's
+    text if requested, and finally with `{"outcome": ...}`.
     """
     from condgraph.ask.chat import lasting, recalled
     from condgraph.models.chat import Budget
 
-    begin = time.perf_counter()
+    started = time.perf_counter()
     turns = [_turn(item) for item in arguments.get("before") or ()]
     with within(timeout):
         before = recalled(graph, turns, limit=arguments["limit"])
@@ -499,7 +506,7 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     for turn in turns:
         choose |= lasting(turn.choose)
     choose |= arguments.get("choose") or {}
-    timeout = max(timeout - (time.perf_counter() - begin), 0.001)
+    timeout = max(timeout - (time.perf_counter() - started), 0.001)
 
     def on_step(step: AskStep) -> None:
         tell({"step": {"name": step.name, "seconds": step.seconds, "about": step.about}})
@@ -507,18 +514,18 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     def on_text(piece: AskText) -> None:
         tell({"text": {"step": piece.step, "text": piece.text, "sample": piece.sample, "begins": piece.begins}})
 
-    found = graph.ask(
+    outcome = graph.ask(
         arguments["question"], llm, via=arguments.get("via") or "auto", source=arguments.get("source"),
         choose=choose, samples=arguments.get("samples") or 1, verbalise=bool(arguments.get("verbalise")),
         aware=bool(arguments.get("aware")), parts=arguments.get("parts") or "never",
         budget=Budget(seconds=timeout), limit=arguments["limit"], timeout=timeout, on_step=on_step, before=before,
         on_text=on_text if arguments.get("texts") else None,
     )  # fmt: skip
-    data = found.data()
+    data = outcome.data()
     answer = None
-    if found.answer is not None:
-        queries = answers.compiled(graph, found.answer.program, found.answer.language)
-        answer = answers.answered(found.answer, most=arguments["limit"], facts=arguments["facts"], compiled=queries)
+    if outcome.answer is not None:
+        queries = answers.compiled(graph, outcome.answer.program, outcome.answer.language)
+        answer = answers.answered(outcome.answer, most=arguments["limit"], facts=arguments["facts"], compiled=queries)
     fields = (
         "question",
         "status",
@@ -537,16 +544,16 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
         "votes",
         "failures",
     )
-    outcome = {name: data[name] for name in fields}
+    outcome_fields = {name: data[name] for name in fields}
     tell(
         {
-            "outcome": outcome
+            "outcome": outcome_fields
             | {
                 "answer": answer,
-                "warnings": answers.warned(found.warnings),
-                "calls": found.calls,
+                "warnings": answers.warned(outcome.warnings),
+                "calls": outcome.calls,
                 "tokens": data["tokens"],
-                "model": found.model,
+                "model": outcome.model,
             }
         }
     )

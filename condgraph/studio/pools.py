@@ -1,7 +1,7 @@
-"""The worker processes of the API, from the server's side: the pool for a call, and the reply as it comes.
+"""The worker processes of the API, from the server's side: the pool for a call, and its streamed reply.
 
-Graphs in folders are queried in processes without network, whatever a query or a dropped file
-contains; graphs on servers, and questions in words, in processes with network.
+Graphs in folders are queried in processes without network access, whatever a query or a dropped
+file contains. Graphs on servers, and questions in words, use processes with network access.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from condgraph.engine.tracing import replay, spans_wanted
 from condgraph.sparql.workers.pool import AsyncResults, WorkerPool
 from condgraph.sparql.workers.worker import frame
 
-#: Seconds after its deadline in which a call may report it, before its process is ended.
+#: How many seconds after its deadline a call may report that, before its process is ended.
 GRACE: Final = 0.75
-#: Processor seconds after which a call counts as long.
+#: The processor seconds after which a call counts as long.
 _QUANTUM: Final = 0.25
 _START: Final = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from condgraph.studio.worker import main; main(*sys.argv[1:])"
@@ -29,8 +29,9 @@ _START: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call to a worker: its name and arguments, its deadline in seconds, the folder of a scratch graph
-    (None for the served graph), a file to load.
+    """A call to a worker: name, arguments, deadline in seconds, the folder of a scratch graph, and a file.
+
+    The folder is None for the served graph. The file is one to load.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Call:
     file: Path | None = None
 
     def request(self) -> bytes:
-        """As a frame."""
+        """Return the call as a frame of the protocol."""
         request: dict[str, Any] = {"call": self.name, "arguments": self.arguments, "timeout": self.timeout}
         if self.place is not None:
             request["place"] = str(self.place)
@@ -52,39 +53,39 @@ class Call:
 
 
 class Reply:
-    """The reply of a worker: its status and media type, and the parts of its body."""
+    """The reply of a worker: status, media type, and a body that arrives in parts."""
 
     def __init__(self, results: AsyncResults, head: dict[str, Any], first: bytes) -> None:
         self._results, self._first = results, first
         self.status: int = head["status"]
         self.media_type: str = head["type"]
-        #: The traceback of a failure, for the log; else empty.
+        #: The traceback of a failure for the log, or empty.
         self.trace: str = head.get("trace", "")
 
     @classmethod
     async def of(cls, results: AsyncResults) -> Reply:
-        """Wait for the head."""
-        seen = b""
+        """Wait for the head of a reply."""
+        received = b""
         async for part in results:
-            seen += part
-            head, end, rest = seen.partition(b"\n")
+            received += part
+            head, end, rest = received.partition(b"\n")
             if end:
                 return cls(results, json.loads(head), rest)
         return cls(results, {"status": 500, "type": "text/plain"}, b"")
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """The parts of the body."""
+        """Yield the parts of the body."""
         if self._first:
             yield self._first
         async for part in self._results:
             yield part
 
     async def body(self) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         return b"".join([part async for part in self.parts()])
 
     def close(self) -> None:
-        """End the call where it still runs; else its queries become spans."""
+        """End the call if it is still running. Otherwise turn its queries into spans."""
         self._results.close()
         replay(self._results.head.records)
 
@@ -95,8 +96,11 @@ def _command(memory: int, network: bool) -> Sequence[str]:
 
 
 class Workers:
-    """The pools. `source` is what is served (`place`, `graph`, `login`) and the model for questions (`llm`);
-    `workers` and `memory` are those of `WorkerPool`. Processes start with `prepare`, or the first call.
+    """The pools of worker processes.
+
+    `source` describes what is served (`place`, `graph`, `login`) and the model for questions
+    (`llm`). `workers` and `memory` are those of `WorkerPool`. The processes start with `prepare` or
+    the first call.
     """
 
     def __init__(self, source: dict[str, Any], *, workers: int, memory: int) -> None:
@@ -106,17 +110,17 @@ class Workers:
 
     @property
     def place(self) -> str:
-        """The folder or the address of the graph."""
+        """The folder or address of the graph."""
         return str(self._source["place"])
 
     def renew(self) -> None:
-        """Open the served graph again: it was loaded again."""
+        """Reopen the served graph after it was loaded again."""
         for network, pool in list(self._pools.items()):
             pool.use(self._source_for(network))
             pool.prepare()
 
     def _source_for(self, network: bool) -> dict[str, Any]:
-        """What a process opens: one without network gets no login and no model."""
+        """Return what a process opens. A process without network gets neither a login nor a model."""
         if network:
             return self._source
         return {"place": "" if self._remote else self._source["place"], "graph": self._source["graph"]}
@@ -131,18 +135,20 @@ class Workers:
         return pool
 
     def prepare(self) -> None:
-        """Open the served graph ahead of the first call, which would wait for it: a folder meanwhile, a graph on a server
-        before this returns, since a busy server may take as long as a call has.
+        """Open the served graph before the first call, which would otherwise have to wait.
+
+        A folder is opened in the background. A graph on a server is opened before this returns, since a
+        busy server may take as long as a whole call is allowed to.
         """
         self._pool(self._remote).prepare(wait=self._remote)
 
     async def call(self, call: Call) -> Reply:
-        """Make a call; raises a `CondgraphError` where there is no reply."""
+        """Make a call. Raises a `CondgraphError` if there is no reply."""
         pool = self._pool(call.name == "ask" or (self._remote and call.place is None))
         return await Reply.of(await pool.query_async(call, timeout=call.timeout + GRACE))
 
     def pids(self) -> list[int]:
-        """The running processes."""
+        """Return the ids of the running processes."""
         return [pid for pool in self._pools.values() for pid in pool.pids()]
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""The operations of the HTTP API: the fields and bounds of their requests, the form of their replies.
-Requests are validated by these models, and the OpenAPI document is made from them.
+"""The operations of the HTTP API: the fields and limits of requests and the form of replies. The models
+validate requests, and the OpenAPI document is generated from them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ try:
 except ImportError:
     raise MissingExtraError("pydantic", "serve") from None
 
-#: Characters of a program or a question, and of a name.
+#: The most characters of a program or question, and of a name.
 _TEXT: Final = 1 << 20
 _NAME: Final = 10_000
 _MOST_FIELDS: Final = 100
 
 
 class Request(BaseModel):
-    """The fields of a request. A field that is null is left out."""
+    """The fields of a request. A field that is null counts as missing."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
@@ -47,7 +47,7 @@ class Request(BaseModel):
 
 
 def _few_texts(value: Any, kinds: tuple[type, ...] = (str,), noun: str = "texts") -> Any:
-    """Checked before the members are: each that is wrong would cost a message."""
+    """Check the size and types of an object before its members: each wrong member would cost a message."""
     if isinstance(value, dict) and len(value) > _MOST_FIELDS:
         raise PydanticCustomError("many", "it has more than {most} members", {"most": _MOST_FIELDS})
     if not isinstance(value, dict) or any(
@@ -58,11 +58,11 @@ def _few_texts(value: Any, kinds: tuple[type, ...] = (str,), noun: str = "texts"
 
 
 def _few_preferences(value: Any) -> Any:
-    """As `_few_texts`: a text, a list of texts, or either by the names of predicates."""
+    """Check a preference like `_few_texts`: a text, a list of texts, or an object of these by predicate."""
 
     def fits(one: Any) -> bool:
-        few = one if isinstance(one, list) and 0 < len(one) <= _MOST_FIELDS else [one]
-        return all(isinstance(text, str) and len(text) <= _NAME for text in few)
+        texts = one if isinstance(one, list) and 0 < len(one) <= _MOST_FIELDS else [one]
+        return all(isinstance(text, str) and len(text) <= _NAME for text in texts)
 
     if fits(value) or (isinstance(value, dict) and 0 < len(value) <= _MOST_FIELDS and all(map(fits, value.values()))):
         return value
@@ -89,7 +89,7 @@ class Call(Request):
 
 
 class Viewed(Call):
-    """The fields that say which statements count."""
+    """The fields that select which statements count."""
 
     at: str | None = Field(None, max_length=100, description="Only statements that may hold at this time: `1984`, `1984-05-03`.")
     between: list[str] | None = Field(
@@ -139,14 +139,14 @@ class Explain(Program, Viewed):
 
 
 class Query(Explain, Formatted):
-    """A program to be answered."""
+    """A program to answer."""
 
     on_unknown: Literal["error", "empty", "nearest"] = Field("error", description="The result of an unknown name.")
     engine: Literal["snapshot", "sparql"] | None = Field(None, description="The engine, for a graph in a folder.")
 
 
 class MatchOptions(Request):
-    """Options of a search for a pattern."""
+    """The options of a search for a pattern."""
 
     injective: bool | None = Field(None, description="No two nodes are the same.")
     free: bool | None = Field(None, description="Statements may be used again.")
@@ -164,7 +164,7 @@ class MatchOptions(Request):
 
 
 class Match(Viewed, Formatted):
-    """A pattern to be searched for."""
+    """A pattern to search for."""
 
     pattern: str = Field(max_length=_TEXT, description="The pattern.")
     k: int = Field(3, ge=1, le=10_000, description="How many subgraphs.")
@@ -172,7 +172,7 @@ class Match(Viewed, Formatted):
 
 
 class GetSchema(Call):
-    """What narrows a schema."""
+    """What a schema is restricted to."""
 
     source: str | None = Field(None, max_length=_NAME, description="Only what is in this source.")
     concept: str | None = Field(None, max_length=_NAME, description="Only predicates from or to members of this concept.")
@@ -180,7 +180,7 @@ class GetSchema(Call):
 
 
 class GetNames(Call):
-    """A text to be completed."""
+    """A text to complete."""
 
     text: str = Field("", max_length=_NAME, description="The text so far.")
     kinds: list[Literal["entity", "predicate", "relation", "attribute", "qualifier", "concept", "source"]] = Field(
@@ -192,7 +192,7 @@ class GetNames(Call):
 
 
 class GetEntity(Call):
-    """An entity, by its id or by its name."""
+    """An entity, by its id or its name."""
 
     id: str | None = Field(None, max_length=_TEXT, description="Its id.")
     name: str | None = Field(None, max_length=_TEXT, description="Its name.")
@@ -204,7 +204,7 @@ class GetEntity(Call):
 
 
 class Browse(Call):
-    """Rows of a concept or a table."""
+    """The rows of a concept or a table."""
 
     concept: str | None = Field(None, max_length=_NAME, description="The concept whose members are the rows.")
     table: str | None = Field(None, max_length=_NAME, description="The table, where its rows are in no concept.")
@@ -224,7 +224,7 @@ class GetStart(Call):
 
 
 class GetTimeline(Call):
-    """The statements of a subject, a predicate or an object (all that are given)."""
+    """The statements with a subject, a predicate or an object, or a combination of them."""
 
     subject: str | None = Field(None, max_length=_NAME, description="The subject, by its name or id.")
     predicate: str | None = Field(None, max_length=_NAME, description="The predicate.")
@@ -238,7 +238,7 @@ class GetTimeline(Call):
 
 
 class AskedPart(Request):
-    """A part of a question that was asked in parts."""
+    """A part of a question that was split into parts."""
 
     question: str = Field(max_length=_NAME, description="The question.")
     program: str = Field("", max_length=_TEXT, description="The program of its outcome; none where it has no answer.")
@@ -247,7 +247,7 @@ class AskedPart(Request):
 
 
 class Turn(AskedPart):
-    """An earlier turn of a conversation: its program is run again for what words refer to."""
+    """An earlier turn of a conversation. Its program is run again, since the question may refer to its answer."""
 
     parts: list[AskedPart] = Field([], max_length=6, description="Those of its outcome, which are run in place of its program.")
     choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
@@ -277,7 +277,7 @@ class Ask(Bounded):
 
 
 class Drop(Request):
-    """What a dropped file comes with, in the address."""
+    """The fields of a file upload, which are in the query string."""
 
     name: str = Field(max_length=255, description="The name of the file, and of the source.")
     graph: str | None = Field(None, max_length=64, description="The scratch graph to load it into; a new one by default.")
@@ -286,22 +286,24 @@ class Drop(Request):
 
 
 def read_fields(fields: bytes | Mapping[str, Any], model: type[Request], *, strict: bool = True) -> dict[str, Any]:
-    """The fields of a request (a body of JSON, or a mapping), with their defaults; raises status 400 with
-    the first that is wrong. If not `strict`, texts may be numbers and truth values.
+    """Return the fields of a request, a JSON body or a mapping, with their defaults.
+
+    Raises status 400 for the first wrong field. Unless `strict`, texts may stand for numbers and
+    truth values.
     """
     try:
         if isinstance(fields, bytes):
-            read = model.model_validate_json(fields, strict=True)
+            request = model.model_validate_json(fields, strict=True)
         else:
-            read = model.model_validate(fields, strict=strict)
+            request = model.model_validate(fields, strict=strict)
     except ValidationError as error:
         raise ProtocolError(400, _message(error)) from None
-    return read.model_dump(exclude_none=True)
+    return request.model_dump(exclude_none=True)
 
 
 def _message(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    # After a second part, places name the alternatives of a type.
+    # Only the first two parts of a location are fields. Further ones name the alternatives of a type.
     name = ".".join(map(str, first["loc"][:2]))[:200]
     if first["type"] == "unknown":
         where = f"{name}." if name else ""
@@ -313,7 +315,8 @@ def _message(error: ValidationError) -> str:
 
 
 def from_address(address: bytes, model: type[Request]) -> dict[str, Any]:
-    """The fields in the query string of an address; those that are lists may be there several times.
+    """Return the fields in the query string of an address. A list field may be repeated.
+
     Raises status 400.
     """
     try:
@@ -346,7 +349,7 @@ Span = Annotated[list[Whole], Field(min_length=2, max_length=2, description="Sta
 
 
 class Problem(Reply):
-    """What went wrong."""
+    """The details of an error."""
 
     code: str = Field(description="Stable, for programs.")
     message: str
@@ -396,14 +399,14 @@ class Qualifier(Reply):
 
 
 class SourceRow(Reply):
-    """A source of a statement, with the row."""
+    """A source of a statement, and the row in it."""
 
     name: str
     row: int | None
 
 
 class Fact(Reply):
-    """A statement, with every source and row that it is in."""
+    """A statement, with every source and row that contains it."""
 
     kind: Literal["statement", "membership", "subclass"]
     subject: Cell
@@ -416,7 +419,7 @@ class Fact(Reply):
 
 
 class TraceStep(Reply):
-    """A step of a program that was answered."""
+    """A step of an answered program."""
 
     function: str
     operator: str
@@ -426,14 +429,14 @@ class TraceStep(Reply):
 
 
 class NamedEntity(Reply):
-    """An entity whose name an answer rests on."""
+    """An entity whose name an answer depends on."""
 
     entity: Cell
     source: str | None
 
 
 class Evidence(Reply):
-    """What an answer rests on."""
+    """The statements and names that an answer is based on."""
 
     facts: list[Fact]
     total: Whole
@@ -473,7 +476,7 @@ class Explained(Reply):
 
 
 class Text(Reply):
-    """A text of a step."""
+    """A text argument of a step."""
 
     role: str
     text: str
@@ -482,7 +485,7 @@ class Text(Reply):
 
 
 class Step(Reply):
-    """A step; `program` is the program that ends with it."""
+    """A step. `program` is the part of the program that ends with it."""
 
     label: str
     function: str
@@ -517,7 +520,7 @@ class Function(Reply):
 
 
 class Functions(Reply):
-    """Functions and words of the languages."""
+    """The functions and words of the languages."""
 
     kopl: list[Function]
     llm_query: list[Function]
@@ -535,7 +538,7 @@ class Limits(Reply):
 
 
 class About(Reply):
-    """What is served; `graphs` are the names of several, the first of which has no name in requests."""
+    """What is served. `graphs` are the names of several graphs; requests for the first one need no name."""
 
     version: str
     graph: str
@@ -550,7 +553,7 @@ class About(Reply):
 
 
 class Name(Reply):
-    """A name. `id` and `iri` are there with `ids`; `iri` is relative to the graph, without its angle brackets."""
+    """A name. With `ids` it has `id` and `iri`, which is relative to the graph and without angle brackets."""
 
     name: str
     kind: str
@@ -566,7 +569,7 @@ class Names(Reply):
 
 
 class PredicateGroup(Reply):
-    """How many statements an entity has of a predicate: from it, or to it (`backward`)."""
+    """How many statements with a predicate an entity has, from it or to it (`backward`)."""
 
     predicate: str
     backward: bool
@@ -575,7 +578,7 @@ class PredicateGroup(Reply):
 
 
 class EntityPage(Reply):
-    """What is known of an entity."""
+    """What is known about an entity."""
 
     entity: Cell
     same: list[Cell]
@@ -593,8 +596,9 @@ class EntityPage(Reply):
 
 
 class Question(Reply):
-    """A question that the graph answers, with the cells of the first rows of its answer. `about` is its text in parts:
-    the second and every other one after it is a name.
+    """A question that the graph answers, with the cells of the first rows of its answer.
+
+    `about` is the text in parts: the second, fourth and so on are names.
     """
 
     about: list[str]
@@ -604,8 +608,10 @@ class Question(Reply):
 
 
 class Start(Reply):
-    """What a graph contains, in short lists; `more` counts what they leave out. `picture` is SVG, `edges` are what it
-    shows: start, predicate, end. `questions` is null where they were not asked for and are not known.
+    """What a graph contains, in short lists. `more` counts what they leave out.
+
+    `picture` is an SVG, and `edges` are the arrows in it: start, predicate, end. `questions` is null
+    if they were not requested and are not known yet.
     """
 
     counts: Counts
@@ -624,7 +630,7 @@ class Start(Reply):
 
 
 class FacetValue(Reply):
-    """A value of a column, null for none, and the number of its rows."""
+    """A value of a column, or null for none, and the number of rows with it."""
 
     value: Cell | None
     count: Whole
@@ -639,7 +645,7 @@ class Facet(Reply):
 
 
 class Rows(Reply):
-    """A page of rows: the row itself, then its columns; the program and the table clause that give it."""
+    """A page of rows: each row itself and then its columns, with the program and table clause for it."""
 
     columns: list[str]
     more_columns: list[str]
@@ -652,7 +658,7 @@ class Rows(Reply):
 
 
 class Lasting(Reply):
-    """A statement with the days that it lasts, at least and at most (null: no end is known)."""
+    """A statement with the least and the most days that it lasts. `most` is null if no end is known."""
 
     fact: Fact
     least: float
@@ -660,7 +666,7 @@ class Lasting(Reply):
 
 
 class Timeline(Reply):
-    """Statements in the order of their times, those without one, and the times between at which maybe none holds."""
+    """Statements in chronological order, statements without a time, and the gaps in which maybe none holds."""
 
     statements: list[Lasting]
     total: Whole
@@ -671,7 +677,7 @@ class Timeline(Reply):
 
 
 class Schema(Reply):
-    """`graph.schema().data()`."""
+    """The data of `graph.schema()`."""
 
     counts: Counts
     sources: list[dict[str, Any]]
@@ -692,13 +698,13 @@ class AskStep(Reply):
 
 
 class AskStepLine(Reply):
-    """A line with a step."""
+    """A line that reports a step."""
 
     step: AskStep
 
 
 class AskText(Reply):
-    """A piece of what the model writes: of a program (step `write`), or a sentence of the answer that holds (`say`)."""
+    """A piece of the model's text: of a program (step `write`) or a sentence of the answer (`say`)."""
 
     step: str
     text: str
@@ -728,7 +734,7 @@ class Outcome(Reply):
 
 
 class OutcomeLine(Reply):
-    """The last line."""
+    """The last line, with the outcome."""
 
     outcome: Outcome
 
@@ -738,7 +744,7 @@ class Line(RootModel[AskStepLine | AskTextLine | OutcomeLine | Error]):
 
 
 class Loaded(Reply):
-    """What a load of a file did."""
+    """The report on a loaded file."""
 
     graph: str = Field(description="The name of the scratch graph.")
     sources: list[str]
@@ -758,8 +764,9 @@ class Loaded(Reply):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation: GET with its fields in the address, or POST with a body of JSON; with `both`
-    either, since an address of 64 KiB has no room for a long name.
+    """One operation: GET with its fields in the address, or POST with a JSON body.
+
+    With `both`, it supports either, since a long name may not fit in an address of 64 KiB.
     """
 
     name: str
@@ -772,7 +779,7 @@ class Operation:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that it takes."""
+        """The supported HTTP methods."""
         reading = READING if self.method == "GET" else ()
         return (*reading, "POST") if self.both or not reading else reading
 
@@ -824,7 +831,7 @@ _STATUSES: Final = {
 
 
 class _Generator(GenerateJsonSchema):
-    """Schemas without titles of fields, and without null where it means that a field is left out."""
+    """A generator of schemas without field titles, and without null if that only means a missing field."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -844,7 +851,7 @@ class _Generator(GenerateJsonSchema):
 
 @cache
 def document() -> dict[str, Any]:
-    """The OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document."""
     requests: list[type[BaseModel]] = [*(operation.fields for operation in OPERATIONS), Drop]
     replies: list[type[BaseModel]] = [Error, Loaded, *(operation.reply for operation in OPERATIONS)]
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [(model, "validation") for model in requests]
@@ -901,8 +908,8 @@ def document() -> dict[str, Any]:
             "responses": {"204": {"description": "It is gone"}, **_failures()},
         }
     }
-    own = {"application/json": {"schema": {"type": "object"}}}
-    paths["/api/v1/openapi.json"] = {"get": operation_of("openapi", "This document", None, own)}
+    content_of_openapi = {"application/json": {"schema": {"type": "object"}}}
+    paths["/api/v1/openapi.json"] = {"get": operation_of("openapi", "This document", None, content_of_openapi)}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -928,6 +935,6 @@ def _ref(model: type[BaseModel]) -> dict[str, Any]:
 def _failures() -> dict[str, Any]:
     content = {"application/json": {"schema": _ref(Error)}}
     failures: dict[str, Any] = {status: {"description": about, "content": content} for status, about in _STATUSES.items()}
-    # The head is not read to its end, so the kind of client is unknown.
+    # The headers are not read to the end, so it is unknown which kind of client sent them.
     failures["431"]["content"] = {"text/plain": {"schema": _STRING}}
     return failures

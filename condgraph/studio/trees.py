@@ -1,5 +1,5 @@
-"""A program as the tree of its steps: what each takes, where it stands in the text, and the program
-that ends with it, so that its result can be asked for.
+"""The tree of a program's steps: the inputs of each step, its place in the text, and the part of the
+program that ends with it, so that its result can be queried.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 def tree_of(graph: Graph, program: str, language: str | None) -> dict[str, Any]:
-    """The steps of a KoPL program or an LLM query, in their order. Raises `ParseError` for what is
-    neither well formed, and `PlanError` for a language without steps.
+    """Return the steps of a KoPL program or an LLM query, in order.
+
+    Raises `ParseError` if the program is malformed, and `PlanError` if its language has no steps.
     """
     language = language or detect(program)
     if language == "kopl":
@@ -44,10 +45,10 @@ def _kopl(graph: Graph, program: str) -> list[dict[str, Any]]:
             {
                 "role": role,
                 "text": text,
-                "span": None if span is None else list(span.texts[at]),
+                "span": None if span is None else list(span.texts[index]),
                 "choices": list(CLOSED.get(role, ())),
             }
-            for at, (role, text) in enumerate(zip(roles, step.texts, strict=True))
+            for index, (role, text) in enumerate(zip(roles, step.texts, strict=True))
         ]
         result.append(
             {
@@ -64,7 +65,7 @@ def _kopl(graph: Graph, program: str) -> list[dict[str, Any]]:
 
 
 def _knows(graph: Graph, program: str) -> Knows | None:
-    """Which names there are, where commas inside names leave a doubt."""
+    """Return which names exist, to resolve commas inside names."""
     from condgraph.languages.kopl.lower import Lowering
 
     with suppress(CondgraphError):
@@ -74,28 +75,31 @@ def _knows(graph: Graph, program: str) -> Knows | None:
 
 
 def _needed(inputs: list[tuple[int, ...]], last: int) -> list[int]:
-    waiting, seen = [last], set[int]()
+    waiting, result = [last], set[int]()
     while waiting:
         number = waiting.pop()
-        if number not in seen:
-            seen.add(number)
+        if number not in result:
+            result.add(number)
             waiting.extend(inputs[number])
-    return sorted(seen)
+    return sorted(result)
 
 
 def _kopl_until(steps: list[Step], last: int) -> str:
-    """The steps that one needs, as the data set's JSON: it says what each takes, whatever the order."""
+    """Return the steps that one step needs, as text if possible, else as JSON.
+
+    In the JSON of the data set, each step lists its inputs, so the order of the steps is free.
+    """
     needed = _needed([step.dependencies for step in steps], last)
-    at = {number: place for place, number in enumerate(needed)}
-    taken = [tuple(at[dependency] for dependency in steps[number].dependencies) for number in needed]
+    position = {number: place for place, number in enumerate(needed)}
+    inputs_of = [tuple(position[dependency] for dependency in steps[number].dependencies) for number in needed]
     plain = [Step(steps[number].function, steps[number].texts) for number in needed]
-    # Text says what a step takes by its place alone.
-    if [item.dependencies for item in _linked(plain)] != taken:
-        said = [
-            {"function": one.function, "inputs": list(one.texts), "dependencies": list(inputs)}
-            for one, inputs in zip(plain, taken, strict=True)
+    # In text, the inputs of a step follow from its position alone.
+    if [item.dependencies for item in _linked(plain)] != inputs_of:
+        listed = [
+            {"function": item.function, "inputs": list(item.texts), "dependencies": list(inputs)}
+            for item, inputs in zip(plain, inputs_of, strict=True)
         ]
-        return json.dumps(said, ensure_ascii=False)
+        return json.dumps(listed, ensure_ascii=False)
     calls = (steps[number] for number in needed)
     return " ".join(f"{call.function}({', '.join(json.dumps(text, ensure_ascii=False) for text in call.texts)})" for call in calls)
 
@@ -111,13 +115,13 @@ def _llm(program: str) -> list[dict[str, Any]]:
     from condgraph.languages.llm.syntax.parse import parse
     from condgraph.languages.llm.syntax.tree import Call, Literal, OutputRef, references
 
-    read = parse(program)
+    parsed = parse(program)
     inputs = [
         () if query.expression is None else tuple(dict.fromkeys(reference.position for reference in references(query.expression)))
-        for query in read.queries
+        for query in parsed.queries
     ]
     result = []
-    for number, query in enumerate(read.queries):
+    for number, query in enumerate(parsed.queries):
         texts, function = [], ""
         expression = query.expression
         if isinstance(expression, Call):
@@ -142,7 +146,7 @@ def _llm(program: str) -> list[dict[str, Any]]:
                 "texts": texts,
                 "inputs": list(inputs[number]),
                 "span": list(query.span),
-                "program": "\n".join(program[slice(*read.queries[item].span)] for item in needed),
+                "program": "\n".join(program[slice(*parsed.queries[item].span)] for item in needed),
             }
         )
     return result

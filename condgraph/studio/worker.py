@@ -1,7 +1,7 @@
-"""A worker process of the API: it opens the graph, answers calls from a socket, and is ended at its deadline
-(`condgraph.sparql.workers` has the protocol).
+"""A worker process of the API: it opens the graph, answers calls from a socket, and is ended at its
+deadline. `condgraph.sparql.workers` describes the protocol.
 
-A reply is one line of JSON with its status and media type, and then the body.
+A reply starts with one line of JSON (status and media type), followed by the body.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from condgraph.sparql.workers import forking
 
 _HEAD: Final = struct.Struct(">cI")
 _PART: Final = 1 << 16
-#: Scratch graphs that a worker keeps open.
+#: How many scratch graphs a worker keeps open.
 _MOST_OPEN: Final = 4
-#: Bytes of the largest file that a worker may write.
+#: The size limit in bytes of a file that a worker writes.
 _MOST_FILE: Final = 2 << 30
 
 
 class Worker:
-    """The served graph, scratch graphs, and the loop that answers calls."""
+    """The served graph, the scratch graphs, and the loop that answers calls."""
 
     def __init__(self) -> None:
         self.source: dict[str, Any] = {}
@@ -37,9 +37,9 @@ class Worker:
         self._begun = False
 
     def open(self, source: dict[str, Any]) -> None:
-        """Open a folder and warm it up; to servers each worker connects itself."""
+        """Open a folder and warm it up. To a server, each worker connects by itself."""
         self.source = source
-        # Workers share what is imported and made here.
+        # Forked workers share everything that is imported and created here.
         from condgraph.studio import calls, trees  # noqa: F401
 
         if source.get("place") and not self._remote:
@@ -52,7 +52,7 @@ class Worker:
         return "://" in self.source.get("place", "")
 
     def _warm(self, *begun: tuple[str, dict[str, Any]]) -> None:
-        """Make the calls that a page begins with."""
+        """Make the first calls of a page in advance."""
         from condgraph.studio import calls
 
         for name, arguments in begun:
@@ -76,16 +76,19 @@ class Worker:
         return known[1]
 
     def serve(self) -> None:
-        """Answer calls until the server closes the socket; a graph on a server is opened first, which a frame states."""
+        """Answer calls until the server closes the socket.
+
+        A graph on a server is opened first, and a frame reports it.
+        """
         if self._remote:
-            with suppress(Exception):  # the first call tells why
+            with suppress(Exception):  # the first call reports the error
                 self._warm(("about", {}), ("start", {"questions": False}))
             _frame(b"O", b"")
         for request in forking.requests():
             self.answer(request)
 
     def answer(self, request: dict[str, Any]) -> None:
-        """Answer one call; an error is a reply, too."""
+        """Answer one call. An error is sent as a reply, too."""
         from condgraph.engine import tracing
         from condgraph.engine.errors import CondgraphError
 
@@ -111,7 +114,7 @@ class Worker:
         except MemoryError:
             message = "the call needs more memory than it may have"
             self._send(*_reply({"error": {"code": "interrupted", "message": message}}, 500))
-        except Exception as error:  # noqa: BLE001 - a process that ends would report less
+        except Exception as error:  # noqa: BLE001 - if the process ended, the client would learn nothing
             trace = traceback.format_exc(limit=-6)
             self._send(
                 *_reply({"error": {"code": "internal", "message": f"the server failed ({type(error).__name__})"}}, 500, trace)
@@ -130,7 +133,7 @@ class Worker:
         return calls.call(self._graph(request.get("place")), request["call"], request["arguments"], request["timeout"])
 
     def _begin(self) -> None:
-        """Announce the reply: from then on the call is not started again elsewhere."""
+        """Announce the reply. After that, the call is not retried in another process."""
         if not self._begun:
             self._begun = True
             _frame(b"H", b'{"kind":"boolean"}')
@@ -138,11 +141,11 @@ class Worker:
     def _send(self, head: dict[str, Any], body: bytes) -> None:
         self._begin()
         data = json.dumps(head).encode() + b"\n" + body
-        for at in range(0, len(data), _PART):
-            _frame(b"D", data[at : at + _PART])
+        for start in range(0, len(data), _PART):
+            _frame(b"D", data[start : start + _PART])
 
     def _ask(self, request: dict[str, Any]) -> None:
-        """Send each step when it is done."""
+        """Answer a question, sending each step when it is done."""
         from condgraph.engine.errors import CondgraphError
         from condgraph.studio import calls
 
@@ -161,7 +164,7 @@ class Worker:
 
 
 def _loaded_at(place: Path) -> float:
-    """When a scratch graph was loaded; 0 if it was not."""
+    """Return when a scratch graph was loaded, or 0 if it has not been."""
     from condgraph.engine.snapshot.directory import graph_directory
 
     with suppress(OSError):
@@ -183,12 +186,12 @@ def _reply(result: Any, status: int = 200, trace: str = "") -> tuple[dict[str, A
 
 
 def as_json(document: Any) -> bytes:
-    """A document as JSON; unpaired surrogates are replaced."""
+    """Serialise a document as JSON. Unpaired surrogates are replaced."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False, default=str).encode("utf-8", "replace")
 
 
 def error_document(error: Any) -> dict[str, Any]:
-    """An error as the API returns it."""
+    """Return an error in the format of the API."""
     return {
         "code": error.code,
         "message": error.message,
@@ -201,7 +204,7 @@ def error_document(error: Any) -> dict[str, Any]:
 
 
 def status_of(error: Any) -> int:
-    """The HTTP status of an error: 503 where a later call may succeed."""
+    """Return the HTTP status of an error: 503 if a later call may succeed."""
     if error.code in ("deadline", "busy", "cancelled", "store-busy", "budget"):
         return 503
     if error.code in ("interrupted", "store", "store-damaged", "store-version"):
@@ -212,11 +215,13 @@ def status_of(error: Any) -> int:
 
 
 def main(path: str, memory: str, network: str) -> None:
-    """Start; `path` is `sys.path` as JSON, `memory` the bytes of data that each process may have,
-    `network` "1" where it may open connections.
+    """Start the process.
+
+    `path` is `sys.path` as JSON, `memory` is the memory limit of each process in bytes, and
+    `network` is "1" if it may open connections.
     """
     sys.path[:] = json.loads(path)
     forking.begin(int(memory), network=network == "1")
-    most = forking.at_most(_MOST_FILE, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    limit = forking.at_most(_MOST_FILE, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     forking.serve_forks(Worker())
