@@ -1,4 +1,4 @@
-"""Plans in words: one line an operator, and the tree of them for `explain`."""
+"""Plans as text: one line for each operator, and the tree of them for `explain`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from condgraph.engine.values import Quantity, Time, text_of
 
 
 def describe_test(condition: Condition) -> str:
-    """A test as text: `= 1960`, `any of (= 3, = '3')`, `in (...)`."""
+    """Return a condition as text: `= 1960`, `any of (= 3, = '3')`, `in (...)`."""
     if isinstance(condition, alg.Compare):
         value = condition.value
         shown = text_of(value) if isinstance(value, (Quantity, Time)) else repr(text_of(value))
@@ -31,12 +31,12 @@ def describe_test(condition: Condition) -> str:
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """The names of an operator's fields."""
+    """Return the names of an operator's fields."""
     return tuple(part.name for part in fields(kind))
 
 
 def describe(node: Node) -> str:
-    """One operator with its own parameters, without its inputs."""
+    """Return one operator with its own parameters, without its inputs."""
     words: list[str] = []
     kind: Any = type(node)
     if isinstance(node, alg.Scan):
@@ -57,24 +57,22 @@ def describe(node: Node) -> str:
 
 
 def describe_cells(test: ex.Test) -> str:
-    """A test of cells as text: `count() > 5`, `country = 'Peru'`; columns that are known by their
-    place are counted from 1.
+    """Return a test of cells as text: `count() > 5`, `country = 'Peru'`; columns known only by index are counted from
+    1.
     """
     if isinstance(test, ex.CellTest):
-        of = f"column {test.of + 1}" if isinstance(test.of, int) else test.of.name
+        left = f"column {test.of + 1}" if isinstance(test.of, int) else test.of.name
         if not test.readings:
-            return f"{of} is {test.operator}"
-        listed = " or ".join(dict.fromkeys([repr(one) if isinstance(one, str) else str(one) for one in test.readings]))
-        return f"{of} {test.operator} {listed}"
+            return f"{left} is {test.operator}"
+        listed = " or ".join(dict.fromkeys([repr(reading) if isinstance(reading, str) else str(reading) for reading in test.readings]))
+        return f"{left} {test.operator} {listed}"
     if isinstance(test, ex.NotTest):
         return f"not ({describe_cells(test.test)})"
     return f" {'and' if isinstance(test, ex.AllTests) else 'or'} ".join([f"({describe_cells(part)})" for part in test.tests])
 
 
 def _of_table(value: Any, field: str) -> list[str]:
-    """What a field of a table's operator says: names of columns, tests, numbers; what is not set says
-    nothing.
-    """
+    """Return the words for a field of a table's operator: names of columns, tests, numbers; none if it is not set."""
     if field == "unsure":
         return []
     if isinstance(value, tuple):
@@ -89,8 +87,8 @@ def _of_table(value: Any, field: str) -> list[str]:
 
 
 def _of_rows(value: Any, field: str) -> list[str]:
-    """What a field of an operator over rows says: patterns and variables as they are written, names of columns, bounds
-    of paths.
+    """Return the words for a field of an operator over rows: patterns and variables as written, names of columns,
+    bounds of paths.
     """
     if isinstance(value, Condition):
         return [describe_test(value)]
@@ -118,8 +116,8 @@ def _words(value: Any) -> list[str]:
 
 
 def tree(plan: Node, notes: dict[int, str] | None = None) -> str:
-    """The plan as an indented tree, a node that stands twice shown once and referred to; `notes`
-    are put behind operators.
+    """Return the plan as an indented tree; a shared node is printed once and referred to. `notes` are appended to
+    operators, by identity.
     """
     lines: list[str] = []
     numbers: dict[int, int] = {}

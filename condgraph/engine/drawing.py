@@ -1,5 +1,5 @@
-"""Drawings of statements, subgraphs and schemas for notebooks and files: one SVG, without scripts, styles or
-addresses of others, laid out by stress (Gansner, Koren and North, Graph Drawing by Stress Majorization, 2004).
+"""Drawings of statements, subgraphs, plans and schemas, for notebooks and files: one SVG, without scripts, styles or
+external addresses, laid out by stress (Gansner, Koren and North, Graph Drawing by Stress Majorization, 2004).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from condgraph.engine.values import text_of
 Points = NDArray[np.float64]
 Kind = Literal["entity", "concept", "value", "group", "answer"]
 
-#: Nodes of a drawing, statements that are looked at for it, and edges of one predicate at one node that are drawn
-#: one by one (more are a group); predicates between two kinds, and in all, in the drawing of a schema.
+#: The largest numbers of nodes, of statements examined, and of edges of one predicate at one node that are drawn
+#: separately (more are grouped); for schemas, of predicates between two kinds, and in all.
 MOST_NODES: Final = 40
 MOST_STATEMENTS: Final = 500
 MOST_ALIKE: Final = 5
@@ -35,11 +35,11 @@ MOST_ARROWS: Final = 200
 _LONGEST: Final = 30
 #: Sizes in pixels: of a letter, of a box beyond its text, and between boxes.
 _LETTER, _HEIGHT, _PADDING, _GAP, _LENGTH = 6.6, 24.0, 14.0, 22.0, 120.0
-#: How much wider than high a part becomes.
+#: The ratio of width to height of a component.
 _WIDER: Final = 1.5
-#: A part that is so many times wider than high is a line.
+#: A component with a larger ratio counts as a line.
 _LINE: Final = 2.0
-#: Where on its edge a text may be, the best first.
+#: Positions of a text along its edge, the best first.
 _SHARES: Final = (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74)
 _COLOURS: Final[dict[Kind, tuple[str, str]]] = {
     "entity": ("#e8f0fe", "#3367d6"),
@@ -52,7 +52,7 @@ _COLOURS: Final[dict[Kind, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node: its text, and what it is."""
+    """A node: its text and its kind."""
 
     text: str
     kind: Kind = "entity"
@@ -60,7 +60,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """An edge between two nodes, by their numbers, with its text and a smaller one below it."""
+    """An edge between two nodes, by number, with its text and a smaller one below it."""
 
     start: int
     end: int
@@ -70,7 +70,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Nodes and edges as a picture; `left_out` says what it does not show."""
+    """Nodes and edges as a picture; `left_out` describes what it does not show."""
 
     title: str
     boxes: tuple[Box, ...]
@@ -83,7 +83,7 @@ class Drawing:
         return _svg(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture to an `.svg` file."""
+        """Write the picture to an `.svg` file and return its path."""
         place = Path(path)
         place.write_text(self.svg, encoding="utf-8")
         return place
@@ -101,11 +101,11 @@ class Drawing:
         return f"<Drawing of {len(self.boxes)} nodes and {len(self.arrows)} edges>"
 
 
-# -- what is drawn -----------------------------------------------------------------------------------
+# -- nodes and edges ---------------------------------------------------------------------------------
 
 
 class _DrawingBuilder:
-    """Nodes and edges as they are put together."""
+    """Collects nodes and edges."""
 
     def __init__(self, left_out: int = 0) -> None:
         self.boxes: list[Box] = []
@@ -114,7 +114,7 @@ class _DrawingBuilder:
         self.left_out = left_out
 
     def box(self, key: Any, text: str, kind: Kind) -> int | None:
-        """The number of a node; None where the drawing is full."""
+        """Return the number of a node, added if it is new; None if the drawing is full."""
         if key not in self.numbers:
             if len(self.boxes) >= MOST_NODES:
                 return None
@@ -123,7 +123,7 @@ class _DrawingBuilder:
         return self.numbers[key]
 
     def arrow(self, start: int | None, end: int | None, text: str, below: str = "", count: int = 1) -> None:
-        """An edge; counted as left out where one of its nodes is."""
+        """Add an edge, or count it as left out if one of its nodes is."""
         if start is None or end is None:
             self.left_out += count
         else:
@@ -131,85 +131,89 @@ class _DrawingBuilder:
 
 
 def of_statements(evidence: Sequence[Evidence], answers: Iterable[str] = (), title: str = "statements") -> Drawing:
-    """Statements as nodes and edges, those of the first `MOST_NODES` nodes. `answers` are the ids of entities,
-    or texts of values, that stand out. More than `MOST_ALIKE` edges of one predicate from a node, or to it,
-    that lead to nothing else are one edge to a group.
+    """Draw statements as nodes and edges, up to `MOST_NODES` nodes. `answers` are ids of entities, or texts of
+    values, to highlight. More than `MOST_ALIKE` edges of one predicate at a node that lead to nothing else are one
+    edge to a group.
     """
     statements = list(islice(evidence, MOST_STATEMENTS))
-    marked = set(answers)
-    ends = [(one, _key(one.subject), _key(one.object, one)) for one in statements]
+    highlighted = set(answers)
+    ends = [(record, _key(record.subject), _key(record.object, record)) for record in statements]
     degree = Counter(key for _, start, end in ends for key in {start, end})
-    alike = Counter(
-        (key, one.predicate, key == start)
-        for one, start, end in ends
+    similar = Counter(
+        (key, record.predicate, key == start)
+        for record, start, end in ends
         for key in (start, end)
         if degree[_other(key, start, end)] == 1
     )
     groups: dict[Any, list[Evidence]] = {}
     single: list[tuple[Evidence, Any, Any]] = []
-    for one, start, end in ends:
+    for statement, start, end in ends:
         for key in (start, end):
-            place = (key, one.predicate, key == start)
-            if degree[_other(key, start, end)] == 1 and alike[place] > MOST_ALIKE and degree[key] > 1:
-                groups.setdefault(place, []).append(one)
+            group_key = (key, statement.predicate, key == start)
+            if degree[_other(key, start, end)] == 1 and similar[group_key] > MOST_ALIKE and degree[key] > 1:
+                groups.setdefault(group_key, []).append(statement)
                 break
         else:
-            single.append((one, start, end))
-    making = _DrawingBuilder(left_out=len(evidence) - len(statements))
+            single.append((statement, start, end))
+    builder = _DrawingBuilder(left_out=len(evidence) - len(statements))
 
     def node(value: Any, key: Any) -> int | None:
         if isinstance(value, Entity):
-            kind: Kind = "answer" if value.id in marked else "concept" if value.kind is EntityKind.CONCEPT else "entity"
-            return making.box(key, value.name, kind)
+            kind: Kind = "answer" if value.id in highlighted else "concept" if value.kind is EntityKind.CONCEPT else "entity"
+            return builder.box(key, value.name, kind)
         text = text_of(value)
-        return making.box(key, text, "answer" if text in marked else "value")
+        return builder.box(key, text, "answer" if text in highlighted else "value")
 
-    for place, members in groups.items():
-        key, predicate, forward = place
+    for group_key, members in groups.items():
+        key, predicate, forward = group_key
         first = members[0]
         near = node(first.subject if forward else first.object, key)
-        names = [shown(one.object if forward else one.subject) for one in members]
-        group = making.box(("group", *place), f"{len(names):,}: {', '.join(names[:3])}, ...", "group")
-        making.arrow(*((near, group) if forward else (group, near)), predicate, count=len(members))
-    for one, start, end in single:
-        below = "; ".join(f"{key}: {shown(value)}" for key, value in one.qualifiers)
-        making.arrow(node(one.subject, start), node(one.object, end), one.predicate, below)
-    more = f"and {making.left_out:,} more statements" if making.left_out else ""
-    return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)
+        names = [shown(record.object if forward else record.subject) for record in members]
+        group = builder.box(("group", *group_key), f"{len(names):,}: {', '.join(names[:3])}, ...", "group")
+        builder.arrow(*((near, group) if forward else (group, near)), predicate, count=len(members))
+    for statement, start, end in single:
+        below = "; ".join(f"{key}: {shown(value)}" for key, value in statement.qualifiers)
+        builder.arrow(node(statement.subject, start), node(statement.object, end), statement.predicate, below)
+    more = f"and {builder.left_out:,} more statements" if builder.left_out else ""
+    return Drawing(title, tuple(builder.boxes), tuple(builder.arrows), more)
 
 
 def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
-    """Kinds of things as nodes, by their names, and predicates (start, text, end, smaller text) between them: the first
-    `MOST_BETWEEN` of each two kinds, `MOST_ARROWS` in all.
+    """Draw kinds as nodes, by name, and predicates (start, text, end, smaller text) between them: at most
+    `MOST_BETWEEN` between two kinds, `MOST_ARROWS` in all.
     """
-    making, between = _DrawingBuilder(), Counter[tuple[str, str]]()
+    builder, between = _DrawingBuilder(), Counter[tuple[str, str]]()
     for start, text, end, below in edges:
         between[start, end] += 1
-        if between[start, end] > MOST_BETWEEN or len(making.arrows) == MOST_ARROWS:
-            making.left_out += 1
+        if between[start, end] > MOST_BETWEEN or len(builder.arrows) == MOST_ARROWS:
+            builder.left_out += 1
             continue
-        making.arrow(making.box(start, start, "concept"), making.box(end, end, "concept"), text, below)
-    more = f"and {making.left_out:,} more predicates" if making.left_out else ""
-    return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)
+        builder.arrow(builder.box(start, start, "concept"), builder.box(end, end, "concept"), text, below)
+    more = f"and {builder.left_out:,} more predicates" if builder.left_out else ""
+    return Drawing(title, tuple(builder.boxes), tuple(builder.arrows), more)
 
 
 def of_plan(root: Node, sizes: Mapping[int, int], title: str) -> Drawing:
-    """The operators of a plan as nodes, with edges from what each takes; `sizes` says how much some gave, by identity."""
-    making, nodes = _DrawingBuilder(), postorder(root)
+    """Draw the operators of a plan as nodes, with edges from their inputs; `sizes` is the number of results of some,
+    by identity.
+    """
+    builder, nodes = _DrawingBuilder(), postorder(root)
     for node in reversed(nodes):
         size = sizes.get(id(node))
         text = describe(node) if size is None else f"{size:,} · {describe(node)}"
-        making.box(id(node), text, "answer" if node is root else "entity")
+        builder.box(id(node), text, "answer" if node is root else "entity")
     for node in nodes:
-        for taken in node.inputs():
-            making.arrow(making.numbers.get(id(taken)), making.numbers.get(id(node)), "", count=0)
-    making.left_out = len(nodes) - len(making.boxes)
-    more = f"and {making.left_out:,} more operators" if making.left_out else ""
-    return Drawing(title, tuple(making.boxes), tuple(making.arrows), more)
+        for input_node in node.inputs():
+            builder.arrow(builder.numbers.get(id(input_node)), builder.numbers.get(id(node)), "", count=0)
+    builder.left_out = len(nodes) - len(builder.boxes)
+    more = f"and {builder.left_out:,} more operators" if builder.left_out else ""
+    return Drawing(title, tuple(builder.boxes), tuple(builder.arrows), more)
 
 
 def _key(value: Any, of: Evidence | None = None) -> Any:
-    """Entities are one node each; a value is one for each subject, since equal values are not one thing."""
+    """Return the key of a node. An entity is one node; a value is one node for each subject, since equal values are
+    not the same thing.
+    """
     if isinstance(value, Entity):
         return ("entity", value.id)
     return ("value", of.subject.id if of is not None else "", text_of(value))
@@ -219,45 +223,47 @@ def _other(key: Any, start: Any, end: Any) -> Any:
     return end if key == start else start
 
 
-# -- where it stands ---------------------------------------------------------------------------------
+# -- layout ------------------------------------------------------------------------------------------
 
 
 def _layout(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Points:
-    """The middles of boxes of some sizes (shape (n, 2)): each connected part by itself, the parts in rows."""
+    """Return the centres of boxes of these sizes (shape (n, 2)): each component laid out separately, the components
+    in rows.
+    """
     place, part = np.zeros((len(sizes), 2)), _parts(len(sizes), pairs)
     corners = []
     for number in range(int(part.max(initial=-1)) + 1):
-        own = np.flatnonzero(part == number)
+        members = np.flatnonzero(part == number)
         inside = part[pairs[:, 0]] == number
-        place[own] = _connected(sizes[own], np.searchsorted(own, pairs[inside]), lengths[inside])
-        low, high = (place[own] - sizes[own] / 2).min(axis=0), (place[own] + sizes[own] / 2).max(axis=0)
-        place[own] -= low
+        place[members] = _connected(sizes[members], np.searchsorted(members, pairs[inside]), lengths[inside])
+        low, high = (place[members] - sizes[members] / 2).min(axis=0), (place[members] + sizes[members] / 2).max(axis=0)
+        place[members] -= low
         corners.append(high - low + (48, 40))
-    whole = max(float(np.sqrt(sum(wide * high for wide, high in corners) * 1.8)), *(wide for wide, _ in corners), 1.0)
-    x = y = row = 0.0
+    total_width = max(float(np.sqrt(sum(width * height for width, height in corners) * 1.8)), *(width for width, _ in corners), 1.0)
+    x = y = row_height = 0.0
     for number in sorted(range(len(corners)), key=lambda number: -corners[number][1]):
-        wide, high = corners[number]
-        if x + wide > whole:
-            x, y, row = 0.0, y + row, 0.0
+        width, high = corners[number]
+        if x + width > total_width:
+            x, y, row_height = 0.0, y + row_height, 0.0
         place[part == number] += (x, y)
-        x, row = x + wide, max(row, high)
+        x, row_height = x + width, max(row_height, high)
     return place
 
 
 def _parts(n: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of the connected part that each node is in."""
-    part = np.arange(n)
+    """Return the number of each node's connected component."""
+    component = np.arange(n)
     while True:
-        low = np.minimum(part[pairs[:, 0]], part[pairs[:, 1]])
-        before = part.copy()
-        np.minimum.at(part, pairs[:, 0], low)
-        np.minimum.at(part, pairs[:, 1], low)
-        if (before == part).all():
-            return np.unique(part, return_inverse=True)[1]
+        low = np.minimum(component[pairs[:, 0]], component[pairs[:, 1]])
+        previous = component.copy()
+        np.minimum.at(component, pairs[:, 0], low)
+        np.minimum.at(component, pairs[:, 1], low)
+        if (previous == component).all():
+            return np.unique(component, return_inverse=True)[1]
 
 
 def _connected(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Points:
-    """The middles of the boxes of one part, so that distances are like those along the edges."""
+    """Return the centres of the boxes of one component, with distances close to those along the edges."""
     n = len(sizes)
     if n < 2:
         return np.zeros((n, 2))
@@ -266,22 +272,22 @@ def _connected(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Poin
     np.fill_diagonal(weights, 0.0)
     laplacian = np.diag(weights.sum(axis=1)) - weights
     inverse = np.linalg.pinv(laplacian)
-    # From a circle, in the order of the nodes: the same picture each time.
+    # Start from a circle, in the order of the nodes, so that the picture is reproducible.
     angle = np.arange(n) * (2 * np.pi / n)
     place = np.stack([np.cos(angle), np.sin(angle)], axis=1) * _LENGTH * max(n / 4, 1)
     for _ in range(150):
-        far = np.linalg.norm(place[:, None] - place[None], axis=2)
-        ratio = np.divide(weights * ideal, far, out=np.zeros_like(far), where=far > 1e-9)
+        distances = np.linalg.norm(place[:, None] - place[None], axis=2)
+        ratio = np.divide(weights * ideal, distances, out=np.zeros_like(distances), where=distances > 1e-9)
         spread = np.diag(ratio.sum(axis=1)) - ratio
         place = inverse @ (spread @ place)
-    # Boxes and texts are wide, and not high: the longest direction lies flat.
+    # Boxes and texts are wide and low: rotate the longest direction to horizontal.
     place -= place.mean(axis=0)
     direction = np.linalg.eigh(place.T @ place)[1][:, -1]
     direction = direction if direction[np.abs(direction).argmax()] > 0 else -direction
     place = place @ np.array([[direction[0], -direction[1]], [direction[1], direction[0]]])
     extent = np.ptp(place, axis=0)
     if extent[0] > _LINE * extent[1] and extent[0] * _WIDER > 800:
-        # What is nearly a line would be a very wide picture: it falls to the right, where texts lie above each other.
+        # Almost a line would make a very wide picture: tilt it, which also stacks the texts.
         place = place @ np.array([[0.87, 0.5], [-0.5, 0.87]])
     else:
         place = place * (_WIDER, 0.75)
@@ -289,12 +295,12 @@ def _connected(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Poin
     for _ in range(200):
         delta = place[:, None] - place[None]
         overlap = half[:, None] + half[None] - np.abs(delta)
-        both = (overlap > 0).all(axis=2)
-        both &= ~np.eye(n, dtype=bool)
-        if not both.any():
+        overlaps = (overlap > 0).all(axis=2)
+        overlaps &= ~np.eye(n, dtype=bool)
+        if not overlaps.any():
             break
         axis = overlap.argmin(axis=2)
-        push = np.take_along_axis(overlap, axis[..., None], axis=2)[..., 0] * both * 0.5
+        push = np.take_along_axis(overlap, axis[..., None], axis=2)[..., 0] * overlaps * 0.5
         sign = np.sign(np.take_along_axis(delta, axis[..., None], axis=2)[..., 0])
         order = np.sign(np.subtract.outer(np.arange(n), np.arange(n)))
         move = push * np.where(sign == 0, order, sign)
@@ -305,24 +311,24 @@ def _connected(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Poin
 
 
 def _distances(n: int, pairs: NDArray[np.int64], lengths: Points) -> Points:
-    """The lengths of the shortest paths between each two nodes (Floyd and Warshall)."""
-    far = np.zeros((n, n))
-    # Of several edges between two nodes the longest text needs its room.
-    np.maximum.at(far, (pairs[:, 0], pairs[:, 1]), lengths)
-    far = np.maximum(far, far.T)
-    far[far == 0] = np.inf
-    np.fill_diagonal(far, 0.0)
+    """Return the lengths of the shortest paths between all pairs of nodes (Floyd and Warshall)."""
+    distances = np.zeros((n, n))
+    # Of several edges between two nodes the longest text counts.
+    np.maximum.at(distances, (pairs[:, 0], pairs[:, 1]), lengths)
+    distances = np.maximum(distances, distances.T)
+    distances[distances == 0] = np.inf
+    np.fill_diagonal(distances, 0.0)
     for k in range(n):
-        np.minimum(far, far[:, k, None] + far[None, k], out=far)
-    return far
+        np.minimum(distances, distances[:, k, None] + distances[None, k], out=distances)
+    return distances
 
 
 # -- as SVG ------------------------------------------------------------------------------------------
 
 
 def _cut(text: str, most: int = _LONGEST) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    collapsed = " ".join(text.split())
+    return collapsed if len(collapsed) <= most else collapsed[: most - 1] + "…"
 
 
 def _width(text: str) -> float:
@@ -333,28 +339,28 @@ def _svg(drawing: Drawing) -> str:
     labels = [_cut(box.text) for box in drawing.boxes]
     sizes = np.array([[_width(label) + _PADDING, _HEIGHT] for label in labels]).reshape(-1, 2)
     pairs = np.array([(arrow.start, arrow.end) for arrow in drawing.arrows], np.int64).reshape(-1, 2)
-    # Between two boxes next to each other there is room for the text.
+    # Leave room for the text of an edge between two boxes.
     widths = np.array([_wide(arrow) for arrow in drawing.arrows])
     lengths = np.maximum((sizes[pairs, 0].sum(axis=1) / 2 + widths + 44) / _WIDER, 70)
     place = _layout(sizes, pairs, lengths)
-    # What texts of edges should not cover, as rows of left, top, right and bottom: boxes, and texts before.
-    taken = np.empty((len(sizes) + len(pairs), 4))
-    taken[: len(sizes)] = np.hstack([place - sizes / 2, place + sizes / 2])
-    seen: Counter[frozenset[int]] = Counter()
+    # Areas that texts of edges should not cover (left, top, right, bottom): boxes, and earlier texts.
+    occupied = np.empty((len(sizes) + len(pairs), 4))
+    occupied[: len(sizes)] = np.hstack([place - sizes / 2, place + sizes / 2])
+    curve_counts: Counter[frozenset[int]] = Counter()
     lines, texts = [], []
     for number, arrow in enumerate(drawing.arrows, len(sizes)):
         pair = frozenset((arrow.start, arrow.end))
-        curve = _curve(place, sizes, arrow, seen[pair])
-        seen[pair] += 1
+        curve = _curve(place, sizes, arrow, curve_counts[pair])
+        curve_counts[pair] += 1
         lines.append(_stroke(curve))
         half = np.array([widths[number - len(sizes)] / 2, 13.0 if arrow.below else 7.0])
-        at = min((_point(curve, share) for share in _SHARES), key=lambda at: _covered(taken[:number], at - half, at + half))
-        taken[number] = [*(at - half), *(at + half)]
-        for text, full, size, down in zip(
+        at = min((_point(curve, share) for share in _SHARES), key=lambda at: _covered(occupied[:number], at - half, at + half))
+        occupied[number] = [*(at - half), *(at + half)]
+        for text, full, size, shift in zip(
             _lines(arrow), (arrow.text, arrow.below), (11, 9), (4 if not arrow.below else -1, 10), strict=False
         ):
             texts.append(
-                f'<text x="{at[0]:.0f}" y="{at[1] + down:.0f}" font-size="{size}" text-anchor="middle" fill="#202124" '
+                f'<text x="{at[0]:.0f}" y="{at[1] + shift:.0f}" font-size="{size}" text-anchor="middle" fill="#202124" '
                 f'stroke="#fff" stroke-width="3" stroke-linejoin="round" paint-order="stroke">{escaped(text)}'
                 f"<title>{escaped(full)}</title></text>"
             )
@@ -367,16 +373,16 @@ def _svg(drawing: Drawing) -> str:
             f'height="{height:.0f}" rx="{radius}" fill="{fill}" stroke="{stroke}"/>'
             f'<text x="{x:.0f}" y="{y + 4:.0f}" font-size="12" text-anchor="middle" fill="#202124">{escaped(label)}</text></g>'
         )
-    low, high = taken[:, :2].min(axis=0, initial=0.0) - 12, taken[:, 2:].max(axis=0, initial=0.0) + 12
+    low, high = occupied[:, :2].min(axis=0, initial=0.0) - 12, occupied[:, 2:].max(axis=0, initial=0.0) + 12
     if drawing.left_out:
         high[1] += 18
         texts.append(
             f'<text x="{low[0] + 12:.0f}" y="{high[1] - 8:.0f}" font-size="11" fill="#5f6368">{escaped(drawing.left_out)}</text>'
         )
-    wide, tall = high - low
+    total_width, total_height = high - low
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escaped(drawing.title)}" width="{wide:.0f}" '
-        f'height="{tall:.0f}" viewBox="{low[0]:.0f} {low[1]:.0f} {wide:.0f} {tall:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escaped(drawing.title)}" width="{total_width:.0f}" '
+        f'height="{total_height:.0f}" viewBox="{low[0]:.0f} {low[1]:.0f} {total_width:.0f} {total_height:.0f}" '
         'style="max-width:100%;height:auto;background:#fff" font-family="sans-serif">'
         f"<title>{escaped(drawing.title)}</title>{''.join(lines)}{''.join(boxes)}{''.join(texts)}</svg>"
     )
@@ -387,13 +393,13 @@ def _lines(arrow: Arrow) -> list[str]:
 
 
 def _wide(arrow: Arrow) -> float:
-    """The width of the texts of an edge; the one below is smaller."""
+    """Return the width of the texts of an edge; the one below is smaller."""
     return max(share * _width(text) for share, text in zip((0.95, 0.75), _lines(arrow), strict=False))
 
 
 def _curve(place: Points, sizes: Points, arrow: Arrow, number: int) -> Points:
-    """The four points of an edge as a Bezier curve (shape (4, 2)); the second of two nodes and those after it are
-    bent.
+    """Return an edge as the four points of a Bezier curve (shape (4, 2)); of several edges between two nodes all but
+    the first are bent.
     """
     a, b = place[arrow.start], place[arrow.end]
     if arrow.start == arrow.end:
@@ -420,13 +426,13 @@ def _stroke(curve: Points) -> str:
 
 
 def _covered(taken: Points, low: Points, high: Points) -> float:
-    """How much of what is taken a text between two corners would cover, in square pixels."""
+    """Return the area in square pixels that a text between two corners would cover."""
     sizes = np.minimum(taken[:, 2:], high) - np.maximum(taken[:, :2], low)
     return float(np.maximum(sizes, 0).prod(axis=1).sum())
 
 
 def _border(middle: Points, size: Points, towards: Points) -> Points:
-    """Where a line from the middle of a box leaves it."""
+    """Return the point where a line from the centre of a box leaves it."""
     delta = towards - middle
     share = np.min(np.divide(size / 2 + 2, np.abs(delta), out=np.full(2, np.inf), where=np.abs(delta) > 1e-9))
     result: Points = middle + delta * min(float(share), 1.0)

@@ -4,14 +4,14 @@
     +-- ParseError               the text of a program is not well formed; has a position
     +-- PlanError                the program is well formed and means nothing (a qualifier filter on entities, say)
     |   +-- UnknownNameError     a relation, attribute, concept, entity, function or operator that does not exist; has candidates
-    |   +-- AmbiguousNameError   a name that stands in several sources and was not scoped
+    |   +-- AmbiguousNameError   a name that occurs in several sources and was not scoped
     |   +-- LiteralError         a literal that cannot be read as the type the function asks for
-    |   +-- CyclicQueryError     a logical query whose variables are joined in a circle
-    |   +-- UnsafeQueryError     a logical query that says only what its answers are not
-    +-- UnsupportedError         a target cannot say part of the plan; names the target and all that is missing
+    |   +-- CyclicQueryError     a logical query whose variables form a cycle
+    |   +-- UnsafeQueryError     a logical query that only excludes answers
+    +-- UnsupportedError         a target cannot express part of the plan; names the target and all that is missing
     +-- LoadError                a source cannot be read; has file, row and field
-    |   +-- FormatError          a source whose format is not recognised, or not the one asked for
-    |   +-- SourceError          a source whose name another has, or the same one with other content
+    |   +-- FormatError          a source whose format is not recognised, or not the expected one
+    |   +-- SourceError          a source whose name is taken, or the same source with other content
     +-- StoreError               the store cannot be used
     |   +-- StoreMissingError    nothing there
     |   +-- StoreDamagedError    truncated, missing or altered files
@@ -21,16 +21,16 @@
     +-- InterruptedQueryError    a query that was ended
     |   +-- DeadlineError        by its deadline
     |   +-- CancelledError       by its caller
-    +-- EncoderError             an encoder, or the server behind it, did not give vectors
-    |   +-- EncoderMismatchError vectors of two encoders were to be compared; names both
-    +-- ModelError               a language model, or the server behind it, gave no completion
-    +-- BudgetError              what a model may cost is spent; says what, and how much
-    +-- TranscriptError          a transcript does not hold the request, or cannot be read
+    +-- EncoderError             an encoder, or the server behind it, did not return vectors
+    |   +-- EncoderMismatchError vectors of two encoders cannot be compared; names both
+    +-- ModelError               a language model, or the server behind it, returned no completion
+    +-- BudgetError              the budget for calls of a model is spent; names the limit
+    +-- TranscriptError          a transcript does not contain the request, or cannot be read
     +-- OptionError              an argument of an API call that makes no sense (also a ValueError)
     +-- MissingExtraError        an optional dependency is not installed; says the line that installs it (also an ImportError)
 
-Each carries `message`, and where they apply `hint` (what may help), `span` (start and end offset in
-the text), and `candidates` (nearest names, best first). `code` is stable, for programs that look at
+Each has a `message`, and where they apply a `hint` (what may help), a `span` (start and end offset in
+the text), and `candidates` (nearest names, best first). `code` is stable, for programs that handle
 errors.
 """
 
@@ -45,31 +45,31 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-#: Characters that a message, a hint, and a name among the candidates may have: what is wrong may be
-#: a megabyte, its message is not.
+#: The largest number of characters of a message or hint, and of a name among the candidates: the
+#: faulty text may be a megabyte long.
 LONGEST_MESSAGE: Final = 2_000
 LONGEST_CANDIDATE: Final = 200
-#: Characters of a name that other names are compared with: a longer one is no misspelling, and
-#: comparing takes the square of it.
+#: The longest name that is compared with others, in characters: a longer one is hardly a misspelling,
+#: and the comparison takes quadratic time.
 LONGEST_NAME: Final = 300
 
 
 def on_one_line(text: str, most: int = 80) -> str:
-    """A text from data within a message: short, and what is not printed as an escape, so that it begins no line.
+    """Return a text from data for use in a message: shortened, with unprintable characters escaped, on one line.
 
     >>> on_one_line("a\\nb")
     'a\\\\nb'
     """
     short = shortened(text, most)
-    return short if short.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+    return short if short.isprintable() else "".join(character if character.isprintable() else ascii(character)[1:-1] for character in short)
 
 
 def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
-    """A text of at most about `most` characters: of a longer one its beginning and its end, and how
-    much is left out.
+    """Return a text of at most about `most` characters: the beginning and end of a longer one, and how many
+    characters are left out.
 
-    >>> shortened("a" * 90 + "b" * 10, 40)
-    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa[... 60 characters ...]bbbbbbbbbb'
+        >>> shortened("a" * 90 + "b" * 10, 40)
+        'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa[... 60 characters ...]bbbbbbbbbb'
     """
     if len(text) <= most:
         return text
@@ -78,16 +78,16 @@ def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
 
 
 def numbered(count: int, one: str, many: str) -> str:
-    """A number with the words that follow it, which are others for one than for many.
+    """Return a number followed by the words for one or for many.
 
-    >>> numbered(1, "value is", "values are"), numbered(2000, "value is", "values are")
-    ('1 value is', '2000 values are')
+        >>> numbered(1, "value is", "values are"), numbered(2000, "value is", "values are")
+        ('1 value is', '2000 values are')
     """
     return f"{count} {one if count == 1 else many}"
 
 
 class CondgraphError(Exception):
-    """Base of everything condgraph raises on purpose."""
+    """The base class of all deliberate errors."""
 
     code = "error"
 
@@ -117,18 +117,18 @@ class CondgraphError(Exception):
         return text
 
     def _render_traceback_(self) -> list[str]:
-        """The lines that IPython and notebooks print: the user's line that led here, and the message."""
+        """Return the lines that IPython and notebooks print: the user's line that led here, and the message."""
         from traceback import extract_tb
 
         package = str(Path(__file__).parents[1])
-        own = takewhile(lambda frame: not frame.filename.startswith(package), extract_tb(self.__traceback__))
-        last = next((frame for frame in reversed([*own]) if "/IPython/" not in frame.filename), None)
-        where = [] if last is None or not last.line else [f"line {last.lineno}: {last.line}", ""]
-        return [*where, f"{type(self).__name__}: {self}"]
+        user_frames = takewhile(lambda frame: not frame.filename.startswith(package), extract_tb(self.__traceback__))
+        frame_ = next((frame for frame in reversed([*user_frames]) if "/IPython/" not in frame.filename), None)
+        location = [] if frame_ is None or not frame_.line else [f"line {frame_.lineno}: {frame_.line}", ""]
+        return [*location, f"{type(self).__name__}: {self}"]
 
 
 class ParseError(CondgraphError):
-    """The text of a program is not well formed. `span` says where."""
+    """The text of a program is not well formed. `span` is the position."""
 
     code = "parse"
 
@@ -140,7 +140,7 @@ class PlanError(CondgraphError):
 
 
 class UnknownNameError(PlanError):
-    """A name that the graph, or the language, does not have. `kind` says what was looked for."""
+    """A name that the graph, or the language, does not have. `kind` is the kind of name."""
 
     code = "unknown-name"
 
@@ -159,13 +159,13 @@ class UnknownNameError(PlanError):
 
 
 class AmbiguousNameError(PlanError):
-    """A name that stands in several sources. `candidates` lists the sources."""
+    """A name that occurs in several sources. `candidates` lists the sources."""
 
     code = "ambiguous-name"
 
 
 class LiteralError(PlanError):
-    """A literal that cannot be read as the type that is asked for."""
+    """A literal that cannot be read as the required type."""
 
     code = "literal"
 
@@ -177,21 +177,19 @@ class ChainError(PlanError):
 
 
 class CyclicQueryError(PlanError):
-    """A logical query whose variables are joined in a circle, and which is therefore no tree."""
+    """A logical query whose variables form a cycle, so that it is not a tree."""
 
     code = "cyclic-query"
 
 
 class UnsafeQueryError(PlanError):
-    """A logical query that says only what its answers are not."""
+    """A logical query that only excludes answers."""
 
     code = "unsafe-query"
 
 
 class UnsupportedError(CondgraphError):
-    """A target cannot say part of a plan. `missing` lists every operator, so that one look is
-    enough.
-    """
+    """A target cannot express part of a plan. `missing` lists every operator at once."""
 
     code = "unsupported"
 
@@ -202,8 +200,8 @@ class UnsupportedError(CondgraphError):
 
 
 class LoadError(CondgraphError):
-    """A source cannot be read. `file`, `table` (of a workbook or a database), `row` (1-based line or
-    record) and `field` say where.
+    """A source cannot be read. `file`, `table` (of a workbook or a database), `row` (1-based line or record) and
+    `field` are the position.
     """
 
     code = "load"
@@ -239,13 +237,13 @@ class LoadError(CondgraphError):
 
 
 class FormatError(LoadError):
-    """A source whose format is not recognised, or is not the one that was asked for."""
+    """A source whose format is not recognised, or is not the expected one."""
 
     code = "format"
 
 
 class SourceError(LoadError):
-    """A source whose name another source of the graph has, or the same source with other content."""
+    """A source whose name is used by another source of the graph, or the same source with other content."""
 
     code = "source"
 
@@ -257,7 +255,7 @@ class StoreError(CondgraphError):
 
 
 class StoreMissingError(StoreError):
-    """There is no graph at this place."""
+    """There is no graph at this location."""
 
     code = "store-missing"
 
@@ -287,12 +285,12 @@ class ReadOnlyError(StoreError):
 
     @classmethod
     def at(cls, place: str) -> ReadOnlyError:
-        """The error for a store at a place."""
+        """Return the error for a store at a location."""
         return cls(f"{place} was opened for reading", hint="open it with read_only=False")
 
 
 class InterruptedQueryError(CondgraphError):
-    """A query that was ended before it had its answer."""
+    """A query that was interrupted before it had an answer."""
 
     code = "interrupted"
 
@@ -310,15 +308,13 @@ class CancelledError(InterruptedQueryError):
 
 
 class EncoderError(CondgraphError):
-    """An encoder, or the server behind it, did not give the vectors that were asked of it."""
+    """An encoder, or the server behind it, did not return the requested vectors."""
 
     code = "encoder"
 
 
 class EncoderMismatchError(EncoderError):
-    """Vectors of one encoder were to be compared with those of another. `kept` and `asked` name
-    both, with their dimensions.
-    """
+    """Vectors of two encoders cannot be compared. `kept` and `asked` name both, with their dimensions."""
 
     code = "encoder-mismatch"
 
@@ -332,7 +328,7 @@ class EncoderMismatchError(EncoderError):
 
 
 class ModelError(CondgraphError):
-    """A language model, or the server behind it, gave no completion, or none that can be used."""
+    """A language model, or the server behind it, returned no usable completion."""
 
     code = "model"
 
@@ -346,13 +342,13 @@ class LinkModelError(CondgraphError):
 
 
 class BudgetError(CondgraphError):
-    """What the calls of a language model may cost is spent: calls, tokens or seconds."""
+    """The budget for calls of a language model is spent: calls, tokens or seconds."""
 
     code = "budget"
 
 
 class TranscriptError(CondgraphError):
-    """A transcript of calls does not hold the one that is made, or cannot be read."""
+    """A transcript of calls does not contain this call, or cannot be read."""
 
     code = "transcript"
 
@@ -378,7 +374,7 @@ class MissingExtraError(CondgraphError, ImportError):
 
 
 def pyarrow_or_error() -> Any:
-    """The package pyarrow, which is an extra. Raises `MissingExtraError`."""
+    """Return the package pyarrow, an extra; raise `MissingExtraError` without it."""
     try:
         import pyarrow
     except ImportError:
@@ -387,15 +383,15 @@ def pyarrow_or_error() -> Any:
 
 
 def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
-    """The names most like `name`, best first, at most `most`; those with nothing in common are left
-    out. Names that end with it behind a slash, as those of predicates without a label do, are almost the same.
+    """Return the names most similar to `name`, best first, at most `most`; names with nothing in common are left out.
+    Names that end with it after a slash, such as predicates without a label, count as almost equal.
 
-    Case does not count. Similarity is the ratio of `difflib`; it is computed where a bound on it,
-    by the characters in common, is high enough. Names of more than `LONGEST_NAME` characters are like no other.
+    Case does not matter. Similarity is the ratio of `difflib`, computed only if an upper bound, from the shared
+    characters, is high enough. Names of more than `LONGEST_NAME` characters are never similar.
     """
     if len(name) > LONGEST_NAME or most < 1:
         return []
-    # That module needs these errors.
+    # Imported late, because that module imports this one.
     from condgraph.engine.bounds import watched
 
     wanted = name.casefold()
@@ -403,29 +399,29 @@ def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     bounded: list[tuple[float, str, str]] = []
     ending, ends = [], (f"/{wanted}", f"#{wanted}")
     for candidate in watched(names, 256):
-        other = candidate.casefold()
-        if wanted and other.endswith(ends) and len(candidate) <= LONGEST_NAME:
+        folded = candidate.casefold()
+        if wanted and folded.endswith(ends) and len(candidate) <= LONGEST_NAME:
             ending.append(candidate)
             continue
-        both = (len(wanted) + len(other)) or 1
-        if len(candidate) > LONGEST_NAME or 2.0 * min(len(wanted), len(other)) / both < 0.5:
+        total = (len(wanted) + len(folded)) or 1
+        if len(candidate) > LONGEST_NAME or 2.0 * min(len(wanted), len(folded)) / total < 0.5:
             continue
-        # No more characters can match than both have.
-        bound = 2.0 * sum(map(min, counts, map(other.count, letters))) / both
+        # An upper bound: no more characters can match than both names have.
+        bound = 2.0 * sum(map(min, counts, map(folded.count, letters))) / total
         if bound >= 0.5:
-            bounded.append((bound, other, candidate))
+            bounded.append((bound, folded, candidate))
     bounded.sort(key=itemgetter(0), reverse=True)
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
-    best = [(0.99, [-ord(c) for c in candidate], candidate) for candidate in sorted(ending)[:most]]
+    best = [(0.99, [-ord(character) for character in candidate], candidate) for candidate in sorted(ending)[:most]]
     heapify(best)
-    for bound, other, candidate in watched(bounded, 256):
+    for bound, folded, candidate in watched(bounded, 256):
         if len(best) == most and bound < best[0][0]:
             break
-        matcher.set_seq1(other)
+        matcher.set_seq1(folded)
         if (score := matcher.ratio()) >= 0.5:
             # The negated key makes ties alphabetical.
-            heappush(best, (score, [-ord(c) for c in candidate], candidate))
+            heappush(best, (score, [-ord(character) for character in candidate], candidate))
             if len(best) > most:
                 heappop(best)
     return [candidate for *_, candidate in sorted(best, reverse=True)]

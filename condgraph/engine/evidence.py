@@ -1,8 +1,7 @@
-"""The evidence of an answer as records: statements with their sources, entities that count by
-themselves, what was looked through.
+"""The evidence of an answer as records: statements with their sources, entities, and what was searched.
 
-A graph made of the records alone (`EvidenceList.items`), asked the same plan, gives the same
-answer; `check` does that.
+A graph made of the records alone (`EvidenceList.items`) gives the same answer to the same plan; `check` verifies
+that.
 """
 
 from __future__ import annotations
@@ -34,20 +33,19 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 
-#: The predicates that memberships and subclass steps are shown with.
+#: The predicates that display memberships and subclass steps.
 INSTANCE_OF: Final = "instance of"
 SUBCLASS_OF: Final = "subclass of"
-#: Records that are made between two looks at the clock.
+#: The number of records between two checks of the deadline.
 SOME: Final = 512
-#: How many statements, or entities, each of some operators gives on the store that answered, within
-#: so many seconds.
+#: Counts the statements or entities of each operator on the store that answered, with a timeout in
+#: seconds.
 Counter: TypeAlias = Callable[[Sequence["Node"], float | None], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An entity that an answer rests on by itself: found by its name, as one of all, or as a row,
-    which has a place in `source`.
+    """An entity that is evidence itself: found by name, as one of all, or as a row, which has a position in `source`.
     """
 
     entity: Entity
@@ -60,11 +58,11 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What was looked through, where an answer rests on there being no more.
+    """Something that was searched, for an answer that depends on there being no more.
 
-    `number` statements of the predicates `names` (none: of any), followed "forward" or "backward"
-    from `start` entities (None: from all); or members of the concepts `names`; or entities called
-    `names` (none: all), or rows. `source` is the one looked at.
+    `number` statements of the predicates `names` (empty: any), followed "forward" or "backward" from `start` entities
+    (None: all); or members of the concepts `names`; or entities with the names `names` (empty: all), or rows.
+    `source` restricts it to one source.
     """
 
     what: Literal["statements", "members", "entities", "rows"]
@@ -87,11 +85,10 @@ class Searched:
 
 
 class EvidenceList(Sequence[Evidence]):
-    """The evidence of an answer, each statement read when it is looked at.
+    """The evidence of an answer, a sequence of statements that are read on access.
 
-    Beside the statements: `entities` count by themselves, `rows` have their places in tables;
-    `searched` is what was looked through, empty where the statements prove the answer; `monotone`
-    says that they do.
+    In addition, `entities` are evidence themselves, and `rows` have positions in tables; `searched` lists what was
+    searched, empty if the statements prove the answer (`monotone`).
     """
 
     def __init__(self, trail: EvidenceTrail, plan: Node | None = None, counter: Counter | None = None) -> None:
@@ -100,7 +97,7 @@ class EvidenceList(Sequence[Evidence]):
 
     @classmethod
     def of(cls, snapshot: Snapshot, statements: list[int], memberships: list[tuple[int, int]]) -> EvidenceList:
-        """Some statements and memberships of a snapshot, by number."""
+        """Return some statements and memberships of a snapshot, by number."""
         from condgraph.engine.execute.evidence import EvidenceTrail
         from condgraph.engine.execute.run import Run
 
@@ -115,7 +112,7 @@ class EvidenceList(Sequence[Evidence]):
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
+            return [self[index] for index in range(*at.indices(len(self)))]
         if not -len(self) <= at < len(self):
             raise IndexError(at)
         at %= len(self)
@@ -128,7 +125,7 @@ class EvidenceList(Sequence[Evidence]):
         return self._link("sub", *trail.subclasses[at - len(trail.memberships)])
 
     def __iter__(self) -> Iterator[Evidence]:
-        return (self[i] for i in watched(range(len(self)), SOME))
+        return (self[index] for index in watched(range(len(self)), SOME))
 
     def __repr__(self) -> str:
         return f"<{len(self)} statements of evidence>"
@@ -139,52 +136,53 @@ class EvidenceList(Sequence[Evidence]):
         from condgraph.engine.drawing import of_statements
 
         rows = [
-            (one.subject.name, one.predicate, shown(one.object),
-             "; ".join(f"{key}: {shown(value)}" for key, value in one.qualifiers),
-             "; ".join(place_text(source, row) for source, row in one.sources))
-            for one in islice(self, html.MOST_ROWS)
+            (record.subject.name, record.predicate, shown(record.object),
+             "; ".join(f"{key}: {shown(value)}" for key, value in record.qualifiers),
+             "; ".join(place_text(source, row) for source, row in record.sources))
+            for record in islice(self, html.MOST_ROWS)
         ]  # fmt: skip
         columns = ("subject", "predicate", "object", "qualifiers", "source")
         parts = [of_statements(self).svg, html.table("statements", columns, rows, len(self) - len(rows))] if rows else []
         return html.page(repr(self)[1:-1], parts)
 
     def to_networkx(self) -> networkx.MultiDiGraph:
-        """The statements as a graph of NetworkX: a node for each entity, by its id, with `name`, `kind` and `values` (lists
-        by predicate, typed), and an edge for each statement between two, with `predicate`, `qualifiers` (pairs) and `sources`.
+        """Return the statements as a NetworkX graph: a node for each entity, by id, with `name`, `kind` and `values`
+        (lists by predicate, typed), and an edge for each statement between two entities, with `predicate`,
+        `qualifiers` (pairs) and `sources`.
         """
 
         return to_networkx(self)
 
     def to_igraph(self) -> igraph.Graph:
-        """The same as a directed graph of igraph, whose nodes have their ids as `id`."""
+        """Return the same as a directed igraph graph, whose nodes have their ids as `id`."""
 
         return to_igraph(self)
 
     def _link(self, table: Literal["mem", "sub"], below: int, above: int) -> Evidence:
         snapshot = self._snapshot
         places = readback.link_sources(snapshot, table, below, above)
-        sources = tuple((snapshot.source_of(s), row) for s, row in places)
+        sources = tuple((snapshot.source_of(number), row) for number, row in places)
         predicate = INSTANCE_OF if table == "mem" else SUBCLASS_OF
         kind: Literal["membership", "subclass"] = "membership" if table == "mem" else "subclass"
-        found = snapshot.entity(below), predicate, snapshot.entity(above)
-        # What some source states does not follow from axioms alone.
-        ways = [axioms_of(source.terms).get((found[0].id, found[2].id)) for source, _ in sources] if table == "mem" else []
-        axioms = min((way for way in ways if way), default=()) if None not in ways else ()
-        return Evidence(*found, tuple((INFERRED, axiom) for axiom in axioms), sources, kind)
+        ends = snapshot.entity(below), predicate, snapshot.entity(above)
+        # If any source states it, it does not follow from axioms alone.
+        derivations = [axioms_of(source.terms).get((ends[0].id, ends[2].id)) for source, _ in sources] if table == "mem" else []
+        axioms = min((derivation for derivation in derivations if derivation), default=()) if None not in derivations else ()
+        return Evidence(*ends, tuple((INFERRED, axiom) for axiom in axioms), sources, kind)
 
-    # -- beside the statements ---------------------------------------------------------------------
+    # -- entities, rows and searches ---------------------------------------------------------------
 
     @cached_property
     def entities(self) -> tuple[Declared, ...]:
-        """The entities that count by themselves: found by name, as one of all or as a row, and
-        named by no statement here.
+        """The entities that are evidence themselves: found by name, as one of all or as a row, and not in any
+        statement here.
         """
         mentioned = self.trail.mentioned()
         return tuple(map(self._declared, watched(self.trail.entities[~np.isin(self.trail.entities, mentioned)].tolist(), SOME)))
 
     @cached_property
     def rows(self) -> tuple[Declared, ...]:
-        """The table rows that the statements name, with the places they have."""
+        """The table rows in the statements, with their positions."""
         places, mentioned = self._snapshot.arrays.get("ent.source"), self.trail.mentioned()
         return tuple(map(self._declared, watched(mentioned[places[mentioned] >= 0].tolist(), SOME))) if len(places) else ()
 
@@ -195,53 +193,47 @@ class EvidenceList(Sequence[Evidence]):
 
     @cached_property
     def looks(self) -> list[SearchRecord]:
-        """What was looked through, as operators that count it."""
+        """What was searched, as operators that count it."""
         from condgraph.engine.execute.searched import looks
 
         return [] if self._plan is None else looks(self.trail, self._plan)
 
     @property
     def searched(self) -> tuple[Searched, ...]:
-        """What was looked through where the answer rests on there being no more; on a server one
-        further query.
+        """What was searched, if the answer depends on there being no more; on a server this takes one further query.
         """
         return self.search()
 
     def search(self, timeout: float | None = None) -> tuple[Searched, ...]:
-        """`searched`, counted within so many seconds."""
+        """Return `searched`, with a timeout in seconds for counting."""
         if self._searched is None:
-            found = () if self._counter is None else counted(self.looks, self._counter, timeout)
-            # What looks alike otherwise is told apart by its numbers, so that the order is the same
-            # wherever it was run.
-            order = sorted(range(len(found)), key=lambda i: (_ORDER.index(found[i].what), _alike(found[i])))
-            self.looks = [self.looks[i] for i in order]
-            self._searched = tuple(found[i] for i in order)
+            results = () if self._counter is None else counted(self.looks, self._counter, timeout)
+            # Ties are broken by the counts, so that the order is the same on every store.
+            order = sorted(range(len(results)), key=lambda index: (_ORDER.index(results[index].what), _alike(results[index])))
+            self.looks = [self.looks[index] for index in order]
+            self._searched = tuple(results[index] for index in order)
         return self._searched
 
     @property
     def monotone(self) -> bool:
-        """Whether the statements alone prove the answer, so that nothing else had to be looked
-        through.
-        """
+        """Whether the statements alone prove the answer, so that nothing else had to be searched."""
         return not self.looks
 
     def items(self) -> list[Item]:
-        """The evidence as items that make a graph of it:
-        `condgraph.open().add(answer.evidence.items())`.
-        """
+        """Return the evidence as items of a graph: `condgraph.open().add(answer.evidence.items())`."""
         return items(self, (*self.entities, *self.rows), self.sources)
 
     @property
     def confirmed(self) -> dict[str, datetime | None]:
-        """When each source of the statements was last loaded, by its name, sorted: what they state was confirmed then. None
-        where that is not known, as on servers.
+        """When each source of the statements was last loaded, by name, sorted: the statements were confirmed then.
+        None if unknown, as on servers.
         """
-        known = {source.name: source.loaded for record in self for source, _ in record.sources}
-        return {name: known[name] for name in sorted(known)}
+        load_times = {source.name: source.loaded for record in self for source, _ in record.sources}
+        return {name: load_times[name] for name in sorted(load_times)}
 
     @property
     def sources(self) -> list[str]:
-        """The sources that the plan names, sorted."""
+        """The sources named in the plan, sorted."""
         named = {source for node in self.trail.run.order if (source := getattr(node, "source", None)) is not None}
         return sorted(named)
 
@@ -254,28 +246,28 @@ def _alike(one: Searched) -> tuple[Any, ...]:
 
 
 def counted(looked: Sequence[SearchRecord], counter: Counter, timeout: float | None = None) -> tuple[Searched, ...]:
-    """What was looked through, with how many there are."""
+    """Return what was searched, with the counts."""
     if not looked:
         return ()
     nodes: list[Node] = [look.counted for look in looked]
     starts: list[Node] = [look.start for look in looked if look.start is not None]
     sizes = counter([*nodes, *starts], timeout)
-    begun = iter(sizes[len(nodes) :])
+    start_sizes = iter(sizes[len(nodes) :])
     return tuple(
-        Searched(look.what, size, look.names, look.direction, None if look.start is None else next(begun), look.source)
+        Searched(look.what, size, look.names, look.direction, None if look.start is None else next(start_sizes), look.source)
         for look, size in zip(looked, sizes, strict=False)
     )
 
 
 def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sources: Iterable[str] = ()) -> list[Item]:
-    """Evidence as items of a graph; `sources` are there in any case, since a program may name them."""
-    known: dict[str, Source] = {name: Source(name) for name in sources}
+    """Return evidence as items of a graph; `sources` are always included, since a program may name them."""
+    sources_by_name: dict[str, Source] = {name: Source(name) for name in sources}
     entities: dict[str, Item] = {}
     facts: list[Item] = []
-    for one in watched(declared, SOME):
-        entities[one.entity.id] = one.entity if one.source is None else _row(one.entity, one.source)
-        if one.source is not None:
-            known[one.source.name] = one.source
+    for declaration in watched(declared, SOME):
+        entities[declaration.entity.id] = declaration.entity if declaration.source is None else _row(declaration.entity, declaration.source)
+        if declaration.source is not None:
+            sources_by_name[declaration.source.name] = declaration.source
 
     def ref(value: Entity | Value, place: Source) -> Ref | Value:
         if not isinstance(value, Entity):
@@ -285,19 +277,19 @@ def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sourc
         return Ref(value.id)
 
     for fact in watched(evidence, SOME):
-        known.update((source.name, source) for source, _ in fact.sources)
+        sources_by_name.update((source.name, source) for source, _ in fact.sources)
         place = fact.sources[0][0] if fact.sources else Source("")
         ref(fact.subject, place)
-        thing = ref(fact.object, place)
+        object_ = ref(fact.object, place)
         places = tuple((source.name, row) for source, row in fact.sources)
         item: Member | Subclass | Statement
-        if isinstance(thing, Ref) and fact.kind != "statement":
-            item = (Member if fact.kind == "membership" else Subclass)(fact.subject.id, thing.id)
+        if isinstance(object_, Ref) and fact.kind != "statement":
+            item = (Member if fact.kind == "membership" else Subclass)(fact.subject.id, object_.id)
         else:
             qualifiers = tuple((key, ref(value, place)) for key, value in fact.qualifiers)
-            item = Statement(fact.subject.id, fact.predicate, thing, qualifiers, raw=fact.raw)
+            item = Statement(fact.subject.id, fact.predicate, object_, qualifiers, raw=fact.raw)
         facts.append(Sourced(item, places))
-    return [*known.values(), *entities.values(), *facts]
+    return [*sources_by_name.values(), *entities.values(), *facts]
 
 
 def _row(entity: Entity, source: Source) -> Item:
@@ -308,14 +300,14 @@ def _row(entity: Entity, source: Source) -> Item:
 # Statements as a graph of NetworkX or igraph.
 
 
-#: A node: the entity's id, and its attributes; an edge: the ids of its ends, and its attributes.
+#: Nodes by entity id, with their attributes; edges as the ids of their ends, and their attributes.
 Nodes = dict[str, dict[str, Any]]
 Edges = list[tuple[str, str, dict[str, Any]]]
 
 
 def parts_of(statements: Iterable[Evidence]) -> tuple[Nodes, Edges]:
-    """Nodes with their `name` and `kind`, and their values by predicate in `values`; edges with their `predicate`,
-    `qualifiers` and `sources`.
+    """Return nodes with their `name`, `kind` and `values` by predicate; edges with their `predicate`, `qualifiers`
+    and `sources`.
     """
     nodes: Nodes = {}
     edges: Edges = []
@@ -323,15 +315,15 @@ def parts_of(statements: Iterable[Evidence]) -> tuple[Nodes, Edges]:
     def node(entity: Entity) -> dict[str, Any]:
         return nodes.setdefault(entity.id, {"name": entity.name, "kind": entity.kind.name.lower(), "values": {}})
 
-    for one in statements:
-        subject = node(one.subject)
-        if isinstance(one.object, Entity):
-            node(one.object)
-            sources = [place_text(source, row) for source, row in one.sources]
-            about = {"predicate": one.predicate, "qualifiers": list(one.qualifiers), "sources": sources}
-            edges.append((one.subject.id, one.object.id, about))
+    for record in statements:
+        subject = node(record.subject)
+        if isinstance(record.object, Entity):
+            node(record.object)
+            sources = [place_text(source, row) for source, row in record.sources]
+            about = {"predicate": record.predicate, "qualifiers": list(record.qualifiers), "sources": sources}
+            edges.append((record.subject.id, record.object.id, about))
         else:
-            subject["values"].setdefault(one.predicate, []).append(one.object)
+            subject["values"].setdefault(record.predicate, []).append(record.object)
     return nodes, edges
 
 

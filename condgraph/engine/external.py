@@ -1,4 +1,4 @@
-"""External functions: their arguments, their calls, and what they return."""
+"""External functions: their arguments, their calls, and their results."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, TypeAlias
 
-#: A function from outside; it gives texts, numbers, or other values, one after the other.
+#: An external function; it returns texts, numbers, or other values, as an iterable.
 LlmFunction: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """A table row (or an entity of a graph): its id and name, its `source` and `number` in it (from
-    1; "" and 0 for an entity).
+    """A table row (or an entity): its id and name, its `source` and 1-based `number` in it ("" and 0 for an entity).
 
-    `cells` are the texts of its columns, by column; a column has several where the cell stands
-    several times.
+    `cells` are the texts of its columns, by column; several texts if the row has several values.
     """
 
     id: str
@@ -29,10 +27,9 @@ class FunctionRow:
 
 @dataclass(frozen=True, slots=True)
 class FunctionArgument:
-    """An argument: how the program calls it ("" where it does not), its values typed and as texts,
-    side by side.
+    """An argument: its name in the program ("" if none), and its values, typed and as texts, in parallel.
 
-    `carriers` has the row that each value stands in, None where nothing carries it.
+    `carriers` is the row that each value belongs to, None if nothing carries it.
     """
 
     name: str
@@ -42,15 +39,13 @@ class FunctionArgument:
 
     @property
     def rows(self) -> tuple[FunctionRow, ...]:
-        """The rows, each once, in the order of the values."""
+        """The distinct rows, in the order of the values."""
         return tuple({row.id: row for row in self.carriers if row is not None}.values())
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What is known of a call before it runs: the question, the step of the program with its words,
-    the type that is asked for.
-    """
+    """The context of a call: the question, the step of the program with its words, and the required type."""
 
     question: str = ""
     step: str = ""
@@ -60,11 +55,11 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call of a function from outside.
+    """A call of an external function.
 
-    `question` is what `question=` said, `step` the label of the query ("Query3"), `words` its line
-    `Step3: ...`, `target_type` what the program says is asked for; "" where there is none.
-    `options` are the names that the program gives its arguments.
+    `question` is the text of `question=`, `step` the label of the query ("Query3"), `words` its line `Step3: ...`,
+    `target_type` the type that the program requires; "" if missing. `options` are the names that the program gives
+    its arguments.
     """
 
     name: str
@@ -82,12 +77,12 @@ class FunctionCall:
 
     @property
     def rows(self) -> tuple[FunctionRow, ...]:
-        """The rows of all arguments, each once."""
+        """The distinct rows of all arguments."""
         return tuple({row.id: row for argument in self.arguments for row in argument.rows}.values())
 
 
 def takes_call(function: LlmFunction) -> bool:
-    """Whether a function takes one `FunctionCall`: it needs one argument by position, and no more."""
+    """Return whether a function takes one `FunctionCall`: it needs exactly one positional argument."""
     import inspect
 
     try:
@@ -96,75 +91,75 @@ def takes_call(function: LlmFunction) -> bool:
         return False
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return False
-    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    needed = [one for one in positional if one.default is one.empty]
+    positional = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)]
+    needed = [parameter for parameter in positional if parameter.default is parameter.empty]
     return len(needed) == 1 or (not needed and len(positional) == 1)
 
 
 def _named(function: LlmFunction) -> Callable[[LlmFunction], LlmFunction]:
-    """A wrapper with the signature of what it wraps."""
+    """Return a decorator that copies the signature of the wrapped function."""
     from functools import update_wrapper
 
     return lambda wrapper: update_wrapper(wrapper, function)
 
 
 def remembering(function: LlmFunction) -> LlmFunction:
-    """The same function, asked once for the same: an answer that is looked into again does not ask
-    a language model again.
+    """Return the function with its results cached by arguments: a second look at an answer does not call a language
+    model again.
     """
-    known: dict[str, list[Any]] = {}
+    results: dict[str, list[Any]] = {}
 
     @_named(function)
     def ask(*arguments: Any) -> list[Any]:
         key = repr(arguments)
-        if key not in known:
-            known[key] = list(waited(function(*arguments)))
-        return known[key]
+        if key not in results:
+            results[key] = list(waited(function(*arguments)))
+        return results[key]
 
     return ask
 
 
 def each(functions: Any, wrap: Callable[[LlmFunction], LlmFunction]) -> Any:
-    """A function, or each of a mapping of them, wrapped; anything else as it is."""
+    """Wrap a function, or each function of a mapping; return anything else unchanged."""
     if isinstance(functions, Mapping):
-        return {name: wrap(one) if callable(one) else one for name, one in functions.items()}
+        return {name: wrap(function) if callable(function) else function for name, function in functions.items()}
     return wrap(functions) if callable(functions) else functions
 
 
 def waited(found: Any) -> Any:
-    """What a call gives; what is awaitable is awaited, in an event loop of its own."""
+    """Return the result of a call; an awaitable is awaited, in an event loop of its own."""
     if not isinstance(found, Awaitable):
         return found
     import asyncio
 
-    async def whole(one: Awaitable[Any]) -> Any:
+    async def await_it(one: Awaitable[Any]) -> Any:
         return await one
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(whole(found))
-    # A loop runs in this thread: the call waits in another one.
+        return asyncio.run(await_it(found))
+    # This thread already runs a loop, so await in another thread.
     outcome: list[tuple[bool, Any]] = []
 
     def run() -> None:
         try:
-            outcome.append((True, asyncio.run(whole(found))))
+            outcome.append((True, asyncio.run(await_it(found))))
         except BaseException as error:  # noqa: BLE001 - it is raised where the call waits
             outcome.append((False, error))
 
     thread = Thread(target=run)
     thread.start()
     thread.join()
-    good, value = outcome[0]
-    if not good:
+    succeeded, value = outcome[0]
+    if not succeeded:
         raise value
     return value
 
 
 def on_loop(function: LlmFunction, loop: Any, cancelled: Event) -> LlmFunction:
-    """A coroutine function as one that a worker thread calls: it runs on the loop of the caller,
-    until the query is cancelled.
+    """Wrap a coroutine function for calls from a worker thread: it runs on the caller's loop until the query is
+    cancelled.
     """
     import asyncio
     import inspect

@@ -1,10 +1,8 @@
-"""What a loader gives and a store keeps: entities, memberships, statements with qualifiers, and
-where they came from.
+"""The items of a graph: entities, memberships, statements with qualifiers, and their sources.
 
-A loader is a generator of `Item`s. `Rows` are many entities, `Members` many memberships, and a
-`Batch` many statements, side by side: for sources that are columns already.
-Subjects, objects and predicates are named by their ids; an id that no `Entity` declares is an
-entity whose name is its id.
+A loader is a generator of `Item`s. `Rows` are many entities, `Members` many memberships, and a `Batch` many
+statements, as columns: for sources that are columnar already. Subjects, objects and predicates are referred to by id;
+an id without an `Entity` declaration is an entity whose name is its id.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ POINT_IN_TIME: Final = "point in time"
 
 
 class EntityKind(IntEnum):
-    """What an entity is. `CONCEPT` wins over the others where sources differ."""
+    """The kind of an entity. `CONCEPT` takes precedence if sources differ."""
 
     ENTITY = 0
     CONCEPT = 1
@@ -38,13 +36,12 @@ class EntityKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where statements come from: the name a user scopes a query by (unique in a graph), and the
-    file or address read.
+    """The origin of statements: the name that queries scope by (unique in a graph), and the file or address that was
+    read.
 
-    `content` is a fingerprint of what was read and with which options, by which a source that is
-    loaded again is known (empty where nothing is known of it). `terms` is what RDF calls what was
-    read, as JSON (`engine.terms`); empty where it was no RDF. `loaded` is when it was last loaded, in
-    UTC; None where that is not known, as on servers.
+    `content` is a fingerprint of the data and the options it was read with, to recognise a source that is loaded
+    again (empty if unknown). `terms` are RDF terms of the source, as JSON (`engine.terms`); empty if it is not RDF.
+    `loaded` is the time of the last load in UTC; None if unknown, as on servers.
     """
 
     name: str
@@ -53,22 +50,20 @@ class Source:
     content: str = field(default="", repr=False, compare=False)
     terms: str = field(default="", repr=False, compare=False)
     loaded: datetime | None = field(default=None, repr=False, compare=False, kw_only=True)
-    #: Where several stores are asked as one, those that have it.
+    #: If several stores are queried as one, the stores that have the source.
     store: str = field(default="", repr=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An entity named by its id, where a value could stand as well."""
+    """A reference to an entity by id, where a value would be possible as well."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Declares an entity: its id, its name (not unique), its kind; `row` is the 1-based position of
-    a table's row.
-    """
+    """Declares an entity: its id, its name (not unique), its kind; `row` is the 1-based position of a table row."""
 
     id: str
     name: str
@@ -87,7 +82,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Subclass:
-    """A concept lies under another one."""
+    """A concept is a subclass of another one."""
 
     concept: str
     parent: str
@@ -95,17 +90,15 @@ class Subclass:
 
 
 def shown(value: Any) -> str:
-    """The name of an entity, or the text of a value."""
+    """Return the name of an entity, or the text of a value."""
     return value.name if isinstance(value, Entity) else text_of(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Subject, predicate, object, qualifiers; `row` is the 1-based line or record it stands in (0:
-    not known).
+    """Subject, predicate, object, qualifiers; `row` is the 1-based line or record in the source (0: unknown).
 
-    `raw` is the text as it stood in the source, where the object is a value whose printed form
-    differs from it.
+    `raw` is the text in the source, if the object is a value that is printed differently.
     """
 
     subject: str
@@ -118,30 +111,30 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """A column of objects that are entities, by their ids."""
+    """A column of objects that are entities, by id."""
 
     ids: Sequence[str]
 
 
 class LazyTexts(Sequence[str]):
-    """Texts that are bytes, and made only when somebody asks for them."""
+    """Texts stored as bytes, decoded on access."""
 
     def utf8(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-        """The bytes they stand in, with eight more behind the last one; where each begins, and how
-        many bytes it has.
+        """Return the bytes of the texts, with eight more after the last one, the begin of each text, and its length
+        in bytes.
         """
         raise NotImplementedError
 
     def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-        """Their places in order, and which of them, in that order, are not the text before; None
-        where they are so long that other ways are quicker.
+        """Return the positions of the texts in order, and a mask of those that differ from the one before; None if
+        they are so long that other methods are faster.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A column of objects that are texts, white space collapsed; `collapsed`: it is known to be."""
+    """A column of objects that are texts; `collapsed`: their white space is already collapsed."""
 
     texts: Sequence[str]
     collapsed: bool = False
@@ -149,7 +142,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A column of objects that are numbers of one unit: float64, or int64 (exact)."""
+    """A column of objects that are numbers of one unit, float64 or int64 (exact)."""
 
     numbers: NDArray[np.float64] | NDArray[np.int64]
     unit: str = NO_UNIT
@@ -168,7 +161,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A column of objects of mixed types, one by one."""
+    """A column of objects of mixed types."""
 
     values: Sequence[Ref | Value]
 
@@ -178,9 +171,7 @@ Column: TypeAlias = Ids | Texts | Numbers | Times | Values
 
 @dataclass(frozen=True, slots=True)
 class Raws(Sequence[str | None]):
-    """The texts of the source beside a column of `length` values, None but at the places `at`
-    (ascending), where `texts` stand.
-    """
+    """The raw texts for a column of `length` values: `texts` at the positions `at` (ascending), None elsewhere."""
 
     length: int
     at: NDArray[np.int64]
@@ -205,12 +196,11 @@ class Raws(Sequence[str | None]):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Statements side by side: every part has one length, and `predicates` may be one name for all.
+    """Statements as columns of one length; `predicates` may be one name for all.
 
-    `rows` are the 1-based positions in the source. `raws` may be None, or has the source's text
-    where it differs from the printed value and None elsewhere (`Raws`, where that is rare). `qualifiers` are columns of one key
-    each; a None in such a column means that the statement lacks it. `source` is the name of the
-    source they come from, where it is another than the one being read.
+    `rows` are the 1-based positions in the source. `raws` is None, or has the source's text where it differs from the
+    printed value and None elsewhere (as `Raws` if that is rare). `qualifiers` are columns, one for each key; None
+    means that the statement lacks it. `source` is the name of the source, if it is not the one being read.
     """
 
     subjects: Sequence[str]
@@ -227,8 +217,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a table side by side, as entities of kind row: their ids, their names, and their
-    1-based positions in the source; `source` as in a `Batch`.
+    """Rows of a table as columns, entities of kind row: their ids, their names, and their 1-based positions in the
+    source; `source` as in a `Batch`.
     """
 
     ids: Sequence[str]
@@ -240,15 +230,15 @@ class Rows:
         return len(self.ids)
 
     def entities(self) -> Iterator[Entity]:
-        """The same one by one."""
+        """Yield the rows one by one."""
         for ident, name, row in zip(self.ids, self.names, self.rows, strict=True):
             yield Entity(ident, name, EntityKind.ROW, row)
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Entities side by side that are instances of one concept, and the 1-based positions in the
-    source that say so; `source` as in a `Batch`.
+    """Entities that are instances of one concept, and the 1-based positions in the source that state it; `source` as
+    in a `Batch`.
     """
 
     entities: Sequence[str]
@@ -260,26 +250,24 @@ class Members:
         return len(self.entities)
 
     def one_by_one(self) -> Iterator[Member]:
-        """The same as single items."""
+        """Yield the memberships one by one."""
         for entity, row in zip(self.entities, self.rows, strict=True):
             yield Member(entity, self.concept, int(row))
 
 
-#: Many items side by side: the type, and the same for `isinstance`.
+#: Items as columns: the type, and the same for `isinstance`.
 Many: TypeAlias = Batch | Rows | Members
 MANY: Final = (Batch, Rows, Members)
 
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """An item with sources of its own, `(source name, row)`, instead of the one being read: what an
-    export holds.
-    """
+    """An item with sources of its own, `(source name, row)`, instead of the one being read, as in an export."""
 
     item: Entity | Member | Subclass | Statement
     sources: tuple[tuple[str, int], ...]
 
 
-#: A `Source` among the items only tells where statements of that name come from; it does not change
-#: the one being read.
+#: A `Source` among the items only gives the origin of that source; it does not change the one being
+#: read.
 Item: TypeAlias = Entity | Member | Subclass | Statement | Many | Sourced | Source
