@@ -64,7 +64,9 @@ def describe_cells(test: ex.Test) -> str:
         left = f"column {test.of + 1}" if isinstance(test.of, int) else test.of.name
         if not test.readings:
             return f"{left} is {test.operator}"
-        listed = " or ".join(dict.fromkeys([repr(reading) if isinstance(reading, str) else str(reading) for reading in test.readings]))
+        listed = " or ".join(
+            dict.fromkeys([repr(reading) if isinstance(reading, str) else str(reading) for reading in test.readings])
+        )
         return f"{left} {test.operator} {listed}"
     if isinstance(test, ex.NotTest):
         return f"not ({describe_cells(test.test)})"

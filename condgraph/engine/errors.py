@@ -61,7 +61,11 @@ def on_one_line(text: str, most: int = 80) -> str:
     'a\\\\nb'
     """
     short = shortened(text, most)
-    return short if short.isprintable() else "".join(character if character.isprintable() else ascii(character)[1:-1] for character in short)
+    return (
+        short
+        if short.isprintable()
+        else "".join(character if character.isprintable() else ascii(character)[1:-1] for character in short)
+    )
 
 
 def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
@@ -80,8 +84,8 @@ def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
 def numbered(count: int, one: str, many: str) -> str:
     """Return a number followed by the words for one or for many.
 
-        >>> numbered(1, "value is", "values are"), numbered(2000, "value is", "values are")
-        ('1 value is', '2000 values are')
+    >>> numbered(1, "value is", "values are"), numbered(2000, "value is", "values are")
+    ('1 value is', '2000 values are')
     """
     return f"{count} {one if count == 1 else many}"
 

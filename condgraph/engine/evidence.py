@@ -45,8 +45,7 @@ Counter: TypeAlias = Callable[[Sequence["Node"], float | None], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An entity that is evidence itself: found by name, as one of all, or as a row, which has a position in `source`.
-    """
+    """An entity that is evidence itself: found by name, as one of all, or as a row, which has a position in `source`."""
 
     entity: Entity
     source: Source | None = None
@@ -200,8 +199,7 @@ class EvidenceList(Sequence[Evidence]):
 
     @property
     def searched(self) -> tuple[Searched, ...]:
-        """What was searched, if the answer depends on there being no more; on a server this takes one further query.
-        """
+        """What was searched, if the answer depends on there being no more; on a server this takes one further query."""
         return self.search()
 
     def search(self, timeout: float | None = None) -> tuple[Searched, ...]:
@@ -265,7 +263,9 @@ def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sourc
     entities: dict[str, Item] = {}
     facts: list[Item] = []
     for declaration in watched(declared, SOME):
-        entities[declaration.entity.id] = declaration.entity if declaration.source is None else _row(declaration.entity, declaration.source)
+        entities[declaration.entity.id] = (
+            declaration.entity if declaration.source is None else _row(declaration.entity, declaration.source)
+        )
         if declaration.source is not None:
             sources_by_name[declaration.source.name] = declaration.source
 

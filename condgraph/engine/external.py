@@ -91,7 +91,9 @@ def takes_call(function: LlmFunction) -> bool:
         return False
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return False
-    positional = [parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        parameter for parameter in parameters if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
     needed = [parameter for parameter in positional if parameter.default is parameter.empty]
     return len(needed) == 1 or (not needed and len(positional) == 1)
 

@@ -1,4 +1,4 @@
-"""Native functions that `Apply` runs, as a table: comparison, arithmetic, texts, times and choices."""
+"""The native functions that `Apply` runs: comparison, arithmetic, texts, times and choices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from condgraph.engine.units import conversions, fold_unit
 from condgraph.engine.values import Point, read_point
 
 # -- comparisons -------------------------------------------------------------------------------------
-# Native functions that compare, and what holds: the truth of an operand.
+# Native functions that compare, and the truth of an operand.
 
 
-#: Comparisons of two values, or of an array with one.
+#: Comparisons of two values, or of an array with a value.
 OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "=": operator_module.eq, "!=": operator_module.ne, "<": operator_module.lt, ">": operator_module.gt, "<=": operator_module.le,
     ">=": operator_module.ge,
@@ -28,8 +28,8 @@ OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def time_mask(operator: str, literal: values.Time, start: Any, end: Any) -> Any:
-    """Whether times, or arrays of starts and ends, compare so with one: `=` lies within, `!=` is disjoint, `<` ends before,
-    `>` begins after.
+    """Compare times, or arrays of starts and ends, with one: `=` lies within, `!=` is disjoint, `<` ends before, `>`
+    begins after.
     """
     low, high = literal.start, literal.end
     if operator == "=":
@@ -42,9 +42,7 @@ def time_mask(operator: str, literal: values.Time, start: Any, end: Any) -> Any:
 
 
 def compared(left: Any, right: Any, operator: str, what: str) -> bool:
-    """Whether two values compare so: numbers of one unit, times by their intervals, texts by their
-    letters without case.
-    """
+    """Compare two values: numbers in one unit, times by their intervals, texts without case."""
     a, b = operands.measure_of(left), operands.measure_of(right)
     if isinstance(a, values.Time) and isinstance(b, values.Quantity):
         a = values.Quantity(operands.year_of(a))
@@ -55,36 +53,34 @@ def compared(left: Any, right: Any, operator: str, what: str) -> bool:
     if isinstance(a, values.Quantity) and isinstance(b, values.Quantity):
         a, b, _ = operands.alike(a, b, what)
         return bool(OPERATORS[operator](operands.exact(a.number), operands.exact(b.number)))
-    one, two = (values.collapse(shown(value)).casefold() for value in (left, right))
-    return bool(OPERATORS[operator](one, two))
+    left_text, right_text = (values.collapse(shown(value)).casefold() for value in (left, right))
+    return bool(OPERATORS[operator](left_text, right_text))
 
 
 def _times(a: values.Time, b: values.Time, operator: str) -> bool:
     if operator in ("=", "!="):
         return bool(time_mask(operator, b, a.start, a.end))
-    # Which of two is earlier has an answer for times that overlap as well: by start, then by end.
+    # Overlapping times are ordered by start, then by end.
     return bool(OPERATORS[operator]((a.start, a.end), (b.start, b.end)))
 
 
 def _best(operand: operands.Operand, operator: str, what: str) -> operands.Operand:
-    """The value that competes where a side has several: the largest for `>`, the smallest for `<`."""
+    """Return the value that competes if a side has several: the largest for `>`, the smallest for `<`."""
     if len(set(watched(operand.texts))) < 2 or operator in ("=", "!="):
         return operand
     pairs = dict(watched(zip(operand.texts, operand.values, strict=True)))
     best: operands.Operand | None = None
     for text, value in watched(pairs.items(), _FEW):
-        one = operands.Operand([value], [text], operand.remarks)
-        if best is None or compared(*_sides([one, best], what), ">" if operator in (">", ">=") else "<", what):
-            best = one
+        candidate = operands.Operand([value], [text], operand.remarks)
+        if best is None or compared(*_sides([candidate, best], what), ">" if operator in (">", ">=") else "<", what):
+            best = candidate
     assert best is not None
     operand.remarks.append(f"{what}: of {len(pairs)} values {best.texts[0]!r} competes")
     return best
 
 
 def _sides(arguments: Sequence[operands.Operand], what: str) -> tuple[Any, Any]:
-    """Two values to compare: as they are, or as the numbers in their texts where only that makes
-    them comparable.
-    """
+    """Return two values to compare: as they are, or as the numbers in their texts if only that makes them comparable."""
     left, right = arguments[0].one(what), arguments[1].one(what)
     numeric = [operands.measure_of(value) is not None for value in (left, right)]
     texts = arguments[0].texts[0], arguments[1].texts[0]
@@ -94,19 +90,19 @@ def _sides(arguments: Sequence[operands.Operand], what: str) -> tuple[Any, Any]:
 
 
 def compare(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The winner of two (`mode` "winner": the third or fourth argument, which name them), a truth
-    value, or one of two words.
+    """Compare two values. The result is the winner (`mode` "winner": the third or fourth argument, which name them),
+    a truth value, or one of two words.
     """
     operator = options.get("operator", ">")
-    left, right = _sides([_best(one, operator, "compare") for one in arguments[:2]], "compare")
+    left, right = _sides([_best(argument, operator, "compare") for argument in arguments[:2]], "compare")
     mode = options.get("mode", "winner")
     if mode == "truth":
         return [compared(left, right, operator, "compare")]
     if mode == "words":
-        more, less = options["words"].split("/")
+        first_word, second_word = options["words"].split("/")
         if compared(left, right, "=", "compare") and compared(right, left, "=", "compare"):
             return ["equal"]
-        return [more if compared(left, right, operator, "compare") else less]
+        return [first_word if compared(left, right, operator, "compare") else second_word]
     if operator in ("=", "!="):
         return [compared(left, right, operator, "compare")]
     wins = compared(left, right, operator, "compare")
@@ -115,21 +111,21 @@ def compare(arguments: Sequence[operands.Operand], options: operands.Options) ->
     return list(arguments[2 if wins else 3].values)
 
 
-#: Pairs of values that are compared one by one, at most.
+#: The largest number of pairs of values that are compared.
 MOST_PAIRS: Final = 250_000
-#: Comparisons between two looks at the clock.
+#: The number of comparisons between two checks of the deadline.
 _FEW: Final = 1 << 10
 
 
 def _check_size(arguments: Sequence[operands.Operand], what: str) -> None:
-    """Refuse to compare every value of one large set with every value of another."""
+    """Raise `Inapplicable` if too many pairs of values would be compared."""
     if len(arguments[0]) * len(arguments[1]) > MOST_PAIRS:
         sizes = f"{len(arguments[0])} values with {len(arguments[1])}"
         raise operands.Inapplicable(f"{what} would compare {sizes} one by one; max, min, count or set_intersection of them do not")
 
 
 def relation(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """Whether any value of the first compares so with any of the second."""
+    """Return whether the comparison holds for any pair of values of the two arguments."""
     operator = options["operator"]
     for operand, side in zip(arguments, ("left", "right"), strict=True):
         if not len(operand):
@@ -144,13 +140,13 @@ def _any(arguments: Sequence[operands.Operand], operator: str) -> bool:
         return True
     _check_size(arguments, operator)
     for left, text in zip(arguments[0].values, arguments[0].texts, strict=True):
-        for right, other in watched(zip(arguments[1].values, arguments[1].texts, strict=True), _FEW):
+        for right, right_text in watched(zip(arguments[1].values, arguments[1].texts, strict=True), _FEW):
             pair = [
                 operands.Operand([left], [text], arguments[0].remarks),
-                operands.Operand([right], [other], arguments[1].remarks),
+                operands.Operand([right], [right_text], arguments[1].remarks),
             ]
-            one, two = _sides(pair, operator) if operator != "=" else (left, right)
-            if compared(one, two, operator, operator):
+            left_value, right_value = _sides(pair, operator) if operator != "=" else (left, right)
+            if compared(left_value, right_value, operator, operator):
                 if operator == "=":
                     _note_case(left, right, arguments[0], "=")
                 return True
@@ -158,15 +154,19 @@ def _any(arguments: Sequence[operands.Operand], operator: str) -> bool:
 
 
 def _note_case(left: Any, right: Any, operand: operands.Operand, what: str) -> bool:
-    """Say where two texts are the same but for case; always true."""
-    one, two = shown(left), shown(right)
-    if operands.measure_of(left) is None and operands.measure_of(right) is None and values.collapse(one) != values.collapse(two):
-        operand.remarks.append(f"{what}: {one!r} and {two!r} are the same but for case or white space")
+    """Report two texts that are equal except for case or white space; always return True."""
+    left_text, right_text = shown(left), shown(right)
+    if (
+        operands.measure_of(left) is None
+        and operands.measure_of(right) is None
+        and values.collapse(left_text) != values.collapse(right_text)
+    ):
+        operand.remarks.append(f"{what}: {left_text!r} and {right_text!r} are the same but for case or white space")
     return True
 
 
 def equal(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """Whether two sets have the same members."""
+    """Return whether two sets have the same members."""
     left, right = arguments
     if set(watched(left.texts)) == set(watched(right.texts)):
         return [True]
@@ -175,34 +175,38 @@ def equal(arguments: Sequence[operands.Operand], options: operands.Options) -> l
 
 
 def is_in(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """Whether all members of one set are in the other, or the text of one in a text of the other."""
+    """Return whether all members of one set are in the other, or the texts of one within texts of the other."""
     left, right = arguments
     if not len(left) or not len(right):
         return [False]
-    ours, theirs = set(watched(left.texts)), set(watched(right.texts))
+    left_texts, right_texts = set(watched(left.texts)), set(watched(right.texts))
     check()
-    if ours <= theirs or theirs <= ours:
+    if left_texts <= right_texts or right_texts <= left_texts:
         return [True]
     _check_size(arguments, "is_in")
     return [_subset(left, right) or _subset(right, left) or _within(left, right) or _within(right, left)]
 
 
 def _subset(left: operands.Operand, right: operands.Operand) -> bool:
-    exactly = set(right.texts)
+    right_texts = set(right.texts)
     return all(
-        text in exactly or any(compared(a, b, "=", "=") and _note_case(a, b, left, "=") for b in watched(right.values, _FEW))
-        for a, text in zip(left.values, left.texts, strict=True)
+        text in right_texts
+        or any(
+            compared(left_value, right_value, "=", "=") and _note_case(left_value, right_value, left, "=")
+            for right_value in watched(right.values, _FEW)
+        )
+        for left_value, text in zip(left.values, left.texts, strict=True)
     )
 
 
 def _within(left: operands.Operand, right: operands.Operand) -> bool:
-    return all(any(one.casefold() in other.casefold() for other in watched(right.texts, _FEW)) for one in left.texts)
+    return all(
+        any(left_text.casefold() in right_text.casefold() for right_text in watched(right.texts, _FEW)) for left_text in left.texts
+    )
 
 
 def truth(operand: operands.Operand) -> bool:
-    """A truth value as it is; anything else holds where there is something that is neither 0 nor a
-    word for no.
-    """
+    """Return a truth value as it is; anything else is true if there is a value that is neither 0 nor a word for no."""
     if len(operand) == 1:
         value = operand.values[0]
         if isinstance(value, bool):
@@ -215,8 +219,7 @@ def truth(operand: operands.Operand) -> bool:
 
 
 # -- arithmetic --------------------------------------------------------------------------------------
-# Arithmetic of the native functions (`functions`): differences and lengths of times, sums,
-# products, shares and roundings of numbers with units.
+# Differences and durations of times; sums, products, percentages and rounding of numbers with units.
 
 
 def _plain_measure(operand: operands.Operand, what: str) -> values.Quantity:
@@ -224,7 +227,7 @@ def _plain_measure(operand: operands.Operand, what: str) -> values.Quantity:
 
 
 def _number(value: operands.Measure, operand: operands.Operand, what: str) -> values.Quantity:
-    """A number as it is, a time by its year."""
+    """Return a number as it is, a time as its year."""
     if isinstance(value, values.Quantity):
         return value
     if value.precision is not values.Precision.YEAR:
@@ -233,30 +236,30 @@ def _number(value: operands.Measure, operand: operands.Operand, what: str) -> va
 
 
 def _of_years(value: values.Time, other: values.Quantity, what: str) -> None:
-    """Raise `Inapplicable` where a time, of which only the year is a number, meets another unit:
-    1999 and 5 days are no 2004 days.
+    """Raise `Inapplicable` if a time, of which only the year is a number, is combined with another unit: 1999 and 5
+    days are not 2004 days.
     """
     if other.unit != values.NO_UNIT and fold_unit(other.unit) != "year":
         raise operands.Inapplicable(f"{what}: {value} is a time, and {other} is no number of years")
 
 
 def _each(operand: operands.Operand, what: str) -> list[values.Quantity]:
-    """Every value as a number, repeats included."""
+    """Return every value as a number, repeats included."""
     pairs = watched(zip(operand.values, operand.texts, strict=True), 1 << 11)
     return [_plain_measure(operands.Operand([value], [text], operand.remarks), what) for value, text in pairs]
 
 
 def difference(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """How far apart two values are (`absolute` "false": the first less the second, with its sign);
-    also of one bag of two.
+    """Return the distance of two values (`absolute` "false": the first minus the second, with its sign), also of a
+    single bag of two.
     """
     if len(arguments) == 1:
-        both = arguments[0].measures("difference")
-        if len(both) == 1 and isinstance(both[0], values.Time) and both[0].precision is values.Precision.SPAN:
+        measures_ = arguments[0].measures("difference")
+        if len(measures_) == 1 and isinstance(measures_[0], values.Time) and measures_[0].precision is values.Precision.SPAN:
             return duration(arguments, options)
-        if len(both) != 2:
-            raise operands.Inapplicable(f"difference takes two values, not {len(both)}")
-        a, b = both
+        if len(measures_) != 2:
+            raise operands.Inapplicable(f"difference takes two values, not {len(measures_)}")
+        a, b = measures_
         options = {**options, "absolute": "true"}
     else:
         a, b = (operand.measure("difference") for operand in arguments)
@@ -265,10 +268,10 @@ def difference(arguments: Sequence[operands.Operand], options: operands.Options)
     for value, other in ((a, b), (b, a)):
         if isinstance(value, values.Time) and isinstance(other, values.Quantity):
             _of_years(value, other, "difference")
-    one, two = (_number(value, arguments[0], "difference") for value in (a, b))
-    one, two, unit = operands.alike(one, two, "difference")
-    found = operands.exact(one.number) - operands.exact(two.number)
-    return [values.Quantity(operands.plain(found if _signed(options) else abs(found)), unit)]
+    first_number, second_number = (_number(value, arguments[0], "difference") for value in (a, b))
+    first_number, second_number, unit = operands.alike(first_number, second_number, "difference")
+    result = operands.exact(first_number.number) - operands.exact(second_number.number)
+    return [values.Quantity(operands.plain(result if _signed(options) else abs(result)), unit)]
 
 
 def _signed(options: operands.Options) -> bool:
@@ -279,14 +282,14 @@ _UNITS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": values.DAY_SECO
 
 
 def time_between(a: values.Time, b: values.Time, options: operands.Options) -> values.Quantity:
-    """The time between two times, with its unit: the one asked for, else years, or days where both
-    are exact days.
+    """Return the time between two times, in the unit of the options, else in years, or in days if both are exact
+    days.
     """
     unit = options.get("unit", "").casefold().rstrip("s")
     if _signed(options) and a.start < b.start:
-        # The first less the second: from a later to an earlier time it is positive.
-        found = time_between(a, b, {**options, "absolute": "true"})
-        return values.Quantity(-found.number, found.unit)
+        # The first minus the second: negative here, because the first is earlier.
+        absolute_time = time_between(a, b, {**options, "absolute": "true"})
+        return values.Quantity(-absolute_time.number, absolute_time.unit)
     if a.start > b.start:
         a, b = b, a
     if a.start <= values.OPEN_START:
@@ -301,23 +304,25 @@ def time_between(a: values.Time, b: values.Time, options: operands.Options) -> v
 
 
 def duration(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The time from a start to an end; of one interval, how long it is (a year less where it is
-    given in years: 1999-2003 is 4).
+    """Return the time from a start to an end; for one interval its length (in years, last minus first: 1999-2003 is
+    4).
     """
     if len(arguments) == 2:
         a, b = (operand.measure("duration") for operand in arguments)
         if isinstance(a, values.Time) and isinstance(b, values.Time):
             return [time_between(a, b, options)]
         return difference(arguments, options)
-    found = arguments[0].measures("duration")
-    if len(found) == 2 and not any(isinstance(value, values.Time) and value.precision is values.Precision.SPAN for value in found):
-        # A start and an end; two intervals last as long as each of them does.
+    measures_ = arguments[0].measures("duration")
+    if len(measures_) == 2 and not any(
+        isinstance(value, values.Time) and value.precision is values.Precision.SPAN for value in measures_
+    ):
+        # A start and an end; for two intervals return the length of each.
         return difference(arguments, options)
-    return [long_of(value, options) for value in watched(found)]
+    return [long_of(value, options) for value in watched(measures_)]
 
 
 def long_of(value: operands.Measure, options: operands.Options) -> values.Quantity:
-    """How long an interval lasts, in the unit of the options; a length is what it is."""
+    """Return the length of an interval, in the unit of the options; return a quantity as it is."""
     if isinstance(value, values.Quantity):
         return value
     if value.start <= values.OPEN_START or value.end >= values.UNKNOWN_END:
@@ -338,13 +343,13 @@ def long_of(value: operands.Measure, options: operands.Options) -> values.Quanti
 
 
 def distance(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """Metres between two points, or the same in the unit of the options."""
+    """Return the distance of two points in metres, or in the unit of the options."""
     points = [_point(operand) for operand in arguments]
-    found = values.Quantity(operands.plain(operands.exact(points[0].distance(points[1]))), "metre")
+    metres = values.Quantity(operands.plain(operands.exact(points[0].distance(points[1]))), "metre")
     unit = options.get("unit", "")
-    if not unit or fold_unit(unit) == fold_unit(found.unit):
-        return [found]
-    converted: list[Any] = list(conversions(found, [unit]))
+    if not unit or fold_unit(unit) == fold_unit(metres.unit):
+        return [metres]
+    converted: list[Any] = list(conversions(metres, [unit]))
     if not converted:
         raise operands.Inapplicable(f"distance: metres are not converted into {shortened(unit, 40)!r}")
     return converted
@@ -352,45 +357,45 @@ def distance(arguments: Sequence[operands.Operand], options: operands.Options) -
 
 def _point(operand: operands.Operand) -> Point:
     value = operand.one("distance")
-    found = value if isinstance(value, Point) else read_point(operand.texts[0])
-    if found is None:
+    point = value if isinstance(value, Point) else read_point(operand.texts[0])
+    if point is None:
         raise operands.Inapplicable(f"distance: {shortened(operand.texts[0], 60)!r} is no point")
-    return found
+    return point
 
 
 def add(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The sum of the operands; every number of a bag counts."""
+    """Return the sum of the operands; every number of a bag counts."""
     total, first = Fraction(0), values.Quantity(0)
     for place, operand in enumerate(arguments, 1):
         if not len(operand):
             operand.remarks.append(f"add: operand {place} is nothing, and adds nothing")
         for measure in watched(_each(operand, "add")):
-            _, same, unit = operands.alike(first, measure, "add")
-            total += operands.exact(same.number)
+            _, converted, unit = operands.alike(first, measure, "add")
+            total += operands.exact(converted.number)
             first = first if first.unit == unit else measure
-    timed = next((value for operand in arguments for value in operand.values if isinstance(value, values.Time)), None)
-    if timed is not None:
-        _of_years(timed, first, "add")
+    time = next((value for operand in arguments for value in operand.values if isinstance(value, values.Time)), None)
+    if time is not None:
+        _of_years(time, first, "add")
     return [values.Quantity(operands.plain(total), first.unit)]
 
 
 def multiply(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The product of the operands; a percentage of what has a unit is a part of it."""
-    product, united = Fraction(1), values.Quantity(1)
+    """Return the product of the operands; a percentage times a quantity is a part of it."""
+    product, with_unit = Fraction(1), values.Quantity(1)
     for operand in arguments:
         measure = _plain_measure(operand, "multiply")
-        found = operands.unit_of_product(united.unit, measure.unit)
-        if found is None:
-            raise operands.Inapplicable(f"multiply: {united} and {measure} both have a unit")
-        unit, divisor = found
+        unit_and_divisor = operands.unit_of_product(with_unit.unit, measure.unit)
+        if unit_and_divisor is None:
+            raise operands.Inapplicable(f"multiply: {with_unit} and {measure} both have a unit")
+        unit, divisor = unit_and_divisor
         product *= operands.exact(measure.number) / divisor
-        if measure.unit == unit != united.unit:
-            united = measure
-    return [values.Quantity(operands.plain(product), united.unit)]
+        if measure.unit == unit != with_unit.unit:
+            with_unit = measure
+    return [values.Quantity(operands.plain(product), with_unit.unit)]
 
 
 def divide(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The first divided by the second; equal units cancel out."""
+    """Return the first divided by the second; equal units cancel out."""
     a, b = (_plain_measure(operand, "divide") for operand in arguments)
     if not b.number:
         raise operands.Inapplicable("division by zero has no result")
@@ -405,7 +410,7 @@ def divide(arguments: Sequence[operands.Operand], options: operands.Options) -> 
 
 
 def remainder(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """What is left of the first after division by the second."""
+    """Return the remainder of the first after division by the second."""
     a, b = (_plain_measure(operand, "%") for operand in arguments)
     if not b.number:
         raise operands.Inapplicable("division by zero has no result")
@@ -414,20 +419,20 @@ def remainder(arguments: Sequence[operands.Operand], options: operands.Options) 
 
 
 def percentage(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The first as a percentage of the second."""
+    """Return the first as a percentage of the second."""
     a, b = (_plain_measure(operand, "percentage") for operand in arguments)
     if not b.number:
         raise operands.Inapplicable("a percentage of zero has no result")
     try:
         a, b, _ = operands.alike(a, b, "percentage")
     except operands.Inapplicable as error:
-        # Wins of matches are a percentage as well, euros of dollars are none.
+        # Different units may still make sense (wins of matches), so only report it.
         arguments[0].remarks.append(str(error))
     return [values.Quantity(operands.quotient(operands.exact(a.number) * 100 / operands.exact(b.number)), "%")]
 
 
 def absolute(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """Numbers without their sign."""
+    """Return numbers without their sign."""
     return [
         values.Quantity(operands.plain(abs(operands.exact(value.number))), value.unit)
         for value in watched(_each(arguments[0], "abs"))
@@ -435,83 +440,82 @@ def absolute(arguments: Sequence[operands.Operand], options: operands.Options) -
 
 
 def rounded(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """Numbers rounded to so many digits (`digits`, 0), halves to the even neighbour."""
-    said = options.get("digits", "0")
-    if not _DIGITS(said):
-        raise operands.Inapplicable(f"round: {shortened(said, 40)!r} is no number of digits")
-    # No number has more digits than that.
-    digits = max(-values.MOST_DIGITS, min(int(said), values.MOST_DIGITS))
-    found = []
+    """Round numbers to a number of digits (`digits`, default 0), halves to the even neighbour."""
+    digits_text = options.get("digits", "0")
+    if not _DIGITS(digits_text):
+        raise operands.Inapplicable(f"round: {shortened(digits_text, 40)!r} is no number of digits")
+    # No number has more digits than `MOST_DIGITS`.
+    digits = max(-values.MOST_DIGITS, min(int(digits_text), values.MOST_DIGITS))
+    results = []
     for measure in watched(_each(arguments[0], "round")):
-        # Python rounds fractions halves to even; the other way about, to tens and hundreds, as
-        # well.
-        found.append(values.Quantity(operands.plain(Fraction(round(operands.exact(measure.number), digits))), measure.unit))
-    return found
+        # Python rounds fractions half to even, also to tens and hundreds (negative digits).
+        results.append(values.Quantity(operands.plain(Fraction(round(operands.exact(measure.number), digits))), measure.unit))
+    return results
 
 
 _DIGITS: Final = re.compile(r"[+-]?\d{1,3}", re.ASCII).fullmatch
 
 
 # -- functions ---------------------------------------------------------------------------------------
-# A function takes its arguments as bags of values with the texts a user sees, and options as texts,
-# and gives values. What it cannot compute it says by `Inapplicable`, which becomes a warning and no
-# value: whether three numbers arrive where two are needed is known only when they do. A cell of text
-# gives the first number in it where a function needs one; that is reported, too.
+# A function takes its arguments as bags of values with their display texts, and options as texts, and
+# returns values. If it cannot compute a result it raises `Inapplicable`, which becomes a warning and no
+# value: the number of values is known only at run time. If a function needs a number, a text counts as
+# the first number in it; that is reported, too.
 
 
 _YEAR: Final = re.compile(r"(?<!\d)(1\d{3}|20\d{2})(?!\d)", re.ASCII).search
 
 
 def extract(part: str) -> operands.Native:
-    """A function that gives the year, month or day of each value."""
-    at = ("year", "month", "day").index(part)
+    """Return a function that extracts the year, month or day of each value."""
+    index = ("year", "month", "day").index(part)
 
     def run(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-        found: list[Any] = []
+        results: list[Any] = []
         for value, text in watched(zip(arguments[0].values, arguments[0].texts, strict=True)):
             if (
                 isinstance(value, values.Time)
                 and value.start > values.OPEN_START
-                and (at == 0 or value.precision >= values.Precision.YEAR + at)
+                and (index == 0 or value.precision >= values.Precision.YEAR + index)
             ):
-                number = values.civil(value.start // values.DAY_SECONDS)[at]
-                found.append(values.Time.year(number) if at == 0 else values.Quantity(number))
-            elif at == 0 and isinstance(value, values.Quantity) and value.unit == values.NO_UNIT:
-                found.append(value)
-            elif at == 0 and (year := _YEAR(text)):
+                number = values.civil(value.start // values.DAY_SECONDS)[index]
+                results.append(values.Time.year(number) if index == 0 else values.Quantity(number))
+            elif index == 0 and isinstance(value, values.Quantity) and value.unit == values.NO_UNIT:
+                results.append(value)
+            elif index == 0 and (year := _YEAR(text)):
                 arguments[0].remarks.append(f"extract_year: {text!r} is read as {year[0]}")
-                found.append(values.Time.year(int(year[0])))
+                results.append(values.Time.year(int(year[0])))
             else:
                 arguments[0].remarks.append(f"extract_{part}: {text!r} has no {part}")
-        return found
+        return results
 
     return run
 
 
 def extract_number(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The first number of each value."""
-    found: list[Any] = []
+    """Return the first number of each value."""
+    results: list[Any] = []
     for value, text in watched(zip(arguments[0].values, arguments[0].texts, strict=True)):
         if isinstance(value, values.Quantity):
-            found.append(values.Quantity(value.number))
+            results.append(values.Quantity(value.number))
         elif isinstance(value, (int, float)):
-            found.append(values.Quantity(int(value)) if isinstance(value, bool) else values.Quantity(value))
+            results.append(values.Quantity(int(value)) if isinstance(value, bool) else values.Quantity(value))
         elif numbers := operands.NUMBERS(text.replace("−", "-")):
-            found.append(values.Quantity(operands.number_in(numbers[0])))
+            results.append(values.Quantity(operands.number_in(numbers[0])))
         else:
             arguments[0].remarks.append(f"extract_number: {text!r} has no number")
-    return found
+    return results
 
 
 def split(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The parts of each text between delimiters (`delimiter`, a comma)."""
-    mark = options.get("delimiter", ",")
-    every = (part for text in arguments[0].texts for part in (text.split(mark) if mark else [text]))
-    return [found for part in watched(every) if (found := values.collapse(part))]
+    """Return the parts of each text between delimiters (`delimiter`, default a comma)."""
+    delimiter = options.get("delimiter", ",")
+    parts = (part for text in arguments[0].texts for part in (text.split(delimiter) if delimiter else [text]))
+    return [collapsed for part in watched(parts) if (collapsed := values.collapse(part))]
 
 
 def length(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """How long one interval lasts, how many characters one text has, or how many members a set has."""
+    """Return the length of one interval, the number of characters of one text, or the number of members of a set."""
     operand = arguments[0]
     if len(operand) != 1:
         return [values.Quantity(len(set(watched(operand.texts))))]
@@ -522,11 +526,11 @@ def length(arguments: Sequence[operands.Operand], options: operands.Options) -> 
 
 
 def identity(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
-    """The values themselves: a scalar where a bag is wanted."""
+    """Return the values themselves: turns a scalar into a bag."""
     return [value for operand in arguments for value in operand.values]
 
 
-#: Every native function by the name a plan has.
+#: Every native function by its name in plans.
 FUNCTIONS: Final[Mapping[str, operands.Native]] = {
     "compare": compare,
     "relation": relation,

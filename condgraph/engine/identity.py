@@ -1,8 +1,7 @@
-"""The identity of a statement: a 64-bit hash of its content, the same wherever and whenever it is
-computed.
+"""The identity of a statement: a 64-bit hash of its content, reproducible anywhere and at any time.
 
-Subject and object by their ids, predicate and qualifier keys by their names, values by type, number
-or interval, unit and text. Qualifiers are a set: their order does not matter.
+Subject and object count by id, predicate and qualifier keys by name, values by type, number or interval, unit and
+text. Qualifiers are a set: their order does not matter.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Hashes = NDArray[np.uint64]
 
 
 def statement_ids(snapshot: Snapshot) -> NDArray[np.int64]:
-    """The identity of every statement of a snapshot, in the order of their numbers (`pieces.scratch`)."""
+    """Return the identity of every statement of a snapshot, in the order of their numbers (a `bounds.scratch` array)."""
     texts = text_hashes(snapshot)
     return _statement_hashes(snapshot, texts, _taken(texts, snapshot.entity_id)).view(np.int64)
 
@@ -37,67 +36,71 @@ def _statement_hashes(snapshot: Snapshot, texts: Hashes, ids: Hashes) -> Hashes:
     for part in slices(snapshot.statements):
         numbers = np.arange(part.start, part.stop, dtype=np.int32)
         split = snapshot.split(numbers)
-        found = mix(np.zeros(len(numbers), np.uint64), ids.take(snapshot.subjects(numbers)))
-        found = mix(found, predicates.take(snapshot.predicates(numbers)))
+        part_hashes = mix(np.zeros(len(numbers), np.uint64), ids.take(snapshot.subjects(numbers)))
+        part_hashes = mix(part_hashes, predicates.take(snapshot.predicates(numbers)))
         if split:
             objects = ids.take(snapshot.relation_object[part.start : part.start + split])
-            found[:split] = mix(mix(found[:split], np.uint64(Kind.ENTITY)), objects)
+            part_hashes[:split] = mix(mix(part_hashes[:split], np.uint64(Kind.ENTITY)), objects)
         if split < len(numbers):
-            own = slice(part.start + split - first, part.stop - first)
-            found[split:] = _cells(snapshot, "att", own, found[split:], texts, ids)
+            attributes = slice(part.start + split - first, part.stop - first)
+            part_hashes[split:] = _cells(snapshot, "att", attributes, part_hashes[split:], texts, ids)
         qualifiers = slice(*np.searchsorted(owners, [part.start, part.stop]).tolist())
         if qualifiers.start < qualifiers.stop:
-            at = owners[qualifiers] - part.start
+            positions = owners[qualifiers] - part.start
             cells = _cells(snapshot, "q", qualifiers, predicates.take(keys[qualifiers]), texts, ids)
-            sums = np.zeros(len(found), np.uint64)
-            np.add.at(sums, at, mix(cells, np.uint64(1)))
-            with_qualifiers = np.unique(at)
-            found[with_qualifiers] = mix(found[with_qualifiers], sums[with_qualifiers])
-        hashes[part] = found
+            sums = np.zeros(len(part_hashes), np.uint64)
+            np.add.at(sums, positions, mix(cells, np.uint64(1)))
+            with_qualifiers = np.unique(positions)
+            part_hashes[with_qualifiers] = mix(part_hashes[with_qualifiers], sums[with_qualifiers])
+        hashes[part] = part_hashes
     return hashes
 
 
 def content_digest(snapshot: Snapshot) -> str:
-    """A name for everything that a snapshot holds: statements, memberships, names, and who says
-    them. The same content has the same name, however it came about.
+    """Return a hash of the whole content of a snapshot: statements, memberships, names, and their sources. Equal
+    content has equal hashes, however it was built.
     """
     get, texts = snapshot.arrays.get, text_hashes(snapshot)
     ids, sources = _taken(texts, snapshot.entity_id), _taken(texts, get("src.name"))
     sids, first, raws = _statement_hashes(snapshot, texts, ids), snapshot.relations, get("att.raw")
     digest = blake2b(digest_size=12)
 
-    def of(numbers: Any, hashes: Hashes) -> Hashes:
-        """The hashes of numbers, of which those below 0 are none."""
+    def hashes_of(numbers: Any, hashes: Hashes) -> Hashes:
+        """Return the hashes of numbers; negative numbers have none."""
         known = np.zeros(len(numbers), np.uint64)
         known[numbers >= 0] = hashes.take(numbers[numbers >= 0])
         known[numbers < -1] = 1
         return known
 
-    def raw(part: slice) -> Any:
-        found = np.full(part.stop - part.start, -1, np.int32)
+    def raw_texts(part: slice) -> Any:
+        raws_ = np.full(part.stop - part.start, -1, np.int32)
         if len(raws) and part.stop > first:
-            found[max(first - part.start, 0) :] = raws[max(part.start - first, 0) : part.stop - first]
-        return found
+            raws_[max(first - part.start, 0) :] = raws[max(part.start - first, 0) : part.stop - first]
+        return raws_
 
     def add(length: int, *columns: Callable[[slice], Any]) -> None:
-        """Take columns, whose parts the functions give."""
-        found: Hashes = scratch(length, np.uint64)
+        """Add columns to the digest, given functions that return their parts."""
+        row_hashes: Hashes = scratch(length, np.uint64)
         for part in slices(length):
             mixed = np.zeros(part.stop - part.start, np.uint64)
             for column in columns:
                 values = column(part)
                 mixed = mix(mixed, values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64))
-            found[part] = mixed
-        found.sort()
+            row_hashes[part] = mixed
+        row_hashes.sort()
         for part in slices(length):
-            digest.update(found[part].data)
+            digest.update(row_hashes[part].data)
 
     def named(name: str, hashes: Hashes) -> Callable[[slice], Any]:
         numbers = get(name)
-        return lambda part: of(numbers[part], hashes)
+        return lambda part: hashes_of(numbers[part], hashes)
 
     source, row = snapshot.source, snapshot.row
-    places = (lambda part: of(source[part], sources)), (lambda part: row[part]), (lambda part: of(raw(part), texts))
+    places = (
+        (lambda part: hashes_of(source[part], sources)),
+        (lambda part: row[part]),
+        (lambda part: hashes_of(raw_texts(part), texts)),
+    )
     add(snapshot.statements, lambda part: sids[part], *places)
     written = named("prov.raw", texts) if len(get("prov.raw")) else lambda part: np.zeros(part.stop - part.start, np.uint64)
     columns = [named("prov.stmt", sids), named("prov.src", sources), get("prov.row").__getitem__, written]
@@ -106,31 +109,31 @@ def content_digest(snapshot: Snapshot) -> str:
         columns = [named(f"{prefix}.{end}", ids) for end in ends]
         add(len(get(f"{prefix}.row")), *columns, named(f"{prefix}.src", sources), get(f"{prefix}.row").__getitem__)
     names, kinds = snapshot.entity_name, snapshot.entity_kind
-    add(len(ids), lambda part: ids[part], lambda part: of(names[part], texts), lambda part: kinds[part])
+    add(len(ids), lambda part: ids[part], lambda part: hashes_of(names[part], texts), lambda part: kinds[part])
     declared = named("dec.e", ids), named("dec.src", sources), named("dec.name", texts)
     add(len(get("dec.e")), *declared, get("dec.kind").__getitem__, get("dec.row").__getitem__)
     for number in range(len(sources)):
-        one = snapshot.source_of(number)
-        digest.update(repr((one.name, one.location, one.format, one.content)).encode("utf-8", "surrogatepass"))
+        source_ = snapshot.source_of(number)
+        digest.update(repr((source_.name, source_.location, source_.format, source_.content)).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 
 def text_hashes(snapshot: Snapshot) -> Hashes:
-    """One hash for each text of the pool."""
+    """Return one hash for each text of the pool."""
     pool = snapshot.texts
     hashes: Hashes = scratch(len(pool), np.uint64)
     for part in slices(len(pool), PIECE):
-        data = b"".join(blake2b(pool[i].encode(), digest_size=8).digest() for i in range(part.start, part.stop))
+        data = b"".join(blake2b(pool[number].encode(), digest_size=8).digest() for number in range(part.start, part.stop))
         hashes[part] = np.frombuffer(data, "<u8")
     return hashes
 
 
 def _taken(hashes: Hashes, numbers: Any) -> Hashes:
-    """The hashes of numbers."""
-    found: Hashes = scratch(len(numbers), np.uint64)
+    """Return the hashes of numbers."""
+    result: Hashes = scratch(len(numbers), np.uint64)
     for part in slices(len(numbers)):
-        found[part] = hashes.take(numbers[part])
-    return found
+        result[part] = hashes.take(numbers[part])
+    return result
 
 
 def _cells(snapshot: Snapshot, family: str, part: slice, hashes: Hashes, texts: Hashes, ids: Hashes) -> Hashes:
@@ -160,33 +163,35 @@ def mix(hashes: Hashes, column: Any) -> Hashes:
 
 
 def statement_id(snapshot: Snapshot, number: int) -> int:
-    """The identity of one statement, without looking at the others."""
+    """Return the identity of one statement, without reading the others."""
     get, relations = snapshot.arrays.get, snapshot.relations
-    found = _hash("") ^ _hash("")
+    hash_ = _hash("") ^ _hash("")
     predicate = _hash(snapshot.predicate_name(snapshot.predicate_of(number)))
     if number < relations:
-        subject, thing = int(snapshot.relation_subject[number]), int(snapshot.relation_object[number])
-        found = mix(mix(found, _hash(snapshot.ident(subject))), predicate)
-        found = mix(mix(found, np.uint64(Kind.ENTITY)), _hash(snapshot.ident(thing)))
+        subject, object_ = int(snapshot.relation_subject[number]), int(snapshot.relation_object[number])
+        hash_ = mix(mix(hash_, _hash(snapshot.ident(subject))), predicate)
+        hash_ = mix(mix(hash_, np.uint64(Kind.ENTITY)), _hash(snapshot.ident(object_)))
     else:
         subject = int(snapshot.attribute_subject[number - relations])
-        found = mix(mix(found, _hash(snapshot.ident(subject))), predicate)
-        found = _cell(snapshot, "att", number - relations, found)
+        hash_ = mix(mix(hash_, _hash(snapshot.ident(subject))), predicate)
+        hash_ = _cell(snapshot, "att", number - relations, hash_)
     if len(get("q.owner")):
-        own = snapshot.qualifiers(np.array([number], np.int32))[1].tolist()
-        if own:
+        qualifiers = snapshot.qualifiers(np.array([number], np.int32))[1].tolist()
+        if qualifiers:
             keys = get("q.key")
             total = np.zeros(1, np.uint64)
-            for at in own:
-                total = total + mix(_cell(snapshot, "q", at, _hash(snapshot.predicate_name(int(keys[at])))), np.uint64(1))
-            found = mix(found, total)
-    return int(found.view(np.int64)[0])
+            for qualifier in qualifiers:
+                total = total + mix(
+                    _cell(snapshot, "q", qualifier, _hash(snapshot.predicate_name(int(keys[qualifier])))), np.uint64(1)
+                )
+            hash_ = mix(hash_, total)
+    return int(hash_.view(np.int64)[0])
 
 
 def relation_id(subject: str, predicate: str, thing: str) -> int:
-    """The identity that a relation without qualifiers between two ids has; of a membership, too."""
-    found = mix(mix(_hash("") ^ _hash(""), _hash(subject)), _hash(predicate))
-    return int(mix(mix(found, np.uint64(Kind.ENTITY)), _hash(thing)).view(np.int64)[0])
+    """Return the identity of a relation without qualifiers between two ids; also of a membership."""
+    hash_ = mix(mix(_hash("") ^ _hash(""), _hash(subject)), _hash(predicate))
+    return int(mix(mix(hash_, np.uint64(Kind.ENTITY)), _hash(thing)).view(np.int64)[0])
 
 
 def _hash(text: str) -> Hashes:

@@ -1,7 +1,7 @@
-"""Names and values as parts of IRIs, and the vocabularies that queries and graphs in RDF share.
+"""Names and values as parts of IRIs, and the vocabularies shared by queries and graphs in RDF.
 
-An entity, predicate or value is one IRI, behind the base of its graph (`sparql.layout`), whose text
-suffices to read it.
+An entity, predicate or value is one IRI, relative to the base of its graph (`sparql.layout`), whose text is
+sufficient to read it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
 #: The scheme of KQA Pro's vocabulary.
 PRED: Final = "pred:"
-#: The namespace of graphs without a base of their own; nobody owns this domain (RFC 2606).
+#: The namespace of graphs without a base of their own; the domain is reserved (RFC 2606).
 NAMESPACE: Final = "http://condgraph.example/"
-#: What the name of a value begins with.
+#: The prefix of the names of values.
 VALUE: Final = ".v/"
-#: Characters of the longest name of a value that contains the value.
+#: The longest name of a value, in characters; a longer one is replaced by a hash.
 LONGEST: Final = 1000
 _WIKIDATA: Final = "http://www.wikidata.org/"
 #: Prefixes that need not be declared.
@@ -62,11 +62,10 @@ PLAIN: Final = frozenset("-.~!$&'()*+,;=@/–—")
 
 @lru_cache(maxsize=65_536)
 def encode(name: str) -> str:
-    """A name as the part of an IRI after its base, usable as a relative IRI: a space is an underscore,
-    as in KQA Pro.
+    """Encode a name as a relative IRI: a space becomes an underscore, as in KQA Pro.
 
-    Letters and digits of the Basic Multilingual Plane stay; what an IRI cannot contain, underscores,
-    and dots and slashes where resolving a relative IRI would take them for steps, are
+    Letters and digits of the Basic Multilingual Plane are kept; characters that an IRI cannot contain,
+    underscores, and dots and slashes that could be taken for steps of a relative path, are
     percent-encoded. `decode` is the inverse.
 
     >>> encode("point in time"), encode("UN/LOCODE"), encode("a_b %"), encode("Erdős number"), encode("../x")
@@ -76,27 +75,27 @@ def encode(name: str) -> str:
         return name
     if not name:
         return ".empty"
-    out = []
-    for i, c in enumerate(name):
-        if c == " ":
-            out.append("_")
-        elif c == "/":
-            around = name[i - 1 : i] + name[i + 1 : i + 2]
-            out.append("%2F" if len(around) < 2 or "/" in around or "." in around else c)
-        elif c == "." and not i:
-            out.append("%2E")
-        elif c in PLAIN or (c.isalnum() and c < "\U00010000"):
-            out.append(c)
+    parts = []
+    for position, character in enumerate(name):
+        if character == " ":
+            parts.append("_")
+        elif character == "/":
+            neighbours = name[position - 1 : position] + name[position + 1 : position + 2]
+            parts.append("%2F" if len(neighbours) < 2 or "/" in neighbours or "." in neighbours else character)
+        elif character == "." and not position:
+            parts.append("%2E")
+        elif character in PLAIN or (character.isalnum() and character < "\U00010000"):
+            parts.append(character)
         else:
-            out.append(quote(c, safe=""))
-            if out[-1] == c:  # "_" is safe for `quote`
-                out[-1] = f"%{ord(c):02X}"
-    return "".join(out)
+            parts.append(quote(character, safe=""))
+            if parts[-1] == character:  # "_" is safe for `quote`
+                parts[-1] = f"%{ord(character):02X}"
+    return "".join(parts)
 
 
 @lru_cache(maxsize=65_536)
 def decode(text: str) -> str:
-    """The name that `encode` wrote.
+    """Decode a name that `encode` wrote.
 
     >>> decode("a%5Fb_%25"), decode(".empty")
     ('a_b %', '')
@@ -105,13 +104,13 @@ def decode(text: str) -> str:
 
 
 def hashed(text: str) -> str:
-    """The hash of a text that is too long for a name, as 24 hexadecimal digits."""
+    """Return the hash of a text that is too long for a name, as 24 hexadecimal digits."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def value_name(value: values.Value) -> str:
-    """The name of a value node after `VALUE`: the value itself, so that its IRI suffices to read it; the
-    hash of a long one.
+    """Return the name of a value node after `VALUE`: the value itself, so that its IRI is sufficient to
+    read it, or a hash if it is long.
 
     >>> value_name(values.Quantity(1.5, "metre")), value_name("a b"), value_name(values.Time.year(1970))
     ('q/1.5/metre', 's/a_b', 't/0/31536000/1')
@@ -130,7 +129,7 @@ def value_name(value: values.Value) -> str:
 
 
 def value_named(name: str) -> values.Value | None:
-    """The value of a node from its name; None for a name that is a hash.
+    """Return the value of a node from its name; None if the name is a hash.
 
     >>> value_named("q/1.5/metre"), value_named("t/0/31536000/1") == values.Time.year(1970), value_named("h/00")
     (Quantity(number=1.5, unit='metre'), True, None)
@@ -155,7 +154,7 @@ def _within(value: values.Time) -> bool:
 
 
 def year_of(value: values.Time) -> int | None:
-    """The year that a time is in; None where it is in several, or has an open side."""
+    """Return the year that a time is in; None if it is in several, or has an open side."""
     if not _within(value):
         return None
     first = values.civil(value.start // values.DAY_SECONDS)[0]
@@ -163,7 +162,7 @@ def year_of(value: values.Time) -> int | None:
 
 
 def date_of(value: values.Time) -> str | None:
-    """The day that a time is in, as xsd:date writes it; None where it is in several."""
+    """Return the day that a time is in, as xsd:date; None if it is in several."""
     if not _within(value) or value.start // values.DAY_SECONDS != (value.end - 1) // values.DAY_SECONDS:
         return None
     year, month, day = values.civil(value.start // values.DAY_SECONDS)
@@ -171,7 +170,7 @@ def date_of(value: values.Time) -> str | None:
 
 
 def nearest_double(number: values.Number) -> float:
-    """The nearest double, infinite where there is none."""
+    """Return the nearest double, infinite if the number is too large."""
     try:
         return float(number)
     except OverflowError:

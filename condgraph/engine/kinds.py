@@ -1,5 +1,5 @@
-"""Infers the types and units of an operator's values from the schema alone, and whether it may warn
-of them: where it cannot, no store is asked.
+"""Infer the types and units of an operator's values from the schema alone, and whether it may warn: if it cannot, no
+store is queried.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ from condgraph.engine.values import NO_UNIT, Kind
 
 
 class GraphKnowledge(Protocol):
-    """What compiling may know of a graph: its schema, never its facts."""
+    """The parts of a schema that a compiler may use; never the facts."""
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The names of all sources."""
 
     def has_relation(self, name: str) -> bool:
-        """Some statement with this predicate has an entity as object."""
+        """Return whether a statement with this predicate has an entity as object."""
 
     def has_text(self, text: str) -> bool:
-        """Something in the graph is exactly this text."""
+        """Return whether the graph contains exactly this text."""
 
     def has_attribute(self, name: str) -> bool:
-        """Some statement with this predicate has a value as object."""
+        """Return whether a statement with this predicate has a value as object."""
 
     def attribute_kinds(self, name: str) -> Kinds:
-        """The types and units of an attribute's values."""
+        """Return the types and units of an attribute's values."""
 
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
-        """The types and units of a qualifier's values."""
+        """Return the types and units of a qualifier's values."""
 
 
 _ENTITIES: Final[Kinds] = {(Kind.ENTITY, NO_UNIT): 1}
 _TIMES: Final[Kinds] = {(Kind.TIME, NO_UNIT): 1}
-#: The kinds of operators whose values are always of one.
+#: The kinds of operators whose values always have the same.
 _ALWAYS: Final[dict[str, Kinds]] = {
     "entities": _ENTITIES,
     "times": _TIMES,
     "numbers": {(Kind.QUANTITY, NO_UNIT): 1},
     "texts": {(Kind.TEXT, NO_UNIT): 1},
 }
-#: What values can be, or name, an entity.
+#: The types of values that are, or may name, an entity.
 _NAMING: Final = {(Kind.ENTITY, NO_UNIT), (Kind.TEXT, NO_UNIT)}
 
 
 def kinds_of(node: Node, schema: GraphKnowledge) -> Kinds | None:
-    """The types and units of what an operator gives (of facts: of their objects); None where the
-    schema does not say.
+    """Return the types and units of an operator's values (for facts: of their objects); None if the schema does not
+    tell.
     """
     while node.facets.gives == "carried":
         (node,) = carried(node)
@@ -66,18 +66,18 @@ def _stated(node: Node, schema: GraphKnowledge) -> Kinds | None:
         return None
     if node.family == "relation":
         return _ENTITIES
-    return {one: 1 for name in node.predicates for one in schema.attribute_kinds(name)}
+    return {kind: 1 for name in node.predicates for kind in schema.attribute_kinds(name)}
 
 
 def condition_of(node: Node) -> Condition:
-    """The condition of an operator that has one (`Facets.tests`)."""
-    found: Condition = node.condition  # type: ignore[attr-defined]
-    return found
+    """Return the condition of an operator that has one (`Facets.tests`)."""
+    condition: Condition = node.condition  # type: ignore[attr-defined]
+    return condition
 
 
 def kinds_tested(node: Node, schema: GraphKnowledge) -> Kinds | None:
-    """The types and units of the values that an operator's condition is asked of; None where the
-    schema does not say.
+    """Return the types and units of the values that an operator's condition is applied to; None if the schema does
+    not tell.
     """
     if isinstance(node, alg.WhereQualifier):
         return schema.qualifier_kinds(node.key)
@@ -87,25 +87,23 @@ def kinds_tested(node: Node, schema: GraphKnowledge) -> Kinds | None:
 
 
 def all_comparable(kinds: Iterable[tuple[Kind, str]], wanted: set[tuple[Kind, str]]) -> bool:
-    """Whether values of these types can all be compared, or are not known and count as nothing."""
+    """Return whether all values of these types can be compared, or are unknown."""
     texts = (Kind.TEXT, NO_UNIT) in wanted
-    return all(one in wanted or one[0] is Kind.UNKNOWN or (texts and one[0] is Kind.TEXT) for one in kinds)
+    return all(kind in wanted or kind[0] is Kind.UNKNOWN or (texts and kind[0] is Kind.TEXT) for kind in kinds)
 
 
 def may_warn(node: Node, schema: GraphKnowledge, empty: bool) -> bool:
-    """Whether an operator may have something to say (`Facets.warns`), in a plan whose answer is
-    `empty` or not.
-    """
+    """Return whether an operator may give a warning (`Facets.warns`), in a plan whose answer is `empty` or not."""
     warns = node.facets.warns
     if warns.when in ("never", "always"):
         return warns.when == "always"
-    of = getattr(node, warns.of)
-    if isinstance(of, alg.Constants) and not warns.constants:
+    field = getattr(node, warns.of)
+    if isinstance(field, alg.Constants) and not warns.constants:
         return empty
-    kinds = kinds_of(of, schema) if isinstance(of, Node) else schema.attribute_kinds(of)
+    kinds = kinds_of(field, schema) if isinstance(field, Node) else schema.attribute_kinds(field)
     if kinds is not None and warns.when == "empty":
         return empty
     if kinds is not None and warns.when == "nameless" and _NAMING.issuperset(kinds):
         return False
-    alike = kinds is not None and len(kinds) == 1 and next(iter(kinds))[0] in (Kind.QUANTITY, Kind.TIME)
-    return empty or not alike
+    uniform = kinds is not None and len(kinds) == 1 and next(iter(kinds))[0] in (Kind.QUANTITY, Kind.TIME)
+    return empty or not uniform

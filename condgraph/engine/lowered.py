@@ -1,4 +1,4 @@
-"""A lowered program: one plan for whichever language, with the steps that its answer traces."""
+"""A lowered program: one plan for any language, with the steps that its answer traces."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Substitution(str):
-    """A warning that a name of a program was read as another one: `used` in place of `name`, where it might
-    have been any of `others`. An answer with one of these is doubtful.
+    """A warning that a name of a program was read as another one: `used` instead of `name`, with the alternatives
+    `others`. An answer with one is doubtful.
     """
 
     name: str
@@ -22,11 +22,11 @@ class Substitution(str):
     others: tuple[str, ...]
 
     def __new__(cls, kind: str, name: str, used: Sequence[str], others: Sequence[str] = (), why: str = "the nearest name") -> Self:
-        """The warning as text; `kind` is what the name is."""
-        listed = " or ".join(repr(shortened(one, 100)) for one in used[:_SHOWN])
-        rest = ", ".join(repr(shortened(one, 100)) for one in others[:_SHOWN])
+        """Create the warning; `kind` is the kind of name."""
+        listed = " or ".join(repr(shortened(name_, 100)) for name_ in used[:_SHOWN])
+        alternatives = ", ".join(repr(shortened(name_, 100)) for name_ in others[:_SHOWN])
         text = f"{kind} {shortened(name, 100)!r} is not in the graph and is read as {listed}, {why}"
-        result = super().__new__(cls, text + (f"; it may also be {rest}" if rest else ""))
+        result = super().__new__(cls, text + (f"; it may also be {alternatives}" if alternatives else ""))
         result.name, result.used, result.others = name, tuple(used), tuple(others)
         return result
 
@@ -40,17 +40,14 @@ def _substitution(text: str, name: str, used: tuple[str, ...], others: tuple[str
     return result
 
 
-#: Names that a substitution lists.
+#: The number of names that a substitution lists.
 _SHOWN: Final = 5
-
-
-# One step of a program as the trace of an answer shows it.
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step of the program gave: its operator in words, how many results, the first few of
-    them, a remark.
+    """The result of one step of a program: its operator in words, the number of results, the first few of them, a
+    remark.
     """
 
     function: str
@@ -66,11 +63,10 @@ class Step:
 
 @dataclass(slots=True)
 class Lowered:
-    """A plan, which operator each step of the program became, warnings, and remarks on operators.
+    """A plan, the operator of each step of the program, warnings, and remarks on operators.
 
-    A step is known by its name in the program; `notes` are remarks for the trace, by the identity
-    of the operator. `order` has the operators of the plan, inputs first. It is None while passes
-    have to look at the plan, which `languages.registry.lower` has them do.
+    A step has its name in the program; `notes` are remarks for the trace, by the identity of the operator. `order`
+    has the operators of the plan, inputs first; None until passes have run, which `languages.registry.lower` does.
     """
 
     plan: Node
@@ -81,18 +77,18 @@ class Lowered:
 
 
 def owners(steps: Sequence[tuple[str, Node]], until: Node | None = None) -> dict[int, int]:
-    """The place of the step that each operator is part of, by its identity: of the first that contains it. Once it is known
-    of the operator `until`, the others are left out.
+    """Return the index of the first step that contains each operator, by its identity; stop once the operator `until`
+    is reached.
     """
-    found: dict[int, int] = {}
-    for at, (_, root) in enumerate(steps):
+    step_of: dict[int, int] = {}
+    for index, (_, root) in enumerate(steps):
         # A step contains those before it.
-        waiting = [root]
-        while waiting:
-            part = waiting.pop()
-            if id(part) not in found:
-                found[id(part)] = at
+        stack = [root]
+        while stack:
+            part = stack.pop()
+            if id(part) not in step_of:
+                step_of[id(part)] = index
                 if part is until:
-                    return found
-                waiting += part.inputs()
-    return found
+                    return step_of
+                stack += part.inputs()
+    return step_of

@@ -1,4 +1,4 @@
-"""The operands of native functions: values with their texts, read as numbers and times where they can be."""
+"""The operands of native functions: values with their texts, read as numbers and times if possible."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from condgraph.engine.units import conversions, fold_unit
 
 
 class Inapplicable(Exception):
-    """A function that has no result for what it was given; the text says why."""
+    """Raised if a function has no result for its arguments; the text is the reason."""
 
 
 @dataclass(slots=True)
 class Operand:
-    """One argument: its values, the text of each, and what should be reported of reading them."""
+    """One argument: its values, the text of each, and remarks to report about reading them."""
 
     values: list[Any]
     texts: list[str]
@@ -30,31 +30,31 @@ class Operand:
         return len(self.values)
 
     def one(self, what: str) -> Any:
-        """The only value; equal ones count once."""
+        """Return the only value; equal ones count once. Raise `Inapplicable` otherwise."""
         distinct = list(dict.fromkeys(watched(self.texts)))
         if len(distinct) != 1:
             raise Inapplicable(f"{what} takes one value, not {len(distinct)}" if distinct else f"{what} of nothing is nothing")
         return self.values[0]
 
     def measures(self, what: str) -> list[Measure]:
-        """Every distinct value as a number or a time."""
+        """Return every distinct value as a number or a time."""
         pairs = dict(watched(zip(self.texts, self.values, strict=True)))
         return [self._measure(value, text, what) for text, value in watched(pairs.items())]
 
     def measure(self, what: str) -> Measure:
-        """The only value as a number or a time."""
+        """Return the only value as a number or a time."""
         value = self.one(what)
         return self._measure(value, self.texts[0], what)
 
     def _measure(self, value: Any, text: str, what: str) -> Measure:
-        found = measure_of(value)
-        if found is None:
+        measure = measure_of(value)
+        if measure is None:
             numbers = NUMBERS(text.replace("−", "-"))
             if not numbers:
                 raise Inapplicable(f"{what}: {text!r} is neither a number nor a time")
             self.remarks.append(f"{what}: {text!r} is read as {numbers[0]}")
-            found = values.Quantity(number_in(numbers[0]))
-        return found
+            measure = values.Quantity(number_in(numbers[0]))
+        return measure
 
 
 Measure: TypeAlias = values.Quantity | values.Time
@@ -74,7 +74,7 @@ DIGITS: Final = re.compile(r"\d", re.ASCII).search
 
 
 def measure_of(value: Any) -> Measure | None:
-    """A value as a number or a time; None where it is neither."""
+    """Return a value as a number or a time; None if it is neither."""
     if isinstance(value, (values.Quantity, values.Time)):
         return value
     if isinstance(value, (bool, int, float)):
@@ -83,7 +83,7 @@ def measure_of(value: Any) -> Measure | None:
 
 
 def number_in(text: str) -> values.Number:
-    """A number as a text has it, with commas between thousands."""
+    """Read a number with commas between thousands."""
     digits = text.replace(",", "").lstrip("+")
     if len(digits) > values.MOST_DIGITS:
         raise Inapplicable(f"a number of more than {values.MOST_DIGITS} digits is no number")
@@ -91,17 +91,17 @@ def number_in(text: str) -> values.Number:
 
 
 def exact(number: Any) -> Fraction:
-    """A number without loss: a float stands for its shortest text."""
+    """Return a number without loss: a float stands for its shortest text."""
     return Fraction(Decimal(repr(number))) if isinstance(number, float) else Fraction(number)
 
 
 def plain(number: Fraction) -> values.Number:
-    """`as_number`, of a result that can be printed."""
+    """Return `as_number` of a result; raise `Inapplicable` if it is too large to print."""
     return values.as_number(_printable(number))
 
 
 def quotient(number: Fraction) -> values.Number:
-    """`nearest_number`, of a result that can be printed."""
+    """Return `nearest_number` of a result; raise `Inapplicable` if it is too large to print."""
     return values.nearest_number(_printable(number))
 
 
@@ -112,32 +112,32 @@ def _printable(number: Fraction) -> Fraction:
 
 
 def year_of(value: values.Time) -> int:
-    """The year in which a time begins; raises `Inapplicable` where its start is open."""
+    """Return the year in which a time begins; raise `Inapplicable` if its start is open."""
     if value.start <= values.OPEN_START:
         raise Inapplicable(f"{value} has no start, and so no year")
     return values.civil(value.start // values.DAY_SECONDS)[0]
 
 
 def alike(a: values.Quantity, b: values.Quantity, what: str) -> tuple[values.Quantity, values.Quantity, str]:
-    """Two quantities in one unit, and that unit: the second in that of the first, where a unit library
-    knows how. Raises `Inapplicable` where they are of different kinds.
+    """Return two quantities in one unit, and that unit: the second is converted to that of the first, if a unit
+    library can. Raise `Inapplicable` if they are of different kinds.
     """
     if values.NO_UNIT in (a.unit, b.unit) or a.unit == b.unit:
         return a, b, a.unit if a.unit != values.NO_UNIT else b.unit
     factor = conversions(values.Quantity(1, b.unit), [a.unit])
     if factor and factor[0].number != 1:
-        # Before spelling: MW and mW are one word without case, and two units.
-        same = conversions(b, [a.unit])
+        # Conversion before spelling: MW and mW differ only in case, but are two units.
+        converted = conversions(b, [a.unit])
     else:
-        same = [b] if factor or fold_unit(a.unit) == fold_unit(b.unit) else []
-    if not same:
+        converted = [b] if factor or fold_unit(a.unit) == fold_unit(b.unit) else []
+    if not converted:
         raise Inapplicable(f"{what}: {a} and {b} are of different units")
-    return a, same[0], a.unit
+    return a, converted[0], a.unit
 
 
 def unit_of_product(a: str, b: str) -> tuple[str, int] | None:
-    """The unit of a product of numbers in two units, and what the product is divided by: 10 % of 50 €
-    are 5 €. None where both have a unit, as 3 m by 2 m are no 6 m.
+    """Return the unit of a product of numbers in two units, and a divisor for the product: 10 % of 50 € is 5 €. None
+    if both have a unit, as 3 m times 2 m is not 6 m.
     """
     if values.NO_UNIT in (a, b):
         return b if a == values.NO_UNIT else a, 1

@@ -1,5 +1,5 @@
-"""Whether two sources of one name are the same: equal origin and content; otherwise an error that
-names both.
+"""Decide whether two sources with one name are the same: equal origin and content, otherwise an error that names
+both.
 """
 
 from __future__ import annotations
@@ -14,42 +14,38 @@ from condgraph.engine.facts import Source
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: The format of what was added from Python; more can be added to it.
+#: The format of items added from Python; more can be added to such a source.
 API = "api"
-#: Between the fingerprint of the data and that of the options it was read with.
+#: Separates the fingerprint of the data from that of the options it was read with.
 PARTS = "+"
-#: Between the fingerprints of what was added to a source, one after the other.
+#: Separates the fingerprints of additions to a source.
 ALSO = ","
 
 
 def check_source(known: Source, new: Source) -> None:
-    """Raise `SourceError` where `new` has the name of `known` and is another source, or holds
-    something else by now.
+    """Raise `SourceError` if `new` has the name of `known` and is a different source, or its content has changed.
 
-    A source of which neither place nor content is said (`Source(name)`) only names one that is
-    there.
+    A source without location and content (`Source(name)`) only refers to an existing one.
     """
     if not (new.location or new.content or new.format):
         return
     if known.format and new.format and (known.format == API) != (new.format == API):
         raise _error(known, new, f"{_place(new)} has the same name")
     if new.content and ALSO in known.content and new.content in known.content.split(ALSO):
-        # One of those that were added to each other.
+        # It is one of the additions to the known source.
         return
     if known.content and new.content and known.content != new.content:
         if known.location and not _elsewhere(known, new):
             same_data = known.content.partition(PARTS)[0] == new.content.partition(PARTS)[0]
-            what = "it is read with other options now" if same_data else "its content has changed since"
-            raise _error(known, new, what)
+            reason = "it is read with other options now" if same_data else "its content has changed since"
+            raise _error(known, new, reason)
         raise _error(known, new, f"{_place(new)} has the same name and other content")
     if _elsewhere(known, new):
         raise _error(known, new, f"{_place(new)} has the same name")
 
 
 def check_sources(known: Iterable[Source], snapshot: Snapshot) -> None:
-    """Raise `SourceError` where a source of `snapshot` has the name of a `known` one and is
-    another.
-    """
+    """Raise `SourceError` if a source of `snapshot` has the name of a `known` one and is a different source."""
     names = {source.name: source for source in known}
     for number in range(len(snapshot.schema.sources)):
         source = snapshot.source_of(number)
@@ -58,8 +54,8 @@ def check_sources(known: Iterable[Source], snapshot: Snapshot) -> None:
 
 
 def _elsewhere(known: Source, new: Source) -> bool:
-    """Whether both are places and they are two. A place that is gone may have moved, or been named
-    from another folder.
+    """Return whether both sources have different locations. A location that is gone may have moved, or been named
+    relative to another folder.
     """
     if known.location == new.location:
         return False

@@ -1,4 +1,4 @@
-"""The process that writes a graph: a name by which other processes find out that it has ended."""
+"""The process that writes a graph: a name from which other processes can tell whether it has ended."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import socket
 from typing import ClassVar, Final
 from uuid import uuid4
 
-#: The name of a writer that has surely ended.
+#: The name of a writer that has certainly ended.
 NOBODY: Final = "nobody"
-#: A writer on another machine that has written nothing for so many seconds is taken to be gone.
+#: The time in seconds after which a silent writer on another machine counts as gone.
 SILENT: Final = 60.0
 
 
 class Owner:
-    """One writer: the machine, its process, and a token."""
+    """One writer: its host, its process id, and a token."""
 
     _here: ClassVar[set[str]] = set()
 
@@ -23,27 +23,27 @@ class Owner:
         self._here.add(self.name)
 
     def release(self) -> None:
-        """This writer has ended."""
+        """Mark this writer as ended."""
         self._here.discard(self.name)
 
     @staticmethod
     def place(name: str) -> str:
-        """Where a writer is, for a message."""
-        host, _, rest = name.partition("/")
-        return f"process {rest.partition('/')[0]} on {host}"
+        """Return the process and host of a writer, for a message."""
+        host, _, process = name.partition("/")
+        return f"process {process.partition('/')[0]} on {host}"
 
     @staticmethod
     def here(name: str) -> bool:
-        """Whether a writer is, or was, on this machine."""
+        """Return whether a writer is, or was, on this machine."""
         return name.partition("/")[0] == socket.gethostname()
 
     @classmethod
     def gone(cls, name: str, silent: float) -> bool:
-        """Whether a writer, silent for so many seconds, has ended: at once for one of this machine,
+        """Return whether a writer that has been silent for some seconds has ended: known at once for this machine,
         later for others.
         """
-        host, _, rest = name.partition("/")
-        process = rest.partition("/")[0]
+        host, _, remainder = name.partition("/")
+        process = remainder.partition("/")[0]
         if name == NOBODY:
             return True
         if host != socket.gethostname() or not process.isdigit():
@@ -56,5 +56,5 @@ class Owner:
             return True
         except PermissionError:
             return False
-        # Another process may have its number by now.
+        # The process id may have been reused.
         return silent > SILENT

@@ -1,6 +1,6 @@
-"""Rewrites of a plan that keep its meaning, each with a quick look at whether it can apply.
+"""Rewrites of a plan that preserve its meaning, each with a fast test whether it applies.
 
-A test runs every program with the passes on and off and compares the answers.
+A test runs every program with and without the passes and compares the answers.
 """
 
 from __future__ import annotations
@@ -14,63 +14,60 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra.expressions import variables
 from condgraph.engine.bounds import watched
 
-# -- Rebuilding a plan bottom up: what does not change stays the same object -----------------------
+# -- Rebuilding a plan bottom up: unchanged operators stay the same objects ------------------------
 
 
 def rewrite(plan: alg.Node, rule: Callable[[alg.Node], alg.Node]) -> alg.Node:
-    """Apply a rule to every operator, inputs first. A shared operator is rewritten once and stays
-    shared.
-    """
+    """Apply a rule to every operator, inputs first. A shared operator is rewritten once and stays shared."""
     done: dict[int, alg.Node] = {}
     for node in watched(alg.postorder(plan)):
-        fresh = node
+        current = node
         for child in node.inputs():
             if done[id(child)] is not child:
-                fresh = rebuild(node, done)
+                current = rebuild(node, done)
                 break
-        done[id(node)] = rule(fresh)
+        done[id(node)] = rule(current)
     return done[id(plan)]
 
 
 def names(record: Any) -> tuple[str, ...]:
-    """The fields of an operator or a test, in order."""
+    """Return the fields of an operator or a condition, in order."""
     result = _NAMES.get(type(record))
     if result is None:
         result = _NAMES[type(record)] = tuple(part.name for part in fields(record))
     return result
 
 
-#: By type; there are as many as the algebra has.
+#: Fields by type; bounded by the number of operators.
 _NAMES: dict[type[Any], tuple[str, ...]] = {}
 
 
 def rebuild(node: Any, done: dict[int, alg.Node]) -> Any:
-    """The same record (an operator or a test) with its inputs replaced."""
+    """Return the same record (an operator or a condition) with its inputs replaced."""
     values = [getattr(node, name) for name in names(node)]
-    fresh = [value if type(value) in _PLAIN else done.get(id(value)) or _replaced(value, done) for value in values]
-    return node if all(map(is_, fresh, values)) else type(node)(*fresh)
+    new_values = [value if type(value) in _PLAIN else done.get(id(value)) or _replaced(value, done) for value in values]
+    return node if all(map(is_, new_values, values)) else type(node)(*new_values)
 
 
-#: Types of values that hold no operators. To ask for them first is quicker than to ask whether a value is an operator.
+#: Types of values that contain no operators. Testing for them first is faster than testing for operators.
 _PLAIN: Final = frozenset((str, int, bool, type(None)))
 
 
 def _replaced(value: Any, done: dict[int, alg.Node]) -> Any:
-    if (known := done.get(id(value))) is not None or isinstance(value, alg.Node):
-        return value if known is None else known
+    if (replacement := done.get(id(value))) is not None or isinstance(value, alg.Node):
+        return value if replacement is None else replacement
     if isinstance(value, alg.Condition | alg.Parameter):
         return rebuild(value, done) if value.inputs() else value
     if isinstance(value, tuple) and value and isinstance(value[0], alg.Node | alg.Condition | alg.Parameter):
-        fresh = tuple([_replaced(part, done) for part in value])
-        return fresh if any(a is not b for a, b in zip(fresh, value, strict=True)) else value
+        new_parts = tuple([_replaced(part, done) for part in value])
+        return new_parts if any(a is not b for a, b in zip(new_parts, value, strict=True)) else value
     return value
 
 
 def mark(value: Any) -> Hashable:
-    """What two operators have in common exactly if they are equal, where their inputs are the same
-    objects.
+    """Return a key that is equal for equal operators, if their inputs are the same objects.
 
-    Looking at one level instead of the whole tree below keeps a pass linear.
+    Comparing one level instead of the whole tree keeps a pass linear.
     """
     return (type(value), *[_marked(getattr(value, name)) for name in names(value)])
 
@@ -89,7 +86,7 @@ def _marked(value: Any) -> Hashable:
 
 
 def _flatten_applies(order: list[alg.Node]) -> bool:
-    """Some intersection has another one, or every entity, as a part."""
+    """Return whether some intersection has another one, or all entities, as a part."""
     for node in order:
         if type(node) is alg.Intersect:
             for part in node.parts:
@@ -99,18 +96,17 @@ def _flatten_applies(order: list[alg.Node]) -> bool:
 
 
 def flatten(plan: alg.Node) -> alg.Node:
-    """Intersections within intersections become one, and "every entity" drops out where the rest
-    are entities anyway.
+    """Merge nested intersections, and drop "all entities" if the other parts contain only entities anyway.
 
-    Execution starts an intersection with its smallest part and looks the others up, so a concept that
-    is outside is met as early as one that is inside.
+    Execution starts an intersection with its smallest part and looks the others up, so a nested concept is tested as
+    early as any other.
 
-    >>> from condgraph.engine.algebra import AllEntities, ByName, Intersect, Members
-    >>> human, French, Ann = Members(ByName(("human",))), Members(ByName(("French",))), ByName(("Ann",))
-    >>> flatten(Intersect((Intersect((Ann, human)), French))) == Intersect((Ann, human, French))
-    True
-    >>> flatten(Intersect((AllEntities(), human))) == human
-    True
+        >>> from condgraph.engine.algebra import AllEntities, ByName, Intersect, Members
+        >>> human, French, Ann = Members(ByName(("human",))), Members(ByName(("French",))), ByName(("Ann",))
+        >>> flatten(Intersect((Intersect((Ann, human)), French))) == Intersect((Ann, human, French))
+        True
+        >>> flatten(Intersect((AllEntities(), human))) == human
+        True
     """
     return rewrite(plan, _flat)
 
@@ -132,12 +128,14 @@ def _holds_members(part: alg.Entities) -> bool:
 
 # -- Equal parts -----------------------------------------------------------------------------------
 
-#: Operators that take none and are worth looking at; every entity is kept by the store anyway.
+#: Operators without inputs that are worth sharing; the store caches the set of all entities anyway.
 _LEAVES: Final = frozenset((alg.ByName, alg.ById, alg.Constants))
 
 
 def _common_subplans_apply(order: list[alg.Node]) -> bool:
-    """Equal parts have equal leaves, or equal scans of the same leaf; most plans have none."""
+    """Return whether there may be equal parts: they have equal leaves, or equal scans of one leaf; most plans have
+    none.
+    """
     kinds = list(map(type, order))
     if kinds.count(alg.Scan) < 2 and sum(map(kinds.count, _LEAVES)) < 2:
         return False
@@ -158,7 +156,7 @@ def _common_subplans_apply(order: list[alg.Node]) -> bool:
 
 
 def common_subplans(plan: alg.Node) -> alg.Node:
-    """Equal parts of a plan become one part, so that they are run (and, on a server, bound) once.
+    """Merge equal parts of a plan, so that they are run (and, on a server, bound) once.
 
     >>> from condgraph.engine.algebra import ByName, Intersect, Reached, Scan
     >>> def films(): return Reached(Scan(ByName(("Ann",)), ("director",), "object", "subject", "relation"))
@@ -169,29 +167,29 @@ def common_subplans(plan: alg.Node) -> alg.Node:
     >>> after == before, after.parts[0] is after.parts[1]
     (True, True)
     """
-    known: dict[Hashable, alg.Node] = {}
-    return rewrite(plan, lambda node: known.setdefault(mark(node), node))
+    first_of: dict[Hashable, alg.Node] = {}
+    return rewrite(plan, lambda node: first_of.setdefault(mark(node), node))
 
 
 # -- Fewer rows to extend --------------------------------------------------------------------------
 
 
 def _late_applies(order: list[alg.Node]) -> bool:
-    """Some rows are extended before they are cut."""
-    # By name, since most programs do without the module of these operators.
+    """Return whether rows may be extended before they are cut."""
+    # By name, to avoid importing the module of these operators.
     return {"SliceRows", "Extend"} <= {type(node).__name__ for node in order}
 
 
 def late(plan: alg.Node) -> alg.Node:
-    """Rows are cut before they are extended by what their order does not depend on, so that this is worked out for the
-    rows that are left. What is computed from other columns decides no order of rows that are equal in these.
+    """Cut rows before extending them by columns that their order does not depend on, so that these are computed only
+    for the remaining rows. Columns computed from others do not affect the order of rows that are equal in these.
 
-    >>> from condgraph.engine.algebra import AllEntities, solutions
-    >>> from condgraph.engine.algebra.expressions import Call, Variable
-    >>> rows = solutions.EntityRows("n", AllEntities())
-    >>> of = solutions.Extend(rows, "labels", Call("labels", (Variable("n"),)))
-    >>> type(late(solutions.SliceRows(of, 0, 3))).__name__
-    'Extend'
+        >>> from condgraph.engine.algebra import AllEntities, solutions
+        >>> from condgraph.engine.algebra.expressions import Call, Variable
+        >>> rows = solutions.EntityRows("n", AllEntities())
+        >>> of = solutions.Extend(rows, "labels", Call("labels", (Variable("n"),)))
+        >>> type(late(solutions.SliceRows(of, 0, 3))).__name__
+        'Extend'
     """
     return rewrite(plan, _later)
 
@@ -200,23 +198,23 @@ def _later(node: alg.Node) -> alg.Node:
     if not isinstance(node, alg.SliceRows):
         return node
     ordered = node.of if isinstance(node.of, alg.OrderRows) else None
-    of = node.of if ordered is None else ordered.of
-    needed = set() if ordered is None else {one.variable for one in ordered.by}
-    before: list[alg.Extend] = []
-    after: list[alg.Extend] = []
-    while isinstance(of, alg.Extend):
-        if of.variable in needed:
-            needed |= variables(of.expression)
-            before.append(of)
+    below = node.of if ordered is None else ordered.of
+    needed = set() if ordered is None else {order.variable for order in ordered.by}
+    kept_before: list[alg.Extend] = []
+    moved_after: list[alg.Extend] = []
+    while isinstance(below, alg.Extend):
+        if below.variable in needed:
+            needed |= variables(below.expression)
+            kept_before.append(below)
         else:
-            after.append(of)
-        of = of.of
-    if not after:
+            moved_after.append(below)
+        below = below.of
+    if not moved_after:
         return node
-    for part in reversed(before):
-        of = replace(part, of=of)
-    result: alg.Solutions = replace(node, of=of if ordered is None else replace(ordered, of=of))
-    for part in reversed(after):
+    for part in reversed(kept_before):
+        below = replace(part, of=below)
+    result: alg.Solutions = replace(node, of=below if ordered is None else replace(ordered, of=below))
+    for part in reversed(moved_after):
         result = replace(part, of=result)
     if result.variables == node.variables:
         return result
@@ -225,14 +223,12 @@ def _later(node: alg.Node) -> alg.Node:
 
 # -- All passes ------------------------------------------------------------------------------------
 
-#: In order: whether each applies, which is cheap and never wrong when it says no, and the rewrite itself.
+#: The passes in order: a cheap test whether it may apply, which has no false negatives, and the rewrite.
 PASSES: Final = ((_late_applies, late), (_flatten_applies, flatten), (_common_subplans_apply, common_subplans))
 
 
 def chain(plan: alg.Node) -> list[alg.Node] | None:
-    """The operators of a plan that has no branches, in which nothing is to be rewritten; None for
-    others.
-    """
+    """Return the operators of a plan without branches, which need no rewriting; None for other plans."""
     order = [plan]
     while inputs := order[-1].inputs():
         if len(inputs) > 1:
@@ -243,7 +239,7 @@ def chain(plan: alg.Node) -> list[alg.Node] | None:
 
 
 def optimise(plan: alg.Node) -> tuple[alg.Node, list[alg.Node]]:
-    """All passes that apply; the plan and its operators, inputs first."""
+    """Run all passes that apply; return the plan and its operators, inputs first."""
     order = chain(plan)
     if order is not None and not _late_applies(order):
         return plan, order

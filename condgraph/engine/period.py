@@ -1,4 +1,4 @@
-"""The period that a query asks about: a time, or what is between two."""
+"""The period that a query asks about: a time, or the interval between two."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from condgraph.engine.errors import OptionError
 from condgraph.engine.reading.times import read_time
 from condgraph.engine.values import OPEN_END, OPEN_START, Precision, Time
 
-#: What a time may be given as: "1984", "1984-05-03", 1984, a date of Python, or a `Time`.
+#: Accepted forms of a time: "1984", "1984-05-03", 1984, a Python date, or a `Time`.
 TimeLike: TypeAlias = str | int | date | Time
-#: The characters of the longest text that is read as a time.
+#: The longest text that is read as a time, in characters.
 _LONGEST: Final = 100
 _ISO_MONTH: Final = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _WRITTEN: Final = "a time is a year ('1984', '44 BC'), a month ('1984-05'), a day ('1984-05-03') or '1984-05-03T12:00:00'"
@@ -22,16 +22,16 @@ _WRITTEN: Final = "a time is a year ('1984', '44 BC'), a month ('1984-05'), a da
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The interval that is asked about, and whether statements have to hold in all of it for certain."""
+    """The interval of a query, and whether statements must certainly hold in all of it."""
 
     interval: Time
     certain: bool = False
 
     @classmethod
     def of(cls, at: TimeLike | Period | None, between: Sequence[TimeLike | None] | None, certain: bool) -> Period | None:
-        """The period of the options of a query, None where they name none.
+        """Return the period from the options of a query, None if they have none.
 
-        Raises `OptionError` for what is no time, for both `at` and `between`, for an end before its start, and for
+        Raises `OptionError` for invalid times, for both `at` and `between`, for an end before its start, and for
         `certain` without a time.
         """
         if isinstance(at, Period):
@@ -63,7 +63,7 @@ class Period:
 
     @property
     def relation(self) -> Literal["may", "must"]:
-        """How the validity of a statement has to stand to the interval (`algebra.During`)."""
+        """The relation that the validity of a statement must have to the interval (`algebra.During`)."""
         return "must" if self.certain else "may"
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Period:
 
 
 def time_of(value: object, option: str) -> Time:
-    """A time that a user gives; raises `OptionError` for what is none, or could be several."""
+    """Return a time from a user's option; raise `OptionError` if it is invalid or ambiguous."""
     if isinstance(value, Time):
         return value
     if isinstance(value, datetime):
@@ -85,7 +85,7 @@ def time_of(value: object, option: str) -> Time:
     try:
         return Time.parse(value)
     except ValueError as error:
-        # Cells of tables may mean 1984 to 1985 by this; of somebody who asks it is a mistake as likely.
+        # In tables 1984-85 means two years; in an option it is as likely a mistake.
         if _ISO_MONTH.fullmatch(value.strip()):
             years = f"between=({value.strip()[:4]!r}, ...)"
             raise OptionError(f"{option}={value!r} is not a time: {error}", hint=f"{years} is several years; {_WRITTEN}") from None
@@ -93,8 +93,8 @@ def time_of(value: object, option: str) -> Time:
     if not times:
         raise OptionError(f"{option}={value!r} is not a time", hint=_WRITTEN)
     if len(times) > 1:
-        read = [str(time) for time in sorted(times)]
-        raise OptionError(f"{option}={value!r} may be {' or '.join(read)}", candidates=read, hint=_WRITTEN)
+        texts = [str(time) for time in sorted(times)]
+        raise OptionError(f"{option}={value!r} may be {' or '.join(texts)}", candidates=texts, hint=_WRITTEN)
     return times.pop()
 
 

@@ -1,9 +1,7 @@
-"""The answer to a prepared program: its values at once, and evidence and trace when they are asked
-for.
+"""The answer to a prepared program: its values at once, evidence and trace on demand.
 
-A prepared program is run on a plan that leaves its names open. Evidence, trace, checks and warnings
-speak of the plan with the names in it, so that the first look at one of them lowers the program
-with its values and runs that plan.
+A prepared program runs on a plan with open names. Evidence, trace, checks and warnings need the plan with the names
+in it, so the first access to one of them lowers the program with its values and runs that plan.
 """
 
 from __future__ import annotations
@@ -17,14 +15,13 @@ from condgraph.engine.bounds import within
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: What the answer has once it is whole.
+#: Attributes that exist once the complete answer has been computed.
 _WHOLE = frozenset({"run", "plan", "_steps", "_warnings"})
 
 
 class QuickAnswer(Answer):
-    """An answer whose outcome is `found`: what the open plan gave, or its entities as a list of
-    numbers (`counted`: their number is asked for). `whole` gives the answer as it is asked without
-    preparation, of the same generation.
+    """An answer whose result is `found`: that of the open plan, or its entities as a list of numbers (`counted`: the
+    answer is their count). `whole` returns the answer without preparation, for the same generation.
     """
 
     _program: Any = ""
@@ -40,10 +37,10 @@ class QuickAnswer(Answer):
         return self._quick
 
     def _work_out(self) -> tuple[list[Any], list[str]]:
-        found, snapshot = self._quick
-        if type(found) is not list:
+        result, snapshot = self._quick
+        if type(result) is not list:
             return super()._work_out()
-        names = snapshot.names_of(found)
+        names = snapshot.names_of(result)
         if snapshot.names_differ and not snapshot.counts["rows"]:
             self._texts = names.copy()
         return names, names
@@ -56,18 +53,18 @@ class QuickAnswer(Answer):
         return super().texts if self._texts is None else self._texts
 
     def __getattr__(self, name: str) -> Any:
-        # Only what is not there yet comes here.
+        # Called only for missing attributes.
         if name not in _WHOLE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         with within(self._timeout):
-            found = self._make_whole()
-        for one in _WHOLE:
-            self.__dict__[one] = getattr(found, one)
+            complete = self._make_whole()
+        for attribute in _WHOLE:
+            self.__dict__[attribute] = getattr(complete, attribute)
         return self.__dict__[name]
 
 
 class QuickRows(QuickAnswer):
-    """An answer of rows: `found` are their values, in order."""
+    """An answer of rows, given their values in order."""
 
     language = "cypher"
     _found = _texts = None
@@ -79,7 +76,7 @@ class QuickRows(QuickAnswer):
 
     @property
     def values(self) -> list[Any]:
-        """The rows, in their order."""
+        """The rows, in order."""
         return self._rows
 
     @property
@@ -97,5 +94,5 @@ class QuickRows(QuickAnswer):
 
     @property
     def texts(self) -> list[str]:
-        """The rows as distinct texts, in their order."""
+        """The rows as distinct texts, in order."""
         return Answer.texts.fget(self)  # type: ignore[attr-defined, no-any-return]

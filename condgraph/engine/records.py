@@ -1,4 +1,4 @@
-"""Statements of a snapshot as records: what evidence, and the rows of an answer, have of them."""
+"""Statements of a snapshot as records, for evidence and the rows of answers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ if TYPE_CHECKING:
 
 
 def place_text(source: Source, row: int) -> str:
-    """Where something stands, as text."""
+    """Return the source and row of a statement as text."""
     return (f"{source.store}: " if source.store else "") + source.name + (f", row {row}" if row else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A statement an answer rests on, with every `(source, row)` it stands in.
+    """A statement that an answer rests on, with every `(source, row)` it appears in.
 
-    `kind` tells statements from memberships (predicate "instance of") and steps from a concept to
-    one above it ("subclass of"). `raw` is the text as it stood in the source, where the object
-    prints in another way.
+    `kind` distinguishes statements from memberships (predicate "instance of") and steps from a concept to a
+    superclass ("subclass of"). `raw` is the text in the source, if the object is printed differently.
     """
 
     subject: Entity
@@ -48,9 +47,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class PathTerm:
-    """A path that a row binds: its entities in order, and the statement between each two of them; one
-    entity alone where it has no statement. A statement may have been followed from its object to its
-    subject.
+    """A path in a row: its entities in order, and the statements between them; a single entity if it has no
+    statement. A statement may have been followed from its object to its subject.
     """
 
     entities: tuple[Entity, ...]
@@ -60,18 +58,17 @@ class PathTerm:
         return " - ".join(entity.name for entity in self.entities)
 
 
-#: What a row binds a variable to, as answers and expressions see it; None where it is unbound. A statement is the record
-#: that evidence has of it, a list a tuple, a map a dictionary.
+#: A term of a row in answers; None if unbound. A statement is its record of evidence, a list a tuple, a map a dictionary.
 Term: TypeAlias = "Entity | Value | Evidence | PathTerm | bool | int | float | tuple[Term | None, ...] | dict[str, Term | None]"
 
 
 def record_of(snapshot: Snapshot, number: int) -> Evidence:
-    """A statement by its number."""
+    """Return a statement by its number."""
     return records_of(snapshot, np.array([number], np.int32))[0]
 
 
 def records_of(snapshot: Snapshot, numbers: NDArray[np.int32]) -> list[Evidence]:
-    """Statements by their numbers, which are sorted."""
+    """Return statements by their sorted numbers."""
 
     def entity(ident: str) -> Entity:
         return snapshot.entity(snapshot.identified(ident))
@@ -94,5 +91,5 @@ def records_of(snapshot: Snapshot, numbers: NDArray[np.int32]) -> list[Evidence]
 
 
 def statement_text(record: Evidence) -> str:
-    """A statement without its sources."""
+    """Return a statement without its sources."""
     return str(record).rpartition("  [")[0]
