@@ -1,1 +1,1 @@
-"""The Bolt protocol: a graph for Neo4j's drivers and tools."""
+"""Serves a graph to Neo4j's drivers and tools by the Bolt protocol."""

@@ -1,4 +1,4 @@
-"""Procedures and commands that Neo4j's tools send when they connect, answered from the graph."""
+"""Answers the procedures and commands that Neo4j's tools send when they connect."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from condgraph.languages.cypher.procedures import NAMES, ProcedureRows
 if TYPE_CHECKING:
     from condgraph.graph import Graph
 
-#: What the server calls itself: drivers and tools read a version of Neo4j from it, and choose what they send.
+#: The server's name for itself: drivers and tools read a version of Neo4j from it, and choose what they
+#: send.
 AGENT: Final = f"Neo4j/5.4.0-condgraph-{condgraph.__version__}"
 _VERSION: Final = "5.4.0"
-#: Another name of the database, which many programs have in their settings.
+#: A second name of the database, a common default in client settings.
 ALIAS: Final = "neo4j"
 _SPACE: Final = r"(?:\s++|//[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)"
 _SHOW: Final = re.compile(
@@ -33,7 +34,7 @@ _VISUALIZATION: Final = re.compile(
     rf"{_SPACE}*+)?(?:RETURN{_SPACE}++(?:\*|nodes{_SPACE}*+,{_SPACE}*+relationships){_SPACE}*+)?;?{_SPACE}*+\Z",
     re.IGNORECASE,
 )  # fmt: skip
-#: Columns of what is shown.
+#: Columns of the results of SHOW.
 _DATABASE: Final = (
     "name type aliases access address role writer requestedStatus currentStatus statusMessage default home constituents"
 )
@@ -46,7 +47,7 @@ _FUNCTION: Final = (
     "name category description signature isBuiltIn argumentDescription returnDescription aggregating rolesExecution "
     "rolesBoostedExecution isDeprecated deprecatedBy"
 )
-#: The columns that are shown where no YIELD names others.
+#: Columns shown if no YIELD names others.
 _USUAL: Final = {"procedures": "name, description, mode, worksOnSystem", "functions": "name, category, description"}
 _TRANSACTION: Final = (
     "database transactionId currentQueryId connectionId clientAddress username currentQuery startTime status elapsedTime"
@@ -54,29 +55,30 @@ _TRANSACTION: Final = (
 
 
 def shown(text: str) -> str:
-    """A text that begins with `SHOW` as a call of a procedure of that name; others as they are."""
+    """Turn a text that begins with `SHOW` into a call of a procedure with that name; return other texts unchanged."""
     match = _SHOW.match(text)
     if match is None:
         return text
     words = [word.upper() for word in re.findall(r"[A-Za-z]++", re.sub(r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/", " ", match[2]))]
-    what = next(
+    keyword = next(
         word for word in words if word.startswith(("DATABASE", "FUNCTION", "PROCEDURE", "INDEX", "CONSTRAINT", "USER", "TRANS"))
     )
     kind = {"DATABASE": "databases", "FUNCTION": "functions", "PROCEDUR": "procedures", "INDEX": "indexes"}.get(
-        what.rstrip("S")[:8]
+        keyword.rstrip("S")[:8]
     )
-    kind = kind or {"CONSTRAI": "constraints", "USER": "user", "TRANSACT": "transactions"}.get(what[:8]) or "indexes"
-    rest = text[match.end() :]
+    kind = kind or {"CONSTRAI": "constraints", "USER": "user", "TRANSACT": "transactions"}.get(keyword[:8]) or "indexes"
+    remainder = text[match.end() :]
     name = match["name"]
     argument = "" if name is None else f"'{name.strip('`')}'"
-    if re.match(rf"{_SPACE}*+WHERE\b", rest, re.IGNORECASE) or (kind in _USUAL and not _YIELD.match(rest)):
-        rest = f" YIELD {_USUAL.get(kind, '*')}{rest}"
-    return f"{match[1]}CALL `show {kind}`({argument}){rest}"
+    if re.match(rf"{_SPACE}*+WHERE\b", remainder, re.IGNORECASE) or (kind in _USUAL and not _YIELD.match(remainder)):
+        remainder = f" YIELD {_USUAL.get(kind, '*')}{remainder}"
+    return f"{match[1]}CALL `show {kind}`({argument}){remainder}"
 
 
 def procedures(graph: Graph, client: Mapping[str, Any]) -> dict[str, ProcedureRows]:
-    """The procedures of a server; `client` has the `user`, the `address` of the server and the `id` of the
-    connection.
+    """Return the procedures of a server.
+
+    `client` has the `user`, the `address` of the server and the `id` of the connection.
     """
     user, address, name = client["user"], client["address"], graph.name
 
@@ -91,7 +93,7 @@ def procedures(graph: Graph, client: Mapping[str, Any]) -> dict[str, ProcedureRo
     roles = [[role, [address]] for role in ("READ", "ROUTE")]
     settings = [["browser.retain_connection_credentials", "", "true"], ["browser.allow_outgoing_connections", "", "false"]]
     shown_as = user or ALIAS
-    made: dict[str, ProcedureRows] = {
+    by_name: dict[str, ProcedureRows] = {
         "dbms.components": constant("name versions edition", ["Neo4j Kernel", [_VERSION], "community"]),
         "dbms.clientConfig": constant("name description value", *settings),
         "dbms.showCurrentUser": constant("username roles flags", [shown_as, ["reader"], []]),
@@ -114,13 +116,14 @@ def procedures(graph: Graph, client: Mapping[str, Any]) -> dict[str, ProcedureRo
     }
 
     def listed() -> list[list[Any]]:
-        names = {*(one for one in made if one.startswith("db")), *NAMES, "db.schema.visualization"}
+        names = {*(procedure for procedure in by_name if procedure.startswith("db")), *NAMES, "db.schema.visualization"}
         return [
-            [one, "", "READ", False, "", [], [], False, None, None, False, None, {"deprecated": False}] for one in sorted(names)
+            [procedure, "", "READ", False, "", [], [], False, None, None, False, None, {"deprecated": False}]
+            for procedure in sorted(names)
         ]
 
-    made["show procedures"] = ProcedureRows(tuple(_PROCEDURE.split()), listed)
-    return made
+    by_name["show procedures"] = ProcedureRows(tuple(_PROCEDURE.split()), listed)
+    return by_name
 
 
 def _functions() -> list[list[Any]]:
@@ -132,7 +135,7 @@ def _functions() -> list[list[Any]]:
     ]
 
 
-#: What Neo4j calls the types of values.
+#: Neo4j's names for the types of values.
 _TYPES: Final = {"text": "String", "quantity": "Double", "time": "Date", "entity": "Node"}
 
 
@@ -160,35 +163,39 @@ def _relationship_properties(graph: Graph) -> list[list[Any]]:
 
 
 def visualization(text: str, graph: Graph, element_ids: bool) -> tuple[list[Structure], list[Structure]] | None:
-    """A node for each label and a relationship for each pattern of two labels, where a text is a call of
-    `db.schema.visualization`; else None.
+    """Return a node for each label and a relationship for each pattern of two labels, for `db.schema.visualization`.
+
+    None if the text is no call of it.
     """
     if not _VISUALIZATION.match(text):
         return None
-    found = _patterns(graph)
-    labels = sorted({label for subject, _, target in found for label in (subject, target)})
-    places = {label: -1 - at for at, label in enumerate(labels)}
+    label_patterns = _patterns(graph)
+    labels = sorted({label for subject, _, target in label_patterns for label in (subject, target)})
+    node_numbers = {label: -1 - index for index, label in enumerate(labels)}
     nodes = []
-    for label, number in places.items():
+    for label, number in node_numbers.items():
         fields: tuple[Any, ...] = (number, [label], {"name": label, "indexes": [], "constraints": []})
         nodes.append(Structure(NODE, (*fields, str(number)) if element_ids else fields))
     relationships = []
-    for at, (subject, predicate, target) in enumerate(sorted(found)):
-        ends = places[subject], places[target]
-        fields = (-1 - at, *ends, predicate, {"name": predicate})
-        relationships.append(Structure(RELATIONSHIP, (*fields, str(-1 - at), *map(str, ends)) if element_ids else fields))
+    for index, (subject, predicate, target) in enumerate(sorted(label_patterns)):
+        ends = node_numbers[subject], node_numbers[target]
+        fields = (-1 - index, *ends, predicate, {"name": predicate})
+        relationships.append(Structure(RELATIONSHIP, (*fields, str(-1 - index), *map(str, ends)) if element_ids else fields))
     return nodes, relationships
 
 
 def _patterns(graph: Graph) -> Iterable[tuple[str, str, str]]:
-    """Subject, predicate and object of the relations by labels: counted from the columns of a graph in a folder; on
-    servers read with a query, whose labels are also those of concepts above, which the schema tells apart.
+    """Return subject label, predicate and object label of all relations.
+
+    They are counted from the columns of a graph in a folder, and read with a query from a server. There, labels include
+    those of
+    broader concepts, which the schema distinguishes.
     """
     if "://" not in graph.place:
         from condgraph.overview.survey import patterns
 
         return patterns(graph.current)
-    ends = {one.name: (_labels_of(one.subjects), _labels_of(one.objects)) for one in graph.schema().predicates}
+    ends = {item.name: (_labels_of(item.subjects), _labels_of(item.objects)) for item in graph.schema().predicates}
     triples = graph.query(PATTERNS, language="cypher").values
     return [
         (subject, predicate, thing)

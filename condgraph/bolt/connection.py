@@ -1,8 +1,7 @@
-"""The Bolt protocol, versions 4.1 to 4.4 and 5.0 to 5.4: the states of a connection, its messages, and how long it may keep
-the server waiting.
+"""The Bolt protocol, versions 4.1 to 4.4 and 5.0 to 5.4: states of a connection, messages, and timeouts.
 
-Everything that comes is bounded: the bytes of a message (8 KiB before the login), messages that wait, results that
-wait to be pulled. Queries run in the workers of the API, within the deadline of the server, and only read.
+All input is limited: the bytes of a message (8 KiB before the login), waiting messages, and results waiting to be pulled.
+Queries run in the workers of the API, within the deadline of the server, and only read.
 """
 
 from __future__ import annotations
@@ -28,15 +27,16 @@ from condgraph.engine.errors import CondgraphError, MissingExtraError
 
 # -- WebSockets --------------------------------------------------------------------------------------
 
-# Bolt within WebSockets, as pages in a browser send it: the handshake, behind the guard of HTTP, and the frames.
+# Bolt within WebSockets, as sent by pages in a browser: the handshake, which the HTTP guard checks, and
+# the frames.
 
 
-#: Bytes of the largest message of a client; drivers send parts of 1,400 bytes.
+#: Largest message of a client, in bytes; drivers send parts of 1,400 bytes.
 _MOST: Final = 128 << 10
 
 
 class WebSocketTransport:
-    """A transport that writes Bolt as binary messages, and what reads those of the client."""
+    """A transport that writes Bolt as binary WebSocket messages, and decodes those of the client."""
 
     def __init__(self, transport: asyncio.Transport, guard: Guard) -> None:
         try:
@@ -50,7 +50,7 @@ class WebSocketTransport:
         return getattr(self._transport, name)
 
     def received(self, data: bytes, log: Callable[[str], None]) -> bytes:
-        """The Bolt in bytes of the client. Refusals and what is malformed end the connection, and `log` says why."""
+        """Return the Bolt bytes in data from the client. Refused or malformed data ends the connection; `log` is told why."""
         from websockets.frames import Opcode
         from websockets.http11 import Request
 
@@ -83,18 +83,17 @@ class WebSocketTransport:
             if part:
                 self._transport.write(part)
             else:
-                # The end of what is sent.
+                # An empty part marks the end of the output.
                 self._transport.close()
 
     def write(self, data: bytes) -> None:
-        """Send bytes as a message."""
         if self._transport.is_closing():
             return
         self._protocol.send_binary(data)
         self._flush()
 
     def close(self) -> None:
-        """Close once all is sent."""
+        """Close after everything is sent."""
         from websockets.protocol import State
 
         if self._protocol.state is State.OPEN and not self._transport.is_closing():
@@ -107,12 +106,12 @@ class WebSocketTransport:
 
 
 _log: Final = logging.getLogger("condgraph.endpoint")
-#: What a handshake of WebSockets (`GET`) begins with.
+#: First byte of a WebSocket handshake (`GET`).
 _HTTP: Final = b"G"
 MAGIC: Final = b"\x60\x60\xb0\x17"
-#: The offer to choose from a list of versions (Bolt's handshake manifest, version 1).
+#: The client's offer to choose from a list of versions (Bolt's handshake manifest, version 1).
 _MANIFEST: Final = b"\x00\x00\x01\xff"
-#: The newest minor version of each major one, and the oldest.
+#: The newest and the oldest minor version of each major one.
 _VERSIONS: Final = {5: (4, 0), 4: (4, 1)}
 HELLO, GOODBYE, RESET, RUN, BEGIN, COMMIT, ROLLBACK = 0x01, 0x02, 0x0F, 0x10, 0x11, 0x12, 0x13
 DISCARD, PULL, TELEMETRY, ROUTE, LOGON, LOGOFF = 0x2F, 0x3F, 0x54, 0x66, 0x6A, 0x6B
@@ -121,22 +120,23 @@ _NAMES: Final = {
     DISCARD: "DISCARD", PULL: "PULL", TELEMETRY: "TELEMETRY", ROUTE: "ROUTE", LOGON: "LOGON", LOGOFF: "LOGOFF",
 }  # fmt: skip
 _SUCCESS, _RECORD, _IGNORED, _FAILURE = 0x70, 0x71, 0x7E, 0x7F
-#: Bytes of a message before the login, messages that may wait, results that are open in a transaction.
+#: Most bytes of a message before the login, most waiting messages, and most open results in a transaction.
 _BEFORE_LOGIN: Final = 8 << 10
 _MOST_WAITING: Final = 64
 _MOST_RESULTS: Final = 64
-#: Bytes of a message from which it is read in a thread, of the part that is written at once, and of a result.
+#: Bytes of a message from which it is decoded in a thread, of a part that is written at once, and of the
+#: largest result.
 _LARGE: Final = 32 << 10
 _WRITTEN: Final = 64 << 10
 _MOST_BYTES: Final = 64 << 20
 _LENGTH: Final = struct.Struct(">I")
 _RECORD_HEAD: Final = bytes((0xB1, _RECORD))
-#: Statements that may be sent to the database `system`.
+#: Statements allowed on the database `system`.
 _ADMINISTRATIVE: Final = re.compile(r"\s*+(?:SHOW\b|CALL\s++dbms?\.)", re.IGNORECASE)
 _AT: Final = re.compile(r"\(at character (\d{1,9})\)")
 _INVALID: Final = "Neo.ClientError.Request.Invalid"
 _BUSY: Final = "Neo.TransientError.Request.NoThreadsAvailable"
-#: The codes of Neo4j for those of errors here.
+#: Neo4j's codes by those of condgraph's errors.
 _CODES: Final = {
     "write": "Neo.ClientError.Statement.AccessMode",
     "parse": "Neo.ClientError.Statement.SyntaxError",
@@ -153,12 +153,12 @@ _CODES: Final = {
     "cancelled": "Neo.ClientError.Transaction.TransactionTerminated",
 }
 
-#: Runs a call in a worker, within so many seconds: returns its status and body.
+#: Runs a call in a worker, with a timeout in seconds; returns its status and body.
 Ask = Callable[[dict[str, Any], float], Awaitable[tuple[int, bytes]]]
 
 
 class Failure(Exception):
-    """What a message is answered with instead of a success; `closing` ends the connection."""
+    """A failure response to a message; `closing` ends the connection."""
 
     def __init__(self, code: str, message: str, *, closing: bool = False) -> None:
         super().__init__(message)
@@ -167,9 +167,13 @@ class Failure(Exception):
 
 @dataclass
 class Bolt:
-    """What all connections share. `ask` runs queries, `database` is the name of the graph, `address` that of the
-    server; `timeout` is the deadline of a query in seconds, `rows` the most of a result (None: any number), `largest`
-    the bytes of the largest message, `idle_timeout` how long a connection may do nothing.
+    """The state that all connections share.
+
+    `ask` runs queries, `database` is the name of the graph, `address` that of the server; `timeout` is the deadline of
+    a query in
+    seconds, `rows` the most rows of a result (None: unlimited), `largest` the bytes of the largest message,
+    `idle_timeout` how many
+    seconds a connection may be idle.
     """
 
     ask: Ask
@@ -186,11 +190,11 @@ class Bolt:
     waiting: int = 0
 
     def factory(self, registry: Connections) -> Callable[[], BoltConnection]:
-        """What makes a connection for each client."""
+        """Return a function that creates a connection for each client."""
         return lambda: BoltConnection(self, registry)
 
     async def close(self, grace: float) -> None:
-        """Close idle connections now, and the others when they have answered, or after so many seconds."""
+        """Close idle connections now, and the others when they have responded, or after `grace` seconds."""
         until = time.monotonic() + grace
         while self.open:
             late = time.monotonic() >= until
@@ -211,7 +215,7 @@ class _Result:
         self.size = len(body)
 
     def next(self) -> bytes:
-        """The next record, packed."""
+        """Return the next record, packed."""
         (size,) = _LENGTH.unpack_from(self._body, self._at)
         begin = self._at + _LENGTH.size
         self._at = begin + size
@@ -219,13 +223,13 @@ class _Result:
 
     @property
     def ended(self) -> bool:
-        """Whether there are no more."""
+        """Whether there are no more records."""
         return self._at == len(self._body)
 
 
 @dataclass
 class _Transaction:
-    """A transaction: the seconds that each of its queries may take, when it ends, the generation that it reads."""
+    """A transaction: the seconds that each of its queries may take, when it ends, and the generation that it reads."""
 
     timeout: float
     until: float | None
@@ -234,7 +238,7 @@ class _Transaction:
 
 
 class BoltConnection(WatchedConnection, asyncio.Protocol):
-    """One connection: bytes become messages, which are answered one after the other in a task."""
+    """One connection: bytes become messages, which a task processes one after the other."""
 
     def __init__(self, server: Bolt, registry: Connections) -> None:
         super().__init__()
@@ -262,7 +266,6 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
     # -- from the event loop -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connects."""
         problem = self.connected(transport)
         self.transport = cast(asyncio.Transport, self.counted)
         self.server.count += 1
@@ -274,7 +277,6 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         self.server.open.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection is closed."""
         self.registry.remove(self)
         self.server.open.discard(self)
         self._messages.clear()
@@ -284,15 +286,14 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
             self._task.cancel()
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than records come."""
+        """Pause, as the client reads more slowly than records arrive."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """The client has read."""
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """The client sends."""
+        """Process data from the client."""
         if self.refused or self.transport.is_closing():
             return
         if not self._buffer and not self._message:
@@ -325,7 +326,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         return len(self._messages) > _MOST_WAITING or self._size > self.server.largest
 
     def eof_received(self) -> bool:
-        """The client sends no more: what it asked before is answered first."""
+        """Finish earlier requests before closing, as the client sends no more."""
         if self._task is None:
             return False
         self._messages.append(bytes((0xB0, GOODBYE)))
@@ -334,7 +335,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
     # -- handshake and chunks ----------------------------------------------------------------------
 
     def _shake(self) -> bool:
-        """Agree on a version; returns whether one is."""
+        """Agree on a version; return whether one is agreed."""
         buffer = self._buffer
         if self._offered:
             if len(buffer) < 5:
@@ -354,8 +355,8 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
             return False
         if len(buffer) < 20:
             return False
-        for at in range(4, 20, 4):
-            proposal = bytes(buffer[at : at + 4])
+        for start in range(4, 20, 4):
+            proposal = bytes(buffer[start : start + 4])
             if proposal == _MANIFEST:
                 self._offered = True
                 versions = [bytes((0, newest - oldest, newest, major)) for major, (newest, oldest) in _VERSIONS.items()]
@@ -380,22 +381,22 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         self._buffer.clear()
 
     def _split(self) -> None:
-        """The messages of the chunks that are there."""
-        buffer, at = self._buffer, 0
+        """Split the received chunks into messages."""
+        buffer, start = self._buffer, 0
         most = self.server.largest if self._trusted else _BEFORE_LOGIN
-        while len(buffer) - at >= 2:
-            size = (buffer[at] << 8) | buffer[at + 1]
+        while len(buffer) - start >= 2:
+            size = (buffer[start] << 8) | buffer[start + 1]
             if len(self._message) + size > most:
                 raise Failure(_INVALID, f"a message has more than {most:,} bytes", closing=True)
-            if len(buffer) - at < 2 + size:
+            if len(buffer) - start < 2 + size:
                 break
-            self._message += buffer[at + 2 : at + 2 + size]
-            at += 2 + size
-            # An empty chunk alone keeps a connection alive.
+            self._message += buffer[start + 2 : start + 2 + size]
+            start += 2 + size
+            # An empty chunk on its own keeps a connection alive.
             if not size and self._message:
                 self._take(bytes(self._message))
                 self._message.clear()
-        del buffer[:at]
+        del buffer[:start]
 
     def _take(self, message: bytes) -> None:
         self._messages.append(message)
@@ -409,7 +410,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether messages are being answered."""
+        """Whether messages are being processed."""
         return self._task is not None
 
     def abort(self) -> None:
@@ -422,7 +423,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         self.transport.write(_chunked(packed(Structure(tag, () if meta is None else (meta,)))))
 
     def _fail(self, problem: Failure) -> None:
-        """Send a failure; until a reset everything is ignored."""
+        """Send a failure; until a reset, all messages are ignored."""
         if problem.closing:
             self.registry.log(problem.message, self.client_key)
         self._send(_FAILURE, {"code": problem.code, "message": problem.message})
@@ -465,9 +466,9 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
 
     async def _answer(self, message: bytes) -> None:
         if len(message) > _LARGE:
-            tag, fields, given = await asyncio.to_thread(_read, message)
+            tag, fields, parameter_bytes = await asyncio.to_thread(_read, message)
         else:
-            tag, fields, given = _read(message)
+            tag, fields, parameter_bytes = _read(message)
         if tag == GOODBYE:
             self._messages.clear()
             self.transport.close()
@@ -487,10 +488,10 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
                 raise MalformedError(f"there is no message of the tag {tag:02X}")
             self._send(_IGNORED)
         else:
-            await self._ready(tag, fields, given)
+            await self._ready(tag, fields, parameter_bytes)
 
     async def _ready(self, tag: int, fields: list[Any], given: bytes) -> None:
-        """A message of a client that has logged in."""
+        """Process a message of a client that has logged in."""
         streaming = bool(self._results)
         if tag == RUN:
             if streaming and self._transaction is None:
@@ -667,7 +668,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         return await self.server.ask(arguments, timeout)
 
     async def _pull(self, extra: Mapping[str, Any], *, discard: bool) -> None:
-        """Send records, or skip them; the last one is followed by what is known about the whole."""
+        """Send records, or skip them; after the last one, send the summary of the result."""
         number, count = extra.get("qid", -1), extra.get("n", -1)
         number = self._last if number == -1 else number
         result = self._results.get(number) if type(number) is int else None
@@ -687,7 +688,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
                 out.clear()
                 await self._writable.wait()
                 if self._resets or self.transport.is_closing():
-                    # A reset ends the records; its own answer follows.
+                    # A reset ends the records; its own response follows.
                     self._send(_IGNORED)
                     return
         if out:
@@ -707,13 +708,15 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         self._send(_SUCCESS, meta)
 
     def _noted(self, about: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Warnings as notifications, those that the client wants."""
+        """Return warnings as notifications, those that the client wants."""
         extra = {**self._notifications, **about["extra"]}
-        least, without = extra.get("notifications_minimum_severity"), extra.get("notifications_disabled_categories") or ()
-        if least == "OFF":
+        minimum, disabled = extra.get("notifications_minimum_severity"), extra.get("notifications_disabled_categories") or ()
+        if minimum == "OFF":
             return []
         notes = [_notification(text, about["text"]) for text in about["warnings"]]
-        return [note for note in notes if (least != "WARNING" or note["severity"] == "WARNING") and note["category"] not in without]
+        return [
+            note for note in notes if (minimum != "WARNING" or note["severity"] == "WARNING") and note["category"] not in disabled
+        ]
 
     def _route(self, fields: list[Any]) -> None:
         routing = _map(fields, 0)
@@ -723,7 +726,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         address = routing.get("address")
         address = address if isinstance(address, str) and 0 < len(address) < 300 else self.server.address
         servers = [{"addresses": [address], "role": role} for role in ("READ", "WRITE", "ROUTE")]
-        # Drivers look the table up by the name that they asked for.
+        # Drivers look up the table by the name that they sent.
         self._send(_SUCCESS, {"rt": {"ttl": 300, "db": wanted.get("db") or self.server.database, "servers": servers}})
 
     # -- timeouts ----------------------------------------------------------------------------------
@@ -753,22 +756,22 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
 
 
 def _read(message: bytes) -> tuple[int, list[Any], bytes]:
-    """The tag and fields of a message, and the bytes of the second field. Raises `MalformedError`."""
+    """Return the tag and fields of a message, and the bytes of the second field. Raises `MalformedError`."""
     unpacker = Unpacker(message)
     tag, size = unpacker.head()
-    fields, given = [], b""
+    fields, second = [], b""
     for number in range(size):
         begin = unpacker.at
         fields.append(unpacker.value())
         if number == 1:
-            given = message[begin : unpacker.at]
+            second = message[begin : unpacker.at]
     if not unpacker.ended:
         raise MalformedError("bytes follow a message")
-    return tag, fields, given
+    return tag, fields, second
 
 
 def _map(fields: list[Any], at: int) -> dict[str, Any]:
-    """The map at a place; empty where a message has fewer fields."""
+    """Return the map at an index; empty if the message has fewer fields."""
     if at >= len(fields):
         return {}
     if not isinstance(fields[at], dict):
@@ -781,7 +784,7 @@ def _out_of_order(tag: int, why: str) -> Failure:
 
 
 def _failure(problem: Mapping[str, Any]) -> Failure:
-    """An error of a worker as a failure."""
+    """Turn an error of a worker into a failure."""
     message = problem["message"]
     if problem.get("span"):
         message += f" (at character {problem['span'][0] + 1})"
@@ -797,7 +800,7 @@ def _failure(problem: Mapping[str, Any]) -> Failure:
     return Failure(code, message)
 
 
-#: How warnings begin, and the code, title and category of their notifications.
+#: Beginnings of warnings, with the code, title and category of their notifications.
 _NOTES: Final = (
     ("the graph has no label", "UnknownLabelWarning", "The label is not in the graph.", "UNRECOGNIZED"),
     ("the graph has no relationship type", "UnknownRelationshipTypeWarning", "The type is not in the graph.", "UNRECOGNIZED"),
@@ -806,17 +809,17 @@ _NOTES: Final = (
 
 
 def _notification(text: str, program: str) -> dict[str, Any]:
-    """A warning as a notification."""
+    """Return a warning as a notification."""
     code, title, category = next(
         ((code, title, category) for begin, code, title, category in _NOTES if text.startswith(begin)),
         ("CondgraphWarning", "A warning of condgraph.", "GENERIC"),
     )
-    about = "INFORMATION" if text.startswith("the answer is empty") else "WARNING"
+    severity = "INFORMATION" if text.startswith("the answer is empty") else "WARNING"
     note: dict[str, Any] = {
         "code": f"Neo.ClientNotification.Statement.{code}",
         "title": title,
         "description": text,
-        "severity": about,
+        "severity": severity,
         "category": category,
     }
     if (match := _AT.search(text)) is not None:
@@ -827,11 +830,11 @@ def _notification(text: str, program: str) -> dict[str, Any]:
 
 
 def _chunked(message: bytes) -> bytes:
-    """A message as chunks."""
+    """Return a message in chunks."""
     if len(message) < 1 << 16:
         return len(message).to_bytes(2, "big") + message + b"\x00\x00"
     parts = []
-    for at in range(0, len(message), 0xFFFF):
-        part = message[at : at + 0xFFFF]
+    for start in range(0, len(message), 0xFFFF):
+        part = message[start : start + 0xFFFF]
         parts += [len(part).to_bytes(2, "big"), part]
     return b"".join([*parts, b"\x00\x00"])

@@ -1,4 +1,4 @@
-"""PackStream, the encoding of Bolt: values and structures as bytes, in linear time and with bounded depth."""
+"""PackStream, the encoding of Bolt: packs and unpacks values, in linear time and with limited depth."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from condgraph.engine.errors import CondgraphError, OptionError
 
-#: Levels of lists, maps and structures; values of one message.
+#: Most levels of lists, maps and structures; most values in one message.
 _DEEPEST: Final = 100
 _MOST_VALUES: Final = 1_000_000
 _INT8, _INT16, _INT32, _INT64 = (struct.Struct(form) for form in (">b", ">h", ">i", ">q"))
 _SIZE16, _SIZE32, _FLOAT = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">d")
-#: The markers of each type: of a size below 16 (0: none), of sizes of 8, 16 and 32 bits.
+#: The markers of each type: for a size below 16 (0: none), and for sizes of 8, 16 and 32 bits.
 _TEXT, _BYTES = (0x80, 0xD0, 0xD1, 0xD2), (0, 0xCC, 0xCD, 0xCE)
 _LIST, _MAP = (0x90, 0xD4, 0xD5, 0xD6), (0xA0, 0xD8, 0xD9, 0xDA)
 _STRUCTURE: Final = 0xB0
-#: What a marker from 0xC0 begins: its type, and the bytes of its size or value.
+#: Markers from 0xC0 on: the type, and the bytes of its size or value.
 _KINDS: Final[dict[int, tuple[str, int]]] = {
     **{marker: ("text", 1 << at) for at, marker in enumerate(_TEXT[1:])},
     **{marker: ("bytes", 1 << at) for at, marker in enumerate(_BYTES[1:])},
@@ -29,7 +29,7 @@ _KINDS: Final[dict[int, tuple[str, int]]] = {
 
 
 class MalformedError(CondgraphError):
-    """Bytes that are no PackStream, or more of it than is read."""
+    """Bytes that are no PackStream, or exceed a limit."""
 
     code = "malformed"
 
@@ -53,8 +53,9 @@ class Packed:
 
 
 def packed(value: Any) -> bytes:
-    """A value as bytes. Raises `OptionError` for integers of more than 64 bits, values that nest deeper than 100
-    levels, and types that Bolt does not have.
+    """Return a value as bytes.
+
+    Raises `OptionError` for integers of more than 64 bits, values nested more than 100 levels deep, and types that Bolt lacks.
     """
     out = bytearray()
     _pack(value, out, 0)
@@ -147,14 +148,14 @@ class Unpacker:
         return self.at == len(self.data)
 
     def head(self) -> tuple[int, int]:
-        """The tag of a structure, and how many fields follow."""
+        """Return the tag of a structure, and the number of its fields."""
         marker = self._byte()
         if marker & 0xF0 != _STRUCTURE:
             raise MalformedError("a message is a structure")
         return self._byte(), marker & 0x0F
 
     def value(self, depth: int = 0) -> Any:
-        """The next value."""
+        """Return the next value."""
         self._left -= 1
         if self._left < 0:
             raise MalformedError(f"a message has more than {_MOST_VALUES:,} values")
@@ -207,7 +208,7 @@ class Unpacker:
         return result
 
     def _check(self, size: int, depth: int) -> None:
-        """Every item has a byte: a size beyond the data is refused before anything is read."""
+        """Refuse a size beyond the data before anything is read: every item takes at least a byte."""
         if size > len(self.data) - self.at:
             raise MalformedError("a message ends within a value")
         if depth >= _DEEPEST:
@@ -234,7 +235,7 @@ class Unpacker:
 
 
 def unpacked(data: bytes) -> Any:
-    """One value from all of these bytes. Raises `MalformedError`."""
+    """Return the single value that the bytes encode. Raises `MalformedError`."""
     unpacker = Unpacker(data)
     value = unpacker.value()
     if not unpacker.ended:

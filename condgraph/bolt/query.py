@@ -1,7 +1,8 @@
-"""A Bolt query in a worker process: its rows as packed records, next to what drivers are told about them.
+"""Runs a Bolt query in a worker process and returns its rows as packed records, with their metadata.
 
-A reply is a map as JSON (`fields`, `warnings`, `generation`, perhaps `plan`) and then each record as a packed
-list, all after their lengths.
+A reply is a map as JSON (`fields`, `warnings`, `generation`, possibly `plan`), then each record as a packed list, each
+after its
+length.
 """
 
 from __future__ import annotations
@@ -35,15 +36,17 @@ _LENGTH: Final = struct.Struct(">I")
 _COMMENT: Final = r"(?:\s++|//[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/)*+"
 _EXPLAIN: Final = re.compile(rf"{_COMMENT}EXPLAIN\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W\d]\w*")
-#: How often a query is run again where the graph was loaded between its parts.
+#: Most repetitions of a query if the graph is loaded between its parts.
 _REPEATS: Final = 3
-#: Rows that become bytes between two looks at the clock.
+#: Rows that are packed between two checks of the deadline.
 _PIECE: Final = 256
 
 
 def answered(graph: Graph, arguments: dict[str, Any]) -> bytes:
-    """The reply to a query (`_answered`). Rows of graphs on servers are read in several queries: they are read again
-    where the graph was loaded in between, and `StoreBusyError` is raised where that happens each time.
+    """Return the reply to a query (`_answered`).
+
+    Rows of graphs on servers are read in several queries: they are read again if the graph was loaded in between, and
+    `StoreBusyError` is raised if that happens each time.
     """
     if "://" not in graph.place:
         snapshot = graph.current
@@ -60,28 +63,30 @@ def answered(graph: Graph, arguments: dict[str, Any]) -> bytes:
 
 
 def _generation(graph: Graph) -> str:
-    """A name for the content of a graph on a server."""
+    """Return a name for the content of a graph on a server."""
     status = graph.status()
     about = repr([sorted(status.counts.items()), [(source.name, source.content) for source in status.sources]])
     return blake2b(about.encode(), digest_size=12).hexdigest()
 
 
 def _answered(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValues, generation: str) -> bytes:
-    """The reply to a query. `arguments` has its `program` and `parameters` (PackStream in base 64), the most rows
-    (`limit`) and bytes (`bytes`), `element_ids` and `utc` (`terms.Terms`), and what procedures report of the
-    connection (`client`).
+    """Return the reply to a query.
+
+    `arguments` has its `program` and `parameters` (PackStream in base 64), the most rows (`limit`) and bytes (`bytes`),
+    `element_ids`
+    and `utc` (`terms.Terms`), and data for procedures about the connection (`client`).
     """
     text: str = arguments["program"]
     meta: dict[str, Any] = {"generation": generation, "warnings": []}
     if (drawn := visualization(text, graph, arguments["element_ids"])) is not None:
         return _framed(meta | {"fields": ["nodes", "relationships"]}, [packed(list(drawn))])
-    given = {name: parameter(value) for name, value in unpacked(base64.b64decode(arguments["parameters"])).items()}
-    known = procedures(graph, arguments["client"])
+    parameters = {name: parameter(value) for name, value in unpacked(base64.b64decode(arguments["parameters"])).items()}
+    catalogued = procedures(graph, arguments["client"])
     explained = _EXPLAIN.match(text)
     if explained is not None:
-        # Places in messages stay those of the text.
+        # Keeps the positions in messages.
         text = " " * explained.end() + text[explained.end() :]
-    query = CallingQuery(shown(text), given, known)
+    query = CallingQuery(shown(text), parameters, catalogued)
     try:
         if explained is not None:
             plan = graph.explain(query, language="cypher", on_unknown="empty")
@@ -94,7 +99,7 @@ def _answered(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValu
         raise
     warnings = list(dict.fromkeys(warning for answer in answers for warning in answer.warnings))
     if query.text != text or (len(answers) > 1 and any(len(answer.values) for answer in answers)):
-        # Nothing of the graph is asked for, or another branch has rows.
+        # The query was replaced by a procedure, or another branch has rows.
         warnings = [warning for warning in warnings if not warning.startswith("the answer is empty")]
     if isinstance(terms, RemoteValues):
         rows: Iterable[Sequence[Any]] = [row for answer in answers if answer.columns for row in answer.values]
@@ -105,8 +110,9 @@ def _answered(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValu
 
 
 def _answers(graph: Graph, query: CallingQuery, limit: int) -> list[Answer]:
-    """The answers to the branches of `UNION ALL`, whose rows come one branch after the other, as tools expect it; one answer
-    to other queries, where the branches have other columns, which is an error, and where there are too many rows.
+    """Return the answers to the branches of `UNION ALL`, whose rows come one branch after the other, as tools expect.
+
+    Other queries have one answer; so do branches with different columns, which is an error, or with too many rows.
     """
 
     def answer(text: str) -> Answer:
@@ -115,7 +121,7 @@ def _answers(graph: Graph, query: CallingQuery, limit: int) -> list[Answer]:
     branches = all_branches(query.text)
     if len(branches) > 1:
         answers = list(map(answer, branches))
-        if len({one.columns for one in answers}) == 1 and sum(len(one.values) for one in answers) < limit:
+        if len({part.columns for part in answers}) == 1 and sum(len(part.values) for part in answers) < limit:
             return answers
     return [answer(query.text)]
 
@@ -143,7 +149,7 @@ def _rows(rows: Iterable[Sequence[Any]], terms: Values, meta: dict[str, Any], wa
 
 
 def _terms_of(answer: Answer) -> Iterator[tuple[Any, ...]]:
-    """The rows of an answer in process, in their order, up to its limit."""
+    """Yield the rows of an answer in process, in their order, up to its limit."""
     rows = answer.run.results[id(answer.plan)]
     assert isinstance(rows, RowSet)
     ordered = rows.in_fixed_order()

@@ -1,5 +1,5 @@
-"""Rows of graphs on servers and in databases as Bolt has them: the labels and properties of their nodes and relationships
-are read by further queries through the same store.
+"""Values of graphs on servers and in databases for Bolt: labels and properties of nodes and relationships are read by
+further queries to the same store.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from condgraph.languages.parameters import BoundQuery
 if TYPE_CHECKING:
     from condgraph.graph import Graph
 
-#: Nodes that a query reads.
+#: Nodes that one query reads.
 _PAGE: Final = 500
 _NODES: Final = (
     "MATCH (n) WHERE elementId(n) IN $ids RETURN n, labels(n) AS labels, properties(n) AS properties, n.name AS name, n.id AS id"
@@ -31,13 +31,16 @@ PATTERNS: Final = (
     "MATCH (a)-[r]->(b) UNWIND labels(a) AS subject UNWIND labels(b) AS object "
     "RETURN DISTINCT subject, type(r) AS predicate, object"
 )
-#: What a relationship is found again by.
+#: Identifies a relationship.
 _Key = tuple[str, str, str, tuple[Any, ...]]
 
 
 class RemoteValues(Values):
-    """Values of answers as values of PackStream. What nodes and relationships have besides their ends is read with
-    `load`. Drivers that ask for numbers as ids get 53 bits of a hash of the id.
+    """Values of answers as values of PackStream.
+
+    `load` reads what nodes and relationships have besides their ends. Drivers that require numeric ids get 53 bits of a
+    hash of the
+    id.
     """
 
     def __init__(self, graph: Graph, *, element_ids: bool, utc: bool) -> None:
@@ -49,7 +52,7 @@ class RemoteValues(Values):
         self._structures = {Entity: self._node, Evidence: self._relationship, PathTerm: self._path}
 
     def load(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Read what the nodes and relationships of rows have."""
+        """Read the labels and properties of the nodes and relationships in rows."""
         entities: dict[str, None] = {}
         qualified: dict[_Key, Evidence] = {}
         for term in _within(rows):
@@ -60,14 +63,14 @@ class RemoteValues(Values):
         idents = list(entities)
         for low in range(0, len(idents), _PAGE):
             for entity, labels, properties, name, ident in self._rows(_NODES, {"ids": idents[low : low + _PAGE]}):
-                own = {key: value for key, value in (("name", name), ("id", ident)) if value is not None}
-                self._entities[entity.id] = list(labels), own | properties
+                identity = {key: value for key, value in (("name", name), ("id", ident)) if value is not None}
+                self._entities[entity.id] = list(labels), identity | properties
         statements = list(qualified.values())
         for low in range(0, len(statements), _PAGE):
             page = statements[low : low + _PAGE]
             objects = [one.object.id for one in page if isinstance(one.object, Entity)]
-            given = {"subjects": [one.subject.id for one in page], "objects": objects, "types": [one.predicate for one in page]}
-            for statement, properties in self._rows(_RELATIONSHIPS, {key: list(dict.fromkeys(v)) for key, v in given.items()}):
+            ends = {"subjects": [one.subject.id for one in page], "objects": objects, "types": [one.predicate for one in page]}
+            for statement, properties in self._rows(_RELATIONSHIPS, {key: list(dict.fromkeys(v)) for key, v in ends.items()}):
                 self._qualifiers[_key(statement)] = properties
 
     def _rows(self, text: str, parameters: dict[str, Any]) -> list[Any]:
@@ -91,7 +94,7 @@ class RemoteValues(Values):
         return Structure(RELATIONSHIP, (*fields, ident, subject, thing) if self._element_ids else fields)
 
     def _unbound(self, statement: Evidence) -> tuple[tuple[Any, ...], str]:
-        """The number, type and properties of a relationship, and its id."""
+        """Return the number, type and properties of a relationship, and its id."""
         key = _key(statement)
         number = _number(repr(key))
         properties = self._qualifiers[key] if statement.qualifiers else {}
@@ -100,36 +103,36 @@ class RemoteValues(Values):
     def _path(self, path: PathTerm) -> Structure:
         nodes = list(dict.fromkeys(path.entities))
         statements = {_key(one): one for one in path.statements}
-        places, numbers = {node.id: at for at, node in enumerate(nodes)}, {key: at for at, key in enumerate(statements)}
+        node_places, numbers = {node.id: at for at, node in enumerate(nodes)}, {key: at for at, key in enumerate(statements)}
         relationships = []
         for one in statements.values():
             fields, ident = self._unbound(one)
             relationships.append(Structure(UNBOUND, (*fields, ident) if self._element_ids else fields))
         steps = [
-            (numbers[_key(one)], one.subject.id == path.entities[at].id, places[path.entities[at + 1].id])
+            (numbers[_key(one)], one.subject.id == path.entities[at].id, node_places[path.entities[at + 1].id])
             for at, one in enumerate(path.statements)
         ]
         return path_of([self._node(node) for node in nodes], relationships, steps)
 
 
 def _within(value: Any) -> Iterator[Entity | Evidence]:
-    """The entities and statements within a value of a row, with the ends of statements."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Entity):
-            yield one
-        elif isinstance(one, Evidence):
-            yield one
-            yield one.subject
-            if isinstance(one.object, Entity):
-                yield one.object
-        elif isinstance(one, PathTerm):
-            waiting += [*one.entities, *one.statements]
-        elif isinstance(one, Mapping):
-            waiting += one.values()
-        elif isinstance(one, list | tuple):
-            waiting += one
+    """Yield the entities and statements within a value of a row, including the ends of statements."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Entity):
+            yield item
+        elif isinstance(item, Evidence):
+            yield item
+            yield item.subject
+            if isinstance(item.object, Entity):
+                yield item.object
+        elif isinstance(item, PathTerm):
+            pending += [*item.entities, *item.statements]
+        elif isinstance(item, Mapping):
+            pending += item.values()
+        elif isinstance(item, list | tuple):
+            pending += item
 
 
 def _key(statement: Evidence) -> _Key:

@@ -1,5 +1,5 @@
-"""The values of rows as Bolt has them: nodes, relationships and paths with their properties, temporal types, points; and
-the parameters of a query as values of the language.
+"""Values of rows for Bolt (nodes, relationships and paths with properties, temporal types, points), and query parameters as
+values of Cypher.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, WGS84, Point,
 
 NODE, RELATIONSHIP, UNBOUND, PATH = 0x4E, 0x52, 0x72, 0x50
 DATE, TIME, LOCAL_TIME, LOCAL_DATETIME, DURATION = 0x44, 0x54, 0x74, 0x64, 0x45
-#: A datetime with an offset or a region, by the seconds in UTC, and by those of its own clock (before version 5).
+#: A datetime with an offset or a region: by its seconds in UTC, and by those of its own clock (before
+#: version 5).
 DATETIME, DATETIME_REGION = 0x49, 0x69
 LEGACY_DATETIME, LEGACY_DATETIME_REGION = 0x46, 0x66
 POINT_2D, POINT_3D = 0x58, 0x59
-#: Years of the dates that every driver reads.
+#: Years of dates that every driver reads.
 _YEARS: Final = range(1, 10_000)
 _NANOS: Final = temporal.NANOS
 
 
 class Values:
-    """Values of rows as values of PackStream. `element_ids` is whether nodes and relationships have ids that are texts
-    (version 5), `utc` whether datetimes are in UTC.
+    """Values of rows as values of PackStream.
+
+    `element_ids` tells whether nodes and relationships have text ids (version 5), `utc` whether datetimes are in UTC.
     """
 
     def __init__(self, *, element_ids: bool, utc: bool) -> None:
         self._element_ids, self._utc = element_ids, utc
-        #: What makes a structure of a node, a relationship and a path, by their types.
+        #: Functions that build the structure of a node, a relationship and a path, by type.
         self._structures: dict[type, Callable[[Any], Packed | Structure]] = {}
-        #: Texts about values that are sent in another form than they have.
+        #: Warnings about values that are sent in another form.
         self.warnings: dict[str, None] = {}
 
     def value(self, term: Any) -> Any:
-        """A term as something that can be packed; raises `OptionError` for what Bolt cannot have."""
+        """Return a term in a form that can be packed; raises `OptionError` if Bolt has no type for it."""
         kind = type(term)
         if kind is str or kind is int or kind is float or kind is bool or term is None:
             return term
-        made = self._structures.get(kind)
-        if made is not None:
-            return made(term)
+        build = self._structures.get(kind)
+        if build is not None:
+            return build(term)
         if isinstance(term, list | tuple):
             return [self.value(item) for item in term]
         if isinstance(term, Mapping):
@@ -94,7 +96,7 @@ class Values:
         return Structure(LEGACY_DATETIME if term.region is None else LEGACY_DATETIME_REGION, (seconds, nanos, zone))
 
     def _interval(self, time: Time) -> Any:
-        """A day as a date, a second as a datetime without zone; years, months and other intervals have no type in Bolt."""
+        """Return a day as a date, a second as a datetime without zone, others as text: Bolt has no types for them."""
         if time.precision in (Precision.DAY, Precision.SECOND):
             days, seconds = divmod(time.start, DAY_SECONDS)
             if civil(days)[0] in _YEARS:
@@ -106,11 +108,14 @@ class Values:
 
 
 def path_of(nodes: list[Any], relationships: list[Any], steps: list[tuple[int, bool, int]]) -> Structure:
-    """A path: its distinct nodes and relationships, and for each step the place of its relationship, whether that is
-    followed forwards, and the place of the node that it leads to.
+    """Return a path from its distinct nodes and relationships.
+
+    For each step, `steps` has the index of its relationship, whether that is followed forwards, and the index of the next node.
     """
-    # Relationships are counted from 1, negative where they are followed backwards, nodes from 0.
-    flat = [number for place, forward, node in steps for number in (place + 1 if forward else -place - 1, node)]
+    # Relationships are counted from 1, negative if followed backwards, nodes from 0.
+    flat = [
+        number for relationship, forward, node in steps for number in (relationship + 1 if forward else -relationship - 1, node)
+    ]
     return Structure(PATH, (nodes, relationships, flat))
 
 
@@ -131,7 +136,6 @@ class Terms(Values):
         }
 
     def node(self, number: int) -> Packed:
-        """An entity as a node."""
         known = self._nodes.get(number)
         if known is None:
             term = EntityAt(number)
@@ -170,8 +174,11 @@ class Terms(Values):
 
 
 def parameter(value: Any) -> Any:
-    """A parameter as a value of the language. Raises `OptionError` for types that no value of a graph has,
-    `LiteralError` for time zones that are unknown, and `PlanError` for points of other coordinate systems than WGS84.
+    """Return a parameter as a value of Cypher.
+
+    Raises `OptionError` for types that no value of a graph has, `LiteralError` for unknown time zones, and `PlanError`
+    for points of
+    coordinate systems other than WGS84.
     """
     if isinstance(value, list):
         return [parameter(item) for item in value]
@@ -183,9 +190,9 @@ def parameter(value: Any) -> Any:
         return value
     read, types = _STRUCTURES.get(value.tag, (None, ()))
     if read is None:
-        what = {NODE: "a node", RELATIONSHIP: "a relationship", PATH: "a path"}
+        names = {NODE: "a node", RELATIONSHIP: "a relationship", PATH: "a path"}
         raise OptionError(
-            f"a parameter is {what.get(value.tag, f'a structure of the tag {value.tag:02X}')}, which no value of a graph is",
+            f"a parameter is {names.get(value.tag, f'a structure of the tag {value.tag:02X}')}, which no value of a graph is",
             hint="give the id of a node, as a text",
         )
     if tuple(map(type, value.fields)) != types:
@@ -220,7 +227,7 @@ def _point(system: int, *coordinates: float) -> Point | None:
     return point(dict(zip(("longitude", "latitude"), coordinates, strict=False)))
 
 
-#: What reads the fields of each structure, and their types.
+#: Functions that read the fields of each structure, with the types of the fields.
 _STRUCTURES: Final[dict[int, tuple[Any, tuple[type, ...]]]] = {
     DATE: (_date, (int,)),
     TIME: (temporal.ZonedTime, (int, int)),

@@ -1,1 +1,1 @@
-"""Several stores as one graph: each part of a plan is asked where its statements are, and the parts meet in process."""
+"""Queries several stores as one graph: each part of a plan runs where its statements are, and the parts are joined in process."""

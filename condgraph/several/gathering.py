@@ -1,8 +1,10 @@
-"""What a plan needs of several stores: it is cut into the largest parts that one store has all of, each part is one query
-there, and the pieces are put together as one small graph, on which the engine runs the whole plan.
+"""Gathers what a plan needs from several stores.
 
-Sets that lead from one store to another are bound by their ids, where these are few. Names are those of the first store that
-has one, so that names in a program are looked up in all stores, and entities that one store gave in the others.
+The plan is cut into the largest parts for which one store has everything; each part is one query there, and the results form
+one small graph, on which the engine runs the whole plan.
+
+Sets that lead from one store to another are bound by their ids, if these are few. An entity has the name that the first store
+gives it; so names in a program are looked up in all stores, and entities of one store in the others.
 """
 
 from __future__ import annotations
@@ -35,65 +37,65 @@ from condgraph.sql.rows import plain, plain_facts
 if TYPE_CHECKING:
     from condgraph.engine.row_shapes import RowShape
 
-#: The most ids that a part is bound by: where there are more, it is asked without them, and joined in process.
+#: Most ids that bind a part; with more, the part is queried without them, and joined in process.
 MOST_BOUND: Final = 2_000
-#: Ids that a store is asked for at once.
+#: Ids in one query to a store.
 _CHUNK: Final = 2_000
-#: The most entities whose names are compared among the stores where all names of a predicate are needed.
+#: Most entities whose names are compared among the stores where all names of a predicate are needed.
 _MOST_NAMED: Final = 20_000
 DECLARE: Final = "`same` of condgraph.open declares what is one"
-#: What stands for ids in the text of a part, where nothing is run.
+#: Stands for ids in the text of a part, if nothing is run.
 _UNKNOWN: Final = ("the ids that the parts above find",)
 _ENTITY: Final = (Kind.ENTITY, NO_UNIT)
 
 
 class Stores:
-    """The members with what is known of all of them, for one state of their schemas."""
+    """The members with their joint schema, for one state of their schemas."""
 
     def __init__(self, members: Sequence[Member], schemas: Sequence[StoredSchema], schema: StoredSchema, renamed: Renamed) -> None:
         self.members, self.schemas, self.schema, self.renamed = members, schemas, schema, renamed
         self.all = frozenset(range(len(members)))
-        #: The stores that have a source, by its name.
+        #: For each source, the stores that have it, as text.
         self.having = {name: " or ".join(members[at].name for at in sorted(self.of_source(name))) for name in schema.sources}
         self.with_concepts = frozenset(at for at, one in enumerate(schemas) if one.concepts)
 
     # -- where statements are ----------------------------------------------------------------------
 
     def of_predicates(self, names: Iterable[str] | None, source: str | None = None) -> frozenset[int]:
-        """The members that have statements of some predicates, of a source."""
-        found = self.all if names is None else frozenset(
+        """Return the members that have statements of some predicates, from a source if given."""
+        members_of = self.all if names is None else frozenset(
             at for at in self.all for name in names if self.schemas[at].has_relation(name) or self.schemas[at].has_attribute(name)
         )  # fmt: skip
-        return found if source is None else found & self.of_source(source)
+        return members_of if source is None else members_of & self.of_source(source)
 
     def of_source(self, source: str) -> frozenset[int]:
-        """The members that have a source."""
-        return frozenset(at for at in self.all if self.local_source(at, source) is not None)
+        """Return the members that have a source."""
+        return frozenset(number for number in self.all if self.local_source(number, source) is not None)
 
     def local_source(self, member: int, source: str) -> str | None:
-        """What a member calls a source; None where it has none."""
+        """Return a member's own name of a source; None if it has none."""
         for local in self.schemas[member].sources:
             if self.renamed.get((member, local), local) == source:
                 return local
         return None
 
     def local(self, node: Node, member: int) -> Node:
-        """A plan by the names of a member: its own sources, and the predicates that it has."""
+        """Translate a plan for a member: its own source names, and only predicates that it has."""
         schema = self.schemas[member]
 
-        def own(part: Node) -> Node:
+        def translate(part: Node) -> Node:
             source = getattr(part, "source", None)
             if isinstance(part, alg.Scan | alg.AllEntities) and source is not None:
                 part = replace(part, source=self.local_source(member, source))
             if isinstance(part, alg.Scan) and part.predicates is not None and len(part.predicates) > 1:
-                there = tuple(name for name in part.predicates if schema.has_relation(name) or schema.has_attribute(name))
-                part = replace(part, predicates=there)
+                present = tuple(name for name in part.predicates if schema.has_relation(name) or schema.has_attribute(name))
+                part = replace(part, predicates=present)
             return part
 
-        return rewrite(node, own)
+        return rewrite(node, translate)
 
     def reads(self, node: Node) -> frozenset[int]:
-        """The members of whose statements, memberships or entities an operator reads itself."""
+        """Return the members whose statements, memberships or entities an operator reads itself."""
         if isinstance(node, alg.Scan):
             return self.of_predicates(node.predicates, node.source)
         if isinstance(node, alg.Members):
@@ -109,7 +111,7 @@ class Stores:
         return frozenset()
 
     def by_names(self, node: Node) -> bool:
-        """Whether a test may compare names of entities, which more than one store says."""
+        """Tell whether a test may compare names of entities, which several stores may state."""
         condition: Condition = cast("Any", node).condition
         if not _of_constants(condition):
             return True
@@ -119,32 +121,32 @@ class Stores:
         return kinds is None or _ENTITY in kinds
 
     def comparable(self, node: Node) -> bool:
-        """Whether a test leaves nothing out that it cannot compare."""
+        """Tell whether a test can compare all values it may meet."""
         condition: Condition = cast("Any", node).condition
         wanted, kinds = compared_kinds(condition), kinds_tested(node, self.schema)
         return not wanted or (kinds is not None and all_comparable(kinds, wanted))
 
     def home(self, node: Node, known: dict[Hashable, frozenset[int]]) -> frozenset[int]:
-        """The members that an operator and all below it read; all of them where it is by names."""
+        """Return the members that an operator and all below it read; all members if it depends on names."""
         key = mark(node)
         if key not in known:
-            found = self.reads(node)
+            members_read = self.reads(node)
             if isinstance(node, alg.Minus) and any(isinstance(part, alg.AllEntities) for part in postorder(node.right)):
-                # Which kind an entity is of, other stores say as well.
-                found = self.all
+                # Other stores may state the kind of an entity as well.
+                members_read = self.all
             for child in node.inputs():
                 if not bounded(node, child):
-                    found |= self.home(child, known)
-            known[key] = found
+                    members_read |= self.home(child, known)
+            known[key] = members_read
         return known[key]
 
 
-#: What sources of a member are called, where another member has another one of that name.
+#: New names of a member's sources that share their name with a source of another member.
 Renamed = dict[tuple[int, str], str]
 
 
 def bounded(taker: Node, child: Node) -> bool:
-    """Whether every entity is taken by an operator that other parts narrow, so that it needs none of itself."""
+    """Tell whether other parts restrict a set of all entities, so that nothing has to be fetched for it."""
     if not isinstance(child, alg.AllEntities) or child.source is not None:
         return False
     if isinstance(taker, alg.Intersect):
@@ -159,12 +161,12 @@ def _tests(condition: Condition) -> Iterator[Condition]:
 
 
 def _of_constants(condition: Condition) -> bool:
-    """Whether a test compares with nothing that another step gives, but for sets of entities."""
+    """Tell whether a test compares only with constants or sets of entities, not with values of another step."""
     return not any(isinstance(part, alg.Equals | alg.Versus) for part in _tests(condition))
 
 
 def _beyond(order: Sequence[Node]) -> set[int]:
-    """The operators (by identity) that no part of rows is made of: their rows are worked out in process."""
+    """Return the operators (by `id`) that no part of rows consists of: their rows are computed in process."""
     result: set[int] = set()
     shapes: dict[int, RowShape] = {}
     for node in order:
@@ -195,32 +197,32 @@ def _beyond(order: Sequence[Node]) -> set[int]:
 
 
 class Gathering:
-    """What plans need, gathered. Without `running` nothing is asked, and `asked` has what would be."""
+    """Gathers what plans need. If not `running`, nothing is queried; `asked` then lists the parts."""
 
     def __init__(self, stores: Stores, *, running: bool = True) -> None:
         self.stores, self._running = stores, running
         n = len(stores.members)
-        #: What members gave, as items.
+        #: Results of the members, as items.
         self._items: list[list[Any]] = [[] for _ in range(n)]
         self._pending: list[list[Node]] = [[] for _ in range(n)]
-        #: The ids that each member was asked for, or gave.
+        #: Ids that were looked up in each member, or returned by it.
         self._looked: list[set[str]] = [set() for _ in range(n)]
-        #: What each member itself says of entities.
+        #: The entities as each member itself describes them.
         self.said: list[dict[str, Entity]] = [{} for _ in range(n)]
-        #: The rows of tables that were looked up alone.
+        #: Ids of table rows of which only the entity was looked up.
         self._rows: list[set[str]] = [set() for _ in range(n)]
-        #: The concepts right below each concept.
+        #: The direct subconcepts of each concept.
         self._below: dict[str, set[str]] = {}
         self._done: set[Hashable] = set()
         self._homes: dict[Hashable, frozenset[int]] = {}
         self._merged: Snapshot | None = None
         self._names: set[str] = set()
-        #: Neighbours of rows, which the stores give by id.
+        #: Neighbours of rows, which the stores return by id.
         self._given: dict[Hashable, set[str]] = {}
-        #: What is to be known of what was gathered, and where nothing came of it.
+        #: Notes about the gathered data, and reasons for an empty answer.
         self.notes: list[str] = []
         self.apart: list[str] = []
-        #: Each part with the member that it was asked of.
+        #: Each part with the member that it was sent to.
         self.asked: list[tuple[Member, Node]] = []
 
     # -- asking ------------------------------------------------------------------------------------
@@ -229,31 +231,31 @@ class Gathering:
         self._pending[member].append(self.stores.local(node, member))
 
     def _flush(self) -> None:
-        """Ask what waits: one query of each member."""
-        for at, waiting in enumerate(self._pending):
+        """Send what is pending: one query to each member."""
+        for number, waiting in enumerate(self._pending):
             if not waiting:
                 continue
             check()
-            self._pending[at] = []
+            self._pending[number] = []
             if self._running and all(isinstance(node, alg.ByName | alg.ById) for node in waiting):
-                self._look_up(at, waiting)
+                self._look_up(number, waiting)
                 continue
             bags = [_bag(node) for node in dict.fromkeys(waiting)]
             plan = waiting[0] if len(bags) == 1 else alg.Concat(tuple(bags))
-            self.asked.append((self.stores.members[at], plan))
+            self.asked.append((self.stores.members[number], plan))
             if self._running:
-                found, entities = self.stores.members[at].piece(plan)
-                self._items[at] += found
+                member_items, entities = self.stores.members[number].piece(plan)
+                self._items[number] += member_items
                 self._merged = None
                 for entity in entities:
-                    self.said[at].setdefault(entity.id, entity)
-                self._looked[at].update(self.said[at])
-                for item in found:
+                    self.said[number].setdefault(entity.id, entity)
+                self._looked[number].update(self.said[number])
+                for item in member_items:
                     if isinstance(item, Sourced) and isinstance(item.item, Subclass):
                         self._below.setdefault(item.item.parent, set()).add(item.item.concept)
 
     def _look_up(self, at: int, nodes: Sequence[Node]) -> None:
-        """Take the entities of some names and ids; rows of tables with the sources that they are of."""
+        """Look up entities by name and id; for rows of tables only the entity, without its part of the graph."""
         names = dict.fromkeys(name for node in nodes if isinstance(node, alg.ByName) for name in node.names)
         idents = dict.fromkeys(ident for node in nodes if isinstance(node, alg.ById) for ident in node.ids)
         member = self.stores.members[at]
@@ -266,66 +268,68 @@ class Gathering:
         self._merged = None
 
     def _fetch_rows(self) -> None:
-        """Ask for the rows that were only looked up, where they are needed as parts of the graph."""
-        for at, rows in enumerate(self._rows):
+        """Fetch the rows that were only looked up, if they are needed as parts of the graph."""
+        for number, rows in enumerate(self._rows):
             if rows:
-                found, _ = self.stores.members[at].piece(alg.ById(tuple(sorted(rows))))
-                self._items[at] += found
-                self._rows[at] = set()
+                row_items, _ = self.stores.members[number].piece(alg.ById(tuple(sorted(rows))))
+                self._items[number] += row_items
+                self._rows[number] = set()
 
     def _settle(self) -> None:
-        """Ask what waits, and all members for the entities that one of them gave."""
+        """Send what is pending, and look up the entities of each member in all others."""
         while True:
             self._flush()
-            every = set().union(*self.said)
-            lacking = [sorted(every - looked) for looked in self._looked]
+            all_ids = set().union(*self.said)
+            lacking = [sorted(all_ids - looked) for looked in self._looked]
             if not any(lacking) or not self._running:
                 return
-            for at, idents in enumerate(lacking):
-                self._look(at, idents)
+            for number, idents in enumerate(lacking):
+                self._look(number, idents)
 
     def merged(self) -> Snapshot:
-        """All pieces as one graph, in which entities have the names that all members give them."""
+        """Return all results as one graph, in which entities have the names chosen from all members."""
         self._settle()
         if self._merged is None:
             self._fetch_rows()
             renamed = self.stores.renamed
-            every = (item for at, some in enumerate(self._items) for item in by_name(some, at, renamed))
-            self._merged = built(every, {"stores": self.stores.having})
+            renamed_items = (
+                item for number, member_items in enumerate(self._items) for item in by_name(member_items, number, renamed)
+            )
+            self._merged = built(renamed_items, {"stores": self.stores.having})
         return self._merged
 
     def named(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The ids of the entities that have some names: those of the first member that has one for them."""
+        """Return the ids of the entities that have some names, as chosen from all members."""
         self._settle()
         wanted = set(names)
-        some = {ident for said in self.said for ident, entity in said.items() if entity.name in wanted}
-        return tuple(sorted(ident for ident in some if named(ident, self.said) in wanted))
+        candidates = {ident for said in self.said for ident, entity in said.items() if entity.name in wanted}
+        return tuple(sorted(ident for ident in candidates if named(ident, self.said) in wanted))
 
     def _look(self, member: int, idents: Sequence[str]) -> None:
-        """Ask a member for entities of these ids."""
+        """Look up entities by id in a member."""
         self._looked[member].update(idents)
         for start in range(0, len(idents), _CHUNK):
             self._ask(member, alg.ById(tuple(idents[start : start + _CHUNK])))
 
     def called(self, plan: alg.Entities) -> list[str]:
-        """The names of the entities that a plan gives in the stores, each by itself. Of very many those that each says."""
-        for at, member in enumerate(self.stores.members):
-            entities = member.entities(self.stores.local(plan, at))
-            self.said[at].update((entity.id, entity) for entity in entities)
-            self._looked[at].update(self.said[at])
-        every = set().union(*self.said)
-        if len(every) <= _MOST_NAMED:
+        """Return the names of the entities that a plan gives in each store; with very many, those chosen so far."""
+        for number, member in enumerate(self.stores.members):
+            entities = member.entities(self.stores.local(plan, number))
+            self.said[number].update((entity.id, entity) for entity in entities)
+            self._looked[number].update(self.said[number])
+        all_ids = set().union(*self.said)
+        if len(all_ids) <= _MOST_NAMED:
             self._settle()
-        return sorted({named(ident, self.said) for ident in every})
+        return sorted({named(ident, self.said) for ident in all_ids})
 
     def look_up(self, nodes: Iterable[Node]) -> None:
-        """Ask every member for the entities that operators name."""
+        """Look up the entities that operators name, in every member."""
         listed = list(nodes)
         names = dict.fromkeys(name for node in listed if isinstance(node, alg.ByName) for name in node.names)
         self._named([name for name in names if name not in self._names])
         idents = dict.fromkeys(ident for node in listed if isinstance(node, alg.ById) for ident in node.ids)
-        for at, looked in enumerate(self._looked):
-            self._look(at, [ident for ident in idents if ident not in looked])
+        for number, looked in enumerate(self._looked):
+            self._look(number, [ident for ident in idents if ident not in looked])
 
     def _named(self, names: Sequence[str]) -> None:
         self._names.update(names)
@@ -336,18 +340,18 @@ class Gathering:
     # -- running -----------------------------------------------------------------------------------
 
     def run(self, plan: Node) -> Run:
-        """A plan run on what was gathered."""
+        """Run a plan on what was gathered."""
         run = Run(self.merged())
         if self._given:
             for node in postorder(plan):
                 if mark(node) in self._given:
-                    found = [run.snapshot.identified(ident) for ident in self._given[mark(node)]]
-                    run.results[id(node)] = np.unique(np.array(found, np.int32))
+                    numbers = [run.snapshot.identified(ident) for ident in self._given[mark(node)]]
+                    run.results[id(node)] = np.unique(np.array(numbers, np.int32))
         run.execute(plan)
         return run
 
     def idents(self, node: Node) -> tuple[str, ...]:
-        """The ids of the entities that an operator gives, on what was gathered."""
+        """Return the ids of the entities that an operator gives, on what was gathered."""
         self._settle()
         if not self._running:
             return _UNKNOWN
@@ -356,11 +360,11 @@ class Gathering:
         if isinstance(node, alg.ById):
             return node.ids
         run = self.run(node)
-        found: Any = run.results[id(node)]
-        return tuple(map(run.snapshot.ident, found.tolist()))
+        numbers: Any = run.results[id(node)]
+        return tuple(map(run.snapshot.ident, numbers.tolist()))
 
     def resolved(self, node: Node) -> Node:
-        """A plan whose names are ids: stores may call an entity otherwise."""
+        """Replace names by ids in a plan, since stores may name an entity differently."""
         if not self._running or not any(isinstance(part, alg.ByName) for part in postorder(node)):
             return node
         return rewrite(node, lambda part: alg.ById(self.named(part.names)) if isinstance(part, alg.ByName) else part)
@@ -368,7 +372,7 @@ class Gathering:
     # -- gathering ---------------------------------------------------------------------------------
 
     def gather(self, plan: Node) -> Gathering:
-        """Ask for all that a plan needs."""
+        """Fetch all that a plan needs."""
         nodes = postorder(plan)
         self.look_up(nodes)
         if any(isinstance(node, Solutions) for node in nodes):
@@ -378,12 +382,12 @@ class Gathering:
                         self._part(facts)
                     continue
                 assert isinstance(unit.compiled, alg.Entities)
-                of = plain(unit.compiled)
-                self._part(of)
+                members_of = plain(unit.compiled)
+                self._part(members_of)
                 if unit.concepts is not None:
                     concepts = plain(unit.concepts)
                     self._part(concepts)
-                    self._members(concepts, None if isinstance(of, alg.AllEntities) else of)
+                    self._members(concepts, None if isinstance(members_of, alg.AllEntities) else members_of)
         elif isinstance(plan, alg.Names):
             self._get(plan.entities)
         else:
@@ -395,7 +399,7 @@ class Gathering:
         self._get(node)
 
     def _get(self, node: Node) -> None:
-        """Ask for what an operator and all below it need."""
+        """Fetch what an operator and all below it need."""
         key = mark(node)
         if key in self._done:
             return
@@ -431,60 +435,61 @@ class Gathering:
             if child is not large and not bounded(node, child):
                 self._get(child)
         if large is not None:
-            others = tuple(part for part in cast("alg.Intersect", node).parts if part is not large)
-            self._members(large.concepts, others[0] if len(others) == 1 else alg.Intersect(others))
+            narrowing = tuple(part for part in cast("alg.Intersect", node).parts if part is not large)
+            self._members(large.concepts, narrowing[0] if len(narrowing) == 1 else alg.Intersect(narrowing))
 
     def _large(self, node: Node) -> alg.Members | None:
-        """Of sets that are intersected the members of large concepts, which the other sets narrow."""
+        """Return the members of a large concept in an intersection, if its other sets restrict them."""
         if not isinstance(node, alg.Intersect):
             return None
-        found = [part for part in node.parts if isinstance(part, alg.Members)]
-        others = [part for part in node.parts if not isinstance(part, alg.Members | alg.AllEntities)]
-        return found[0] if len(found) == 1 and others else None
+        member_sets = [part for part in node.parts if isinstance(part, alg.Members)]
+        restricting = [part for part in node.parts if not isinstance(part, alg.Members | alg.AllEntities)]
+        return member_sets[0] if len(member_sets) == 1 and restricting else None
 
     def _called(self, values: alg.Values) -> None:
-        """Ask for the entities that values are the names of."""
+        """Fetch the entities that have values as their names."""
         bag: Bag = self.run(values).results[id(values)]
         self._named(sorted({text for text in bag.texts() if text not in self._names}))
 
     def _neighbours(self, node: alg.Neighbour) -> None:
         self._get(node.of)
-        idents, given = self.idents(node.of), set[str]()
-        for at in self.stores.all:
+        idents, neighbours = self.idents(node.of), set[str]()
+        for number in self.stores.all:
             bound = alg.Neighbour(alg.ById(idents), node.distance)
-            if self._running and self.stores.schemas[at].tables:
-                given |= {entity.id for entity in self.stores.members[at].entities(bound)}
-                self._ask(at, alg.ById(idents))
-        for at in self.stores.all:
-            self._look(at, sorted(given))
-        self._given[mark(node)] = given
+            if self._running and self.stores.schemas[number].tables:
+                neighbours |= {entity.id for entity in self.stores.members[number].entities(bound)}
+                self._ask(number, alg.ById(idents))
+        for number in self.stores.all:
+            self._look(number, sorted(neighbours))
+        self._given[mark(node)] = neighbours
 
     def _members(self, concepts: alg.Entities, of: alg.Entities | None) -> None:
-        """Ask for the memberships of entities (None: of all) under concepts: a concept may lie under another one by the word
-        of one store, and have its members in another one.
+        """Fetch the memberships of entities (None: of all) under concepts.
+
+        One store may put a concept under another one, and another store have its members.
         """
-        within: alg.Entities | None = None
+        members_limit: alg.Entities | None = None
         if of is not None:
             self._get(of)
-            some = self.idents(of)
-            within = alg.ById(some) if len(some) <= MOST_BOUND else None
-        fresh = set(self.idents(concepts))
-        known, asked = set(fresh), set(fresh)
-        while fresh:
-            sets: alg.Entities = alg.Members(alg.ById(tuple(sorted(fresh))))
+            ids = self.idents(of)
+            members_limit = alg.ById(ids) if len(ids) <= MOST_BOUND else None
+        new_concepts = set(self.idents(concepts))
+        all_concepts, queried = set(new_concepts), set(new_concepts)
+        while new_concepts:
+            sets: alg.Entities = alg.Members(alg.ById(tuple(sorted(new_concepts))))
             for member in self.stores.with_concepts:
-                self._ask(member, sets if within is None else alg.Intersect((sets, within)))
+                self._ask(member, sets if members_limit is None else alg.Intersect((sets, members_limit)))
             self._settle()
-            below = set().union(*(self._below.get(concept, ()) for concept in known))
-            while not below <= known:
-                fresh |= below - known
-                known |= below
-                below = set().union(*(self._below.get(concept, ()) for concept in known))
-            fresh -= asked
-            asked |= fresh
+            below = set().union(*(self._below.get(concept, ()) for concept in all_concepts))
+            while not below <= all_concepts:
+                new_concepts |= below - all_concepts
+                all_concepts |= below
+                below = set().union(*(self._below.get(concept, ()) for concept in all_concepts))
+            new_concepts -= queried
+            queried |= new_concepts
 
     def _facts(self, node: alg.Facts) -> None:
-        """Ask for statements, with all tests that their stores can make."""
+        """Fetch statements, with all tests that their stores can apply."""
         chain_of: list[alg.Facts] = [node]
         while (of := passed(chain_of[-1])) is not None:
             chain_of.append(of)
@@ -500,11 +505,11 @@ class Gathering:
             self._inputs(scan)
             return
         members = self.stores.reads(scan)
-        anchored, late = scan.of, False
+        anchored, members_later = scan.of, False
         bound: alg.Entities | None = None
         if anchored is not None and not (isinstance(anchored, alg.AllEntities) and anchored.source is None):
-            late = isinstance(anchored, alg.Members) and self._count(anchored) > MOST_BOUND
-            if not late:
+            members_later = isinstance(anchored, alg.Members) and self._count(anchored) > MOST_BOUND
+            if not members_later:
                 self._get(anchored)
                 idents = self.idents(anchored)
                 bound = alg.ById(idents) if len(idents) <= MOST_BOUND else None
@@ -516,20 +521,20 @@ class Gathering:
         else:
             for member in members:
                 self._ask(member, facts)
-        if late:
+        if members_later:
             assert isinstance(anchored, alg.Members)
             self._get(anchored.concepts)
             ends = alg.Reached(alg.OtherEnd(facts, scan.anchor))
             self._members(anchored.concepts, ends if self._running else None)
 
     def _ask_known(self, members: Iterable[int], facts: alg.Facts, bound: alg.ById) -> None:
-        """Ask for the statements of entities, each store for those that it knows."""
+        """Fetch the statements of entities, from each store for those it knows."""
         lacking = []
         for member in sorted(members):
             known = tuple(ident for ident in bound.ids if ident in self.said[member])
             if known:
-                there = alg.ById(known)
-                self._ask(member, _replaced(facts, bound, there))
+                known_ids = alg.ById(known)
+                self._ask(member, _replaced(facts, bound, known_ids))
             else:
                 lacking.append(repr(self.stores.members[member].name))
         if bound.ids and lacking and len(lacking) == len(set(members)):
@@ -537,22 +542,22 @@ class Gathering:
             self.apart.append(f"{' and '.join(lacking)} knows none of the {count} there from other stores; {DECLARE}")
 
     def check_names(self, plan: Node) -> None:
-        """Note entities of one name in the program that may be one, and are not declared as one."""
+        """Note entities that share a name used in the program and may be the same, without being declared so."""
         for name in sorted({name for node in postorder(plan) if isinstance(node, alg.ByName) for name in node.names}):
-            homes = {ident: {at for at, said in enumerate(self.said) if ident in said} for ident in self.named((name,))}
+            homes = {ident: {number for number, said in enumerate(self.said) if ident in said} for ident in self.named((name,))}
             for first, second in pairwise(sorted(homes, key=lambda ident: sorted(homes[ident]))):
                 if homes[first].isdisjoint(homes[second]):
                     places = [f"{one!r} in {self.stores.members[min(homes[one])].name!r}" for one in (first, second)]
                     self.notes.append(f"{name!r} is {places[0]} and {places[1]}, two entities; {DECLARE}")
 
     def _pushed(self, test: alg.Facts) -> bool:
-        """Whether stores can make a test as the engine does: it compares no names, and leaves nothing out with a warning."""
+        """Tell whether stores can apply a test as the engine does: it compares no names, and all values can be compared."""
         if test.facets.tests == "nothing":
             return all(isinstance(child, alg.Facts) for child in test.inputs())
         return not self.stores.by_names(test) and self.stores.comparable(test)
 
     def _bound_test(self, test: Any) -> Any:
-        """A test with the ids of sets that it names."""
+        """Return a test with sets replaced by their ids."""
         if not any(isinstance(part, alg.Among) for part in _tests(getattr(test, "condition", alg.AllOf(())))):
             return test
         return replace(test, condition=self._bound_condition(test.condition))
@@ -567,14 +572,14 @@ class Gathering:
         return condition
 
     def _count(self, node: alg.Members) -> int:
-        """About how many members concepts have, by the schemas."""
+        """Estimate the members of concepts by the schemas."""
         names = [name for part in postorder(node.concepts) if isinstance(part, alg.ByName) for name in part.names]
         return sum(self.stores.schema.members.get(name, 0) for name in names)
 
 
 def named(ident: str, said: Sequence[Mapping[str, Entity]]) -> str:
-    """What an entity is called: the first name that is given to it, and no name is its id."""
-    return next((mine[ident].name for mine in said if ident in mine and mine[ident].name != ident), ident)
+    """Return the name of an entity: the first one that differs from its id."""
+    return next((entities[ident].name for entities in said if ident in entities and entities[ident].name != ident), ident)
 
 
 def _replaced(plan: alg.Facts, old: Node, new: Node) -> Node:
@@ -582,20 +587,20 @@ def _replaced(plan: alg.Facts, old: Node, new: Node) -> Node:
 
 
 def _reading(node: Node) -> bool:
-    """Whether a part is one that a store is asked for by itself: statements, or entities by what is said of them."""
+    """Tell whether a store can be asked for a part on its own: statements, or entities by what is stated about them."""
     return isinstance(node, alg.Facts | alg.Entities) and not isinstance(node, alg.ById | alg.ByName)
 
 
 def _bag(node: Node) -> alg.Values:
-    """What a part gives as values, so that a plan can hold several parts."""
+    """Turn a part into values, so that one plan can hold several parts."""
     if isinstance(node, alg.Facts):
         return alg.Objects(node)
     return alg.Names(node) if isinstance(node, alg.Entities) else cast("alg.Values", node)
 
 
 def by_name(found: Iterable[Any], member: int, renamed: Renamed) -> Iterator[Any]:
-    """Items with the names that the sources of a member have among those of all members."""
-    if not any(at == member for at, _ in renamed):
+    """Yield items with the sources of a member renamed."""
+    if not any(number == member for number, _ in renamed):
         yield from found
         return
     for item in found:

@@ -1,4 +1,4 @@
-"""One of several stores: what it has, and the pieces of it that a plan needs."""
+"""One of several stores: its schema, names and sources, and the parts of it that a plan needs."""
 
 from __future__ import annotations
 
@@ -36,15 +36,18 @@ if TYPE_CHECKING:
     from condgraph.engine.store import QueryStore, Store
 
 T = TypeVar("T")
-#: Seconds for which a version is trusted.
+#: Seconds for which a version is relied on.
 _LEASE: Final = 1.0
-#: Names and ids that stay looked up.
+#: Names and ids whose entities are cached.
 _MOST_LOOKED_UP: Final = 100_000
 
 
 class Member:
-    """A store under its name. `store` gives what answers there now, `version` a name for what it holds, None where nobody
-    knows when that changes, `counts` how much that is.
+    """A store with its name.
+
+    `store` returns the store that answers now, `version` a name for its content (None if changes cannot be noticed),
+    `counts` the
+    counts of its content.
     """
 
     def __init__(
@@ -57,22 +60,22 @@ class Member:
     ) -> None:
         self.name, self.place, self._store = name, place, store
         self._version, self._counts = version, counts
-        #: The version as it was read last, and when; entities by a name, or an id, that were looked up in it.
+        #: The version last read, and when; entities looked up by name or id.
         self._known: str | None = None
         self._read = -_LEASE
         self._looked_up: dict[tuple[str, str], list[Entity]] = {}
-        #: The ids that all stores together have for entities of this one, where they are other ones.
+        #: Common ids for the entities of this store, where they differ.
         self.same: Mapping[str, str] = {}
 
     def forget(self) -> None:
-        """Read again what it holds."""
+        """Discard what is cached."""
         self._read, self._looked_up = -_LEASE, {}
 
     def __repr__(self) -> str:
         return f"<Member {self.name!r} at {self.place}>"
 
     def asked(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives; an error of the store names it."""
+        """Run `ask`; an error of the store names it."""
         try:
             return ask()
         except StoreError as error:
@@ -83,7 +86,7 @@ class Member:
             raise
 
     def version(self) -> str | None:
-        """A name for what it holds, at most a second old; None where nobody knows when that changes."""
+        """Return a name for the content, at most a second old; None if changes cannot be noticed."""
         now = time.monotonic()
         if now - self._read >= _LEASE:
             version = self.asked(self._version)
@@ -93,31 +96,30 @@ class Member:
         return self._known
 
     def look_up(self, names: Sequence[str], idents: Sequence[str]) -> list[Entity]:
-        """The entities of some names and ids; what was looked up stays while the store holds the same."""
+        """Return the entities with some names and ids; cached while the content stays the same."""
         keys = [*(("name", name) for name in names), *(("id", ident) for ident in idents)]
-        # In process a look-up costs less than to find out whether anything has changed.
-        here = isinstance(self._store(), SnapshotStore)
-        known = self._looked_up if not here and self.version() is not None else {}
+        # In process, a look-up costs less than checking for changes.
+        in_process = isinstance(self._store(), SnapshotStore)
+        known = self._looked_up if not in_process and self.version() is not None else {}
         lacking = [key for key in keys if key not in known]
         if lacking:
-            of = {sort: tuple(text for one, text in lacking if one == sort) for sort in ("name", "id")}
-            parts = [node(of[sort]) for sort, node in (("name", alg.ByName), ("id", alg.ById)) if of[sort]]
+            texts = {sort: tuple(text for kind, text in lacking if kind == sort) for sort in ("name", "id")}
+            parts = [node(texts[sort]) for sort, node in (("name", alg.ByName), ("id", alg.ById)) if texts[sort]]
             entities = self.entities(parts[0] if len(parts) == 1 else alg.Union(tuple(parts)))
             if len(known) + len(lacking) > _MOST_LOOKED_UP:
                 known.clear()
             for sort, text in lacking:
                 known[sort, text] = [one for one in entities if text == (one.name if sort == "name" else one.id)]
-            # What was known may just have been cleared.
+            # Cached entities may just have been cleared.
             return list({one.id: one for one in [*entities, *(one for key in keys for one in known.get(key, ()))]}.values())
         return [one for key in keys for one in known[key]]
 
     def counts(self) -> dict[str, int]:
-        """How much it holds."""
         return self.asked(self._counts)
 
     @property
     def schema(self) -> StoredSchema:
-        """What lowering knows of the store."""
+        """The schema of the store, as lowering uses it."""
         return self.asked(self._schema)
 
     def _schema(self) -> StoredSchema:
@@ -131,86 +133,86 @@ class Member:
 
     @property
     def reader(self) -> NameReader:
-        """What reads its names."""
+        """The reader of its names."""
         store = self._store()
         if isinstance(store, SnapshotStore):
             return SnapshotNames(store.snapshot)
         return cast("NameReader", cast("Any", store).naming_schema.reader)
 
     def sources(self) -> tuple[Source, ...]:
-        """Its sources in order."""
+        """Return its sources in order."""
         store = self._store()
         if isinstance(store, SnapshotStore):
             return tuple(map(store.snapshot.source_of, range(len(store.snapshot.schema.sources))))
         return self.asked(cast("Any", store).sources)
 
     def _own(self, plan: Node) -> Node:
-        """A plan with the ids that entities have here."""
+        """Translate common ids in a plan to those of the store."""
         if not self.same:
             return plan
-        here: dict[str, list[str]] = {}
+        own_ids: dict[str, list[str]] = {}
         for own, common in self.same.items():
-            here.setdefault(common, []).append(own)
+            own_ids.setdefault(common, []).append(own)
 
         def known(part: Node) -> Node:
             if not isinstance(part, alg.ById):
                 return part
-            ids = [one for ident in part.ids for one in here.get(ident, () if ident in self.same else (ident,))]
+            ids = [one for ident in part.ids for one in own_ids.get(ident, () if ident in self.same else (ident,))]
             return alg.ById(tuple(ids))
 
         return rewrite(plan, known)
 
     def answer(self, plan: Node) -> Answer:
-        """The store's own answer to a plan, with the ids that entities have there."""
+        """Return the store's own answer to a plan, with the store's ids."""
         own = self._own(plan)
         return self.asked(lambda: plan_answer(self._store(), own))
 
     def entities(self, plan: Node) -> list[Entity]:
-        """The entities that a plan gives there."""
+        """Return the entities that a plan gives in the store."""
         return [replace(entity, id=self.same.get(entity.id, entity.id)) for entity in self.answer(plan).entities]
 
     def text(self, plan: Node) -> str:
-        """What the store would be asked for a plan."""
+        """Return the query that the store would run for a plan."""
         plan = self._own(plan)
         lowered = Lowered(plan, [("", plan)])
         return self.asked(lambda: self._store().explain(Request("", "kopl", {}, None, lambda *_: lowered)))
 
     def piece(self, plan: Node) -> tuple[list[Any], list[Entity]]:
-        """What a plan rests on there, as items (`engine.facts.Item`), and all entities in it."""
+        """Return the evidence of a plan as items (`engine.facts.Item`), and all entities in it."""
         store, plan = self._store(), self._own(plan)
         if isinstance(store, SnapshotStore):
-            found: list[Any] = list(_piece(store.snapshot, units(plan, set())))
-            every = (item.item if isinstance(item, Sourced) else item for item in found)
-            entities = [item for item in every if isinstance(item, Entity)]
+            piece_items: list[Any] = list(_piece(store.snapshot, units(plan, set())))
+            entries = (item.item if isinstance(item, Sourced) else item for item in piece_items)
+            entities = [item for item in entries if isinstance(item, Entity)]
         else:
             snapshot = self.asked(lambda: cast("QueryStore", store).witness(plan)).snapshot
-            found, entities = list(items(snapshot)), [snapshot.entity(number) for number in range(snapshot.entities)]
+            piece_items, entities = list(items(snapshot)), [snapshot.entity(number) for number in range(snapshot.entities)]
         if not self.same:
-            return found, entities
-        return [common(item, self.same) for item in found], [common(entity, self.same) for entity in entities]
+            return piece_items, entities
+        return [common(item, self.same) for item in piece_items], [common(entity, self.same) for entity in entities]
 
     def gather(self, units: Sequence[Unit]) -> Iterator[Any]:
-        """What units are of it, as items."""
+        """Yield the parts of the store in some units, as items."""
         store = self._store()
         own: list[Unit] = []
         for unit in units:
             concepts = None if unit.concepts is None else cast("alg.Entities", self._own(unit.concepts))
             own.append(replace(unit, compiled=self._own(unit.compiled), concepts=concepts))
         if isinstance(store, SnapshotStore):
-            found = _piece(store.snapshot, own)
+            gathered = _piece(store.snapshot, own)
         else:
-            found = items(self.asked(lambda: cast("QueryStore", store).gather(own)))
-        return (common(item, self.same) for item in found)
+            gathered = items(self.asked(lambda: cast("QueryStore", store).gather(own)))
+        return (common(item, self.same) for item in gathered)
 
     def whole(self) -> Iterator[Any]:
-        """All of it, as items."""
+        """Yield the whole store as items."""
         store = self._store()
         snapshot = store.snapshot if isinstance(store, SnapshotStore) else self.asked(cast("Any", store).snapshot)
         return (common(item, self.same) for item in items(snapshot))
 
 
 def common(item: Any, same: Mapping[str, str]) -> Any:
-    """An item, or a value in one, with other ids for some entities."""
+    """Return an item, or a value in one, with the ids of some entities replaced."""
     if isinstance(item, Sourced):
         return replace(item, item=common(item.item, same))
     if isinstance(item, Entity | Ref):
@@ -229,7 +231,7 @@ def common(item: Any, same: Mapping[str, str]) -> Any:
 
 
 def built(items: Iterable[Item], about: Mapping[str, Any] | None = None) -> Snapshot:
-    """Items as a graph of their own; `about` is stated of it."""
+    """Return items as a graph of their own; `about` is added to its description."""
     builder = Builder()
     builder.begin(Source(""))
     builder.add(items)
@@ -240,7 +242,7 @@ def built(items: Iterable[Item], about: Mapping[str, Any] | None = None) -> Snap
 
 
 def _piece(snapshot: Snapshot, fetched: Iterable[Unit]) -> Iterator[Any]:
-    """The part of a snapshot that units are."""
+    """Yield the parts of a snapshot in some units."""
     run, facts, entities = Run(snapshot), [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     links: dict[str, list[Any]] = {"mem": [], "sub": []}
     for unit in fetched:
@@ -251,12 +253,14 @@ def _piece(snapshot: Snapshot, fetched: Iterable[Unit]) -> Iterator[Any]:
         entities.append(cast("Any", outcome))
         if unit.concepts is not None:
             _add_links(snapshot, cast("Any", outcome), cast("Any", run.execute(unit.concepts)), links)
-    some = {key: np.unique(np.concatenate(found)) if found else np.empty(0, np.int64) for key, found in links.items()}
-    return some_items(snapshot, np.unique(np.concatenate(facts)), np.unique(np.concatenate(entities)), some["mem"], some["sub"])
+    indices = {key: np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.int64) for key, arrays in links.items()}
+    return some_items(
+        snapshot, np.unique(np.concatenate(facts)), np.unique(np.concatenate(entities)), indices["mem"], indices["sub"]
+    )
 
 
 def _add_links(snapshot: Snapshot, members: Any, concepts: Any, links: dict[str, list[Any]]) -> None:
-    """The memberships that put entities under concepts, and the subclasses between, by their places in the columns."""
+    """Add the memberships that put entities under concepts, and the subclasses in between, as indices of their columns."""
     get = snapshot.arrays.get
     under = np.array(below(concepts.tolist(), get("sub.c"), get("sub.p")), np.int64)
     owners = get("mem.c")
@@ -267,7 +271,7 @@ def _add_links(snapshot: Snapshot, members: Any, concepts: Any, links: dict[str,
 
 
 class SnapshotNames:
-    """The names of a snapshot, as those of stores are read (`names.linking.NameReader`)."""
+    """Names of a snapshot, for `names.linking.NameReader`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -280,15 +284,15 @@ class SnapshotNames:
         return source is None or source in self._snapshot.schema.sources
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
-        """How many objects there are of each type and unit."""
+        """Count the objects by type and unit."""
         return self._linker.column(predicates, source).kinds if self._known(source) else {}
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
-        """Whether some object is a row of a table."""
+        """Tell whether some object is a row of a table."""
         return self._known(source) and self._linker.column(predicates, source).refers_to(table)
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
-        """Every distinct object: its predicate, its value (an entity by its name), and its raw text."""
+        """Yield every distinct object: its predicate, its value (for an entity, the name), and its raw text."""
         if not self._known(source):
             return
         run = Run(self._snapshot)
@@ -305,34 +309,34 @@ class SnapshotNames:
                 yield cell
 
     def heads(self, predicates: tuple[str, ...]) -> Iterable[str]:
-        """The names of subjects."""
+        """Return the names of subjects."""
         return self._linker.heads(predicates).names
 
     def names(self) -> Iterable[str]:
-        """The names of all entities and concepts that are no table rows."""
+        """Return the names of all entities and concepts except table rows."""
         return self._linker.entities.names
 
     def has_name(self, name: str) -> bool:
-        """Some entity or concept has exactly this name."""
+        """Tell whether an entity or concept has exactly this name."""
         return len(self._snapshot.named(name)) > 0
 
     def has_text(self, text: str) -> bool:
-        """Some entity has this name or id, or some attribute this text."""
+        """Tell whether an entity has this name or id, or an attribute this text."""
         return self._snapshot.schema.has_text(text)
 
     def name_of(self, ident: str) -> str | None:
-        """The name of the entity that has this id; None where none has."""
+        """Return the name of the entity with this id, or None."""
         number = self._snapshot.identified(ident)
         return None if number < 0 else self._snapshot.name(number)
 
     def without(self, names: Sequence[str]) -> list[str]:
-        """Those of the names that no entity or concept has."""
+        """Return those of the names that no entity or concept has."""
         return [name for name in names if not self.has_name(name)]
 
     names_repeat = False
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those near some texts."""
+        """Return the names of all entities, concepts and rows; in a large graph, only those near some texts."""
         snapshot = self._snapshot
         if snapshot.entities <= MOST_COMPARED:
             return snapshot.texts.take(np.unique(snapshot.entity_name))
@@ -340,5 +344,5 @@ class SnapshotNames:
 
 
 def as_entities(found: Iterable[Any]) -> dict[str, Entity]:
-    """Entities among values, by their ids."""
-    return {one.id: one for one in found if isinstance(one, Entity)}
+    """Return the entities among values, by id."""
+    return {value.id: value for value in found if isinstance(value, Entity)}

@@ -1,4 +1,4 @@
-"""What lowering knows of several stores: their schemas as one, and their names."""
+"""The schemas and names of several stores, combined for lowering."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from condgraph.several.member import Member
 
 
-#: Names that a store is asked for at once.
+#: Names in one query to a store.
 _CHUNK: Final = 2_000
-#: Which entities of a store are entities of other stores: the ids that they have there by their own, or the concepts whose
-#: members are the entities of their name.
+#: Declares entities of a store as entities of others: a mapping from its own ids to theirs, or concepts
+#: whose members are matched by name.
 Same: TypeAlias = Mapping[str, Mapping[str, str] | Sequence[str] | str]
 
 
 def matched(members: Sequence[Member], schemas: Sequence[StoredSchema], same: Same) -> list[str]:
-    """Let members have the ids that others have for the same entities; what is to be known of those that are not matched.
-    Raises `OptionError` and `UnknownNameError` for a store, or a concept, that is not there.
+    """Set the common ids of members, and return notes about entities that were not matched.
+
+    Raises `OptionError` for an unknown store, and `UnknownNameError` for an unknown concept.
     """
     notes = []
     for name in same:
@@ -48,20 +49,20 @@ def matched(members: Sequence[Member], schemas: Sequence[StoredSchema], same: Sa
             member.same = {}
             own = member.entities(alg.Members(alg.ByName((concept,))))
             names = sorted({entity.name for entity in own})
-            others: dict[str, set[str]] = {}
+            ids_by_name: dict[str, set[str]] = {}
             for start in range(0, len(names), _CHUNK):
                 for other in members:
                     for entity in other.entities(alg.ByName(tuple(names[start : start + _CHUNK]))) if other is not member else ():
-                        others.setdefault(entity.name, set()).add(entity.id)
+                        ids_by_name.setdefault(entity.name, set()).add(entity.id)
             times = Counter(entity.name for entity in own)
             for entity in own:
-                found = others.get(entity.name, set())
-                if len(found) == 1 == times[entity.name]:
-                    ids[entity.id] = next(iter(found))
-            lacking = sum(name not in others for name in times.elements())
+                candidates = ids_by_name.get(entity.name, set())
+                if len(candidates) == 1 == times[entity.name]:
+                    ids[entity.id] = next(iter(candidates))
+            lacking = sum(name not in ids_by_name for name in times.elements())
             if len(own) > len(ids) and lacking < len(own) - len(ids):
-                apart = numbered(len(own) - len(ids) - lacking, "name is", "names are")
-                notes.append(f"{apart} of several {concept!r} of {member.name!r}, or of several entities in other stores")
+                ambiguous = numbered(len(own) - len(ids) - lacking, "name is", "names are")
+                notes.append(f"{ambiguous} of several {concept!r} of {member.name!r}, or of several entities in other stores")
             if lacking:
                 notes.append(f"{numbered(lacking, 'entity', 'entities')} of {concept!r} in {member.name!r} have no other store")
         member.same = ids
@@ -69,17 +70,17 @@ def matched(members: Sequence[Member], schemas: Sequence[StoredSchema], same: Sa
 
 
 def renamed_sources(members: Sequence[Member]) -> tuple[Renamed, tuple[Source, ...]]:
-    """What sources are called that have the name of another one in a store before, by member and name; and all sources."""
+    """Return new names for sources that share a name with a different source of an earlier store, and all sources."""
     known: dict[str, Source] = {}
     result: Renamed = {}
-    for at, member in enumerate(members):
+    for number, member in enumerate(members):
         for source in member.sources():
             name = source.name
             if name in known:
                 try:
                     check_source(known[name], source)
                 except SourceError:
-                    result[at, name] = name = f"{member.name}/{name}"
+                    result[number, name] = name = f"{member.name}/{name}"
             known.setdefault(name, Source(name, source.location, source.format, source.content, source.terms))
     return result, tuple(known.values())
 
@@ -87,8 +88,9 @@ def renamed_sources(members: Sequence[Member]) -> tuple[Renamed, tuple[Source, .
 def union(
     schemas: Sequence[StoredSchema], renamed: Renamed, sources: Sequence[Source], concepts: Iterable[str] | None
 ) -> StoredSchema:
-    """Schemas as one: concepts, predicates and qualifiers of one name are the same. `concepts` are the names of all concepts,
-    None where only the schemas say them.
+    """Combine schemas: concepts, predicates and qualifiers with the same name are the same.
+
+    `concepts` are the names of all concepts; None to take them from the schemas.
     """
     names = [source.name for source in sources]
     numbers = {name: number for number, name in enumerate(names)}
@@ -132,8 +134,8 @@ def union(
                 known = shown[sort].setdefault(name, [[False, []], [False, []]])
                 for one, (others, places) in zip(known, sorts, strict=True):
                     one[:] = [one[0] or others, [*one[1], *(places or ())]]
-        for sort, of in (("tables", schema.tables), ("tabular", schema.tabular), ("keyed", schema.keyed_tables)):
-            tables[sort].update(map(called, of))
+        for sort, source_names in (("tables", schema.tables), ("tabular", schema.tabular), ("keyed", schema.keyed_tables)):
+            tables[sort].update(map(called, source_names))
         telling.update({called(source): column for source, column in schema.telling.items()})
 
     def rows(found: Kinds) -> list[list[Any]]:
@@ -145,7 +147,7 @@ def union(
     def some(part: str) -> bool:
         return any(getattr(schema, part) for schema in schemas)
 
-    # A table whose statements are all of its own rows may be stated of by another store.
+    # Another store may have statements about rows of a table.
     shared_names = len(schemas) > 1
     return StoredSchema(
         {
@@ -175,7 +177,7 @@ def union(
 
 
 def _apart(tabular: Iterable[str], schemas: Sequence[StoredSchema], renamed: Renamed) -> set[str]:
-    """The tables among some of which only one store has statements."""
+    """Return those of the tables that occur in one store only."""
     times: dict[str, int] = {}
     for at, schema in enumerate(schemas):
         for source in schema.sources:
@@ -185,14 +187,14 @@ def _apart(tabular: Iterable[str], schemas: Sequence[StoredSchema], renamed: Ren
 
 
 def disagreements(members: Sequence[Member], schemas: Sequence[StoredSchema]) -> list[str]:
-    """The predicates and qualifiers whose values are of other types in one store than in another."""
+    """Return texts about predicates and qualifiers whose values have different types in different stores."""
     result = []
     for sort, kinds_of in (("attribute", StoredSchema.attribute_kinds), ("qualifier", StoredSchema.qualifier_kinds)):
         for name in sorted({name for schema in schemas for name in getattr(schema, f"{sort}s")}):
-            found = [(member.name, kinds_of(schema, name)) for member, schema in zip(members, schemas, strict=True)]
-            there = [(store, sorted({kind for kind, _ in kinds})) for store, kinds in found if kinds]
-            if len({tuple(kinds) for _, kinds in there}) > 1:
-                words = "; ".join(f"{' and '.join(kind.name.lower() for kind in kinds)} in {store!r}" for store, kinds in there)
+            by_store = [(member.name, kinds_of(schema, name)) for member, schema in zip(members, schemas, strict=True)]
+            present = [(store, sorted({kind for kind, _ in kinds})) for store, kinds in by_store if kinds]
+            if len({tuple(kinds) for _, kinds in present}) > 1:
+                words = "; ".join(f"{' and '.join(kind.name.lower() for kind in kinds)} in {store!r}" for store, kinds in present)
                 result.append(f"values of the {sort} {name!r} are {words}")
     for name in sorted({name for schema in schemas for name in schema.relations}):
         relation = [member.name for member, schema in zip(members, schemas, strict=True) if schema.has_relation(name)]
@@ -206,17 +208,17 @@ def disagreements(members: Sequence[Member], schemas: Sequence[StoredSchema]) ->
 
 
 class SeveralSchema(LinkingSchema):
-    """The schema that looks up names in several stores."""
+    """A schema that looks up names in several stores."""
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Entity names most like `name`, of entities that have them here: the first store that names one decides."""
-        found = super().nearest_entities(name, most=4 * most)
-        lacking = set(self.missing(found))
-        return [one for one in found if one not in lacking][:most]
+        """Return the entity names most like `name`; names that an earlier store replaces are left out."""
+        similar = super().nearest_entities(name, most=4 * most)
+        lacking = set(self.missing(similar))
+        return [candidate for candidate in similar if candidate not in lacking][:most]
 
 
 class SeveralNames:
-    """The names of several stores (`names.linking.NameReader`)."""
+    """The names of several stores, for `names.linking.NameReader`."""
 
     def __init__(self, stores: Stores, gathering: Callable[[], Gathering]) -> None:
         self._stores, self._gathering = stores, gathering
@@ -229,7 +231,7 @@ class SeveralNames:
                 yield member.reader, local
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
-        """How many objects there are of each type and unit."""
+        """Count the objects by type and unit."""
         result: Kinds = {}
         for reader, local in self._readers(source):
             for kind, count in reader.kinds(predicates, local).items():
@@ -237,13 +239,13 @@ class SeveralNames:
         return result
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
-        """Whether some object is a row of a table."""
+        """Tell whether some object is a row of a table."""
         rows = alg.AllEntities((EntityKind.ROW,), table, own=True)
         plan = alg.Where(alg.Scan(None, predicates, source=source), alg.Among(rows))
         return len(self._gathering().gather(plan).run(plan).results[id(plan)]) > 0
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
-        """Every distinct object: its predicate, its value (an entity by its name), and its raw text."""
+        """Yield every distinct object: its predicate, its value (for an entity, the name), and its raw text."""
         seen = set()
         for reader, local in self._readers(source):
             for cell in reader.objects(predicates, local):
@@ -255,39 +257,39 @@ class SeveralNames:
             yield from (("", name, None) for name in self._gathering().called(ends))
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
-        """The names of subjects."""
+        """Return the names of subjects."""
         return iter(self._gathering().called(alg.Reached(alg.Scan(None, predicates))))
 
     def names(self) -> Iterator[str]:
-        """The names of all entities and concepts that are no table rows."""
+        """Return the names of all entities and concepts except table rows."""
         return (name for reader, _ in self._readers(None) for name in reader.names())
 
     def has_name(self, name: str) -> bool:
-        """Some entity or concept has exactly this name."""
+        """Tell whether an entity or concept has exactly this name."""
         return not self.without((name,))
 
     def has_text(self, text: str) -> bool:
-        """Some entity has this name or id, or some attribute this text."""
+        """Tell whether an entity has this name or id, or an attribute this text."""
         return any(reader.has_text(text) for reader, _ in self._readers(None))
 
     def name_of(self, ident: str) -> str | None:
-        """The name of the entity that has this id; None where none has."""
+        """Return the name of the entity with this id, or None."""
         names = [name for reader, _ in self._readers(None) if (name := reader.name_of(ident)) is not None]
         return next((name for name in names if name != ident), names[0] if names else None)
 
     def without(self, names: Sequence[str]) -> list[str]:
-        """Those of the names that no entity or concept has."""
+        """Return those of the names that no entity or concept has."""
         lacking = list(names)
         for reader, _ in self._readers(None):
             lacking = list(reader.without(lacking)) if lacking else []
-        there = [name for name in names if name not in set(lacking)]
-        # An entity that one store calls so may have another name in a store before it.
+        present = [name for name in names if name not in set(lacking)]
+        # An entity that one store names so may have another name in an earlier store.
         gathering = self._gathering()
-        gathering.look_up([alg.ByName(tuple(there))])
-        return [*lacking, *(name for name in there if not gathering.named((name,)))]
+        gathering.look_up([alg.ByName(tuple(present))])
+        return [*lacking, *(name for name in present if not gathering.named((name,)))]
 
     names_repeat = False
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those near some texts."""
+        """Return the names of all entities, concepts and rows; in a large graph, only those near some texts."""
         return list(dict.fromkeys(name for reader, _ in self._readers(None) for name in reader.all_names(around)))

@@ -1,4 +1,4 @@
-"""Several stores asked as one (`engine.store`): a plan that one store has all of goes there whole, others are gathered
+"""Several stores as one store (`engine.store`): a plan for which one store has everything is sent there, others are gathered
 (`several.gathering`) and run in process.
 """
 
@@ -41,7 +41,7 @@ TARGET: Final = "several stores"
 
 @dataclass(frozen=True, slots=True)
 class StoreVersion:
-    """A store that an answer is of: its name, where it is, and what it held then, None where nobody knows that."""
+    """A store behind an answer: its name, its place, and the version of its content (None if unknown)."""
 
     name: str
     place: str
@@ -49,8 +49,9 @@ class StoreVersion:
 
 
 class SeveralAnswer(StoredAnswer):
-    """The answer to one program over several stores. `stores` are they, in order; `whole` is the one that gave all of it,
-    None where the parts of several were put together.
+    """The answer to one program over several stores.
+
+    `stores` lists them in order; `whole` is the one that gave the complete answer, None if parts of several were combined.
     """
 
     _store: SeveralStore
@@ -101,7 +102,7 @@ class SeveralAnswer(StoredAnswer):
 
     @kept
     def trace(self) -> list[Step]:
-        """What each step of the program gave; of what is not at hand, asked of the stores."""
+        """The results of each step of the program; the stores are queried for those not at hand."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
         known = {} if self._given is not None else self.run.results
         result = []
@@ -122,7 +123,7 @@ class SeveralAnswer(StoredAnswer):
 
     @timed
     def explain(self) -> str:
-        """The program, its plan, what each store was asked, and the results of each step."""
+        """Return the program, its plan, the query of each store, and the results of each step."""
         steps = [str(step) for step in self.trace]
         warnings = [f"warning: {warning}" for warning in self.warnings]
         parts = [self.program, tree(self.plan), self._store.parts_of(self.plan), "\n".join([*steps, *warnings])]
@@ -131,7 +132,7 @@ class SeveralAnswer(StoredAnswer):
 
 @dataclass(frozen=True, slots=True)
 class MemberAnswer:
-    """The answer of a member that has all of a plan."""
+    """The answer of a member that has everything for a plan."""
 
     member: Member
     answer: Answer
@@ -139,18 +140,18 @@ class MemberAnswer:
 
 @dataclass(slots=True)
 class _State:
-    """What is known of the members while their schemas are these."""
+    """The state derived from the members, valid while their schemas stay the same."""
 
     schemas: tuple[StoredSchema, ...]
     stores: Stores
     naming: LinkingSchema
     sources: tuple[Source, ...]
-    #: What each member says of all that is a concept in one of them; None where these are very many.
+    #: What each member states about all concepts of any member; None if there are very many.
     concepts: list[dict[str, Entity]] | None
 
 
 class SeveralStore:
-    """Several stores that are asked as one graph, in their order: of an entity that several name, the first name counts."""
+    """Several stores that are queried as one graph. If several name an entity, the first name counts."""
 
     declared: tuple[str, ...] = ()
     timeout: float | None = None
@@ -166,79 +167,80 @@ class SeveralStore:
 
     def _state(self) -> _State:
         schemas, state = tuple(member.schema for member in self.members), self._known
-        if state is None or any(one is not other for one, other in zip(schemas, state.schemas, strict=True)):
+        if state is None or any(schema is not known_schema for schema, known_schema in zip(schemas, state.schemas, strict=True)):
             self._unmatched = matched(self.members, schemas, self._same)
             renamed, sources = renamed_sources(self.members)
             concepts = self._concepts(schemas)
-            called = None if concepts is None else {named(ident, concepts) for ident in set().union(*concepts)}
-            stores = Stores(self.members, schemas, union(schemas, renamed, sources, called), renamed)
+            concept_names = None if concepts is None else {named(ident, concepts) for ident in set().union(*concepts)}
+            stores = Stores(self.members, schemas, union(schemas, renamed, sources, concept_names), renamed)
             naming = SeveralSchema(stores.schema, SeveralNames(stores, lambda: Gathering(stores)))
             state = self._known = _State(schemas, stores, naming, sources, concepts)
         return state
 
     @property
     def naming_schema(self) -> LinkingSchema:
-        """What lowering knows of all of them."""
+        """The schema of all stores, as lowering uses it."""
         return self._state().naming
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the stores do not agree on."""
+        """What the stores disagree on."""
         schemas = self._state().schemas
         return (*self._unmatched, *disagreements(self.members, schemas))
 
     def versions(self) -> tuple[StoreVersion, ...]:
-        """The stores with what they hold now."""
+        """Return the stores with their present versions."""
         return tuple(StoreVersion(one.name, one.place, one.version()) for one in self.members)
 
     # -- asking ------------------------------------------------------------------------------------
 
     def answer(self, request: Request) -> Answer:
-        """The answer to a program."""
+        """Answer a program."""
         if request.language == PATTERN:
             options = {name: value for name, value in request.options.items() if name != "on_unknown"}
             return self.match(request.program, limit=request.limit, **options)
         versions = self.versions()
         lowered = request.lowered(self.naming_schema)
         gathering = Gathering(self._state().stores)
-        given: MemberAnswer | Run | None = self._whole(lowered.plan, gathering)
-        if given is None:
-            given = gathering.gather(lowered.plan).run(lowered.plan)
+        result: MemberAnswer | Run | None = self._whole(lowered.plan, gathering)
+        if result is None:
+            result = gathering.gather(lowered.plan).run(lowered.plan)
             gathering.check_names(lowered.plan)
-            given.warnings += gathering.notes
-        return SeveralAnswer(self, request, lowered, versions, given, gathering.apart)
+            result.warnings += gathering.notes
+        return SeveralAnswer(self, request, lowered, versions, result, gathering.apart)
 
     def _whole(self, plan: Node, gathering: Gathering) -> MemberAnswer | None:
-        """The answer of the one store that has all of a plan, without a limit, as others may call the first of it otherwise;
-        None where there is none, or others do so.
+        """Return the answer of the one store that has everything for a plan; None if there is none, or the stores disagree.
+
+        It has no limit, as other names in other stores could change which results come first.
         """
-        at = self._only(plan, gathering.stores)
-        if at is None:
+        number = self._only(plan, gathering.stores)
+        if number is None:
             return None
         nodes = postorder(plan)
         gathering.look_up(nodes)
         bound = gathering.resolved(plan)
-        named = {ident for node in postorder(bound) if isinstance(node, alg.ById) for ident in node.ids}
-        if not named <= gathering.said[at].keys():
+        mentioned = {ident for node in postorder(bound) if isinstance(node, alg.ById) for ident in node.ids}
+        if not mentioned <= gathering.said[number].keys():
             return None
-        member = self.members[at]
+        member = self.members[number]
         answer = member.answer(bound)
-        found = as_entities([*answer.entities, *answer.values])
-        if not member.same.keys().isdisjoint(found):
+        answer_entities = as_entities([*answer.entities, *answer.values])
+        if not member.same.keys().isdisjoint(answer_entities):
             return None
-        for other, one in enumerate(self.members):
-            lacking = [ident for ident in found if ident not in gathering.said[other]]
-            if other == at or not lacking:
+        for other_number, other_member in enumerate(self.members):
+            lacking = [ident for ident in answer_entities if ident not in gathering.said[other_number]]
+            if other_number == number or not lacking:
                 continue
-            for entity in one.look_up((), lacking):
-                gathering.said[other][entity.id] = entity
+            for entity in other_member.look_up((), lacking):
+                gathering.said[other_number][entity.id] = entity
         for said in gathering.said:
-            if any(not _agree(said[ident], entity) for ident, entity in found.items() if ident in said):
+            if any(not _agree(said[ident], entity) for ident, entity in answer_entities.items() if ident in said):
                 return None
         return MemberAnswer(member, answer)
 
     def _only(self, plan: Node, stores: Stores) -> int | None:
-        """The one member whose own answer to a plan is that of all of them, but for what entities in it are called."""
+        """Return the number of the one member whose own answer, except for names of entities, is that of all members; or None."""
         nodes = postorder(plan)
         if any(isinstance(node, Solutions | alg.Table | alg.External) for node in nodes):
             return None
@@ -246,11 +248,12 @@ class SeveralStore:
         known: dict[Any, frozenset[int]] = {}
         home = stores.home(root, known)
         for node in nodes:
-            tests = node.facets.tests != "nothing"
-            if tests and stores.by_names(node):
+            has_test = node.facets.tests != "nothing"
+            if has_test and stores.by_names(node):
                 return None
-            if tests and not stores.comparable(node):
-                # It is gathered whole to be told what is left out, by the store that has it as well.
+            if has_test and not stores.comparable(node):
+                # If values cannot be compared, all stores with the tested statements are read, so that
+                # the warning is complete.
                 home = home if len(home) == 1 else stores.home(node.inputs()[0], known) | home
             if isinstance(node, alg.Count) and not isinstance(node.of, alg.Entities):
                 return None
@@ -258,22 +261,22 @@ class SeveralStore:
                 return None
         if len(home) != 1:
             return None
-        (at,) = home
-        if any(isinstance(node, alg.AllEntities) for node in nodes) and not self._agrees_on_kinds(at):
+        (number,) = home
+        if any(isinstance(node, alg.AllEntities) for node in nodes) and not self._agrees_on_kinds(number):
             return None
-        return at
+        return number
 
     def _agrees_on_kinds(self, at: int) -> bool:
-        """Whether what is a concept in another store is no entity in this one."""
+        """Tell whether all concepts of other stores are concepts in this one, too."""
         state = self._state()
         if state.concepts is None:
             return False
-        mine = state.concepts[at]
-        others = {ident for said in state.concepts for ident, one in said.items() if one.kind is EntityKind.CONCEPT}
-        return all(mine[ident].kind is EntityKind.CONCEPT for ident in others if ident in mine)
+        own_entities = state.concepts[at]
+        concept_ids = {ident for said in state.concepts for ident, one in said.items() if one.kind is EntityKind.CONCEPT}
+        return all(own_entities[ident].kind is EntityKind.CONCEPT for ident in concept_ids if ident in own_entities)
 
     def _concepts(self, schemas: Sequence[StoredSchema]) -> list[dict[str, Entity]] | None:
-        """What each member says of all that is a concept in one of them; None where these are very many."""
+        """Return what each member states about all concepts of any member; None if there are very many."""
         if sum(len(schema.concepts) for schema in schemas) > _MOST_CONCEPTS:
             return None
         every = alg.AllEntities((EntityKind.CONCEPT,))
@@ -282,23 +285,23 @@ class SeveralStore:
             for member, schema in zip(self.members, schemas, strict=True)
         ]
         idents = set().union(*said)
-        for member, mine in zip(self.members, said, strict=True):
-            lacking = tuple(sorted(idents - mine.keys()))
-            mine.update(as_entities(member.entities(alg.ById(lacking))) if lacking else {})
+        for member, own_entities in zip(self.members, said, strict=True):
+            lacking = tuple(sorted(idents - own_entities.keys()))
+            own_entities.update(as_entities(member.entities(alg.ById(lacking))) if lacking else {})
         return said
 
     def explain(self, request: Request) -> str:
-        """Which part of a program goes to which store, and what that is asked, without running it."""
+        """Return the parts of a program with their stores and queries, without running them."""
         if request.language == PATTERN:
             return shown(Pattern.of(request.program))
         return self.parts_of(request.lowered(self.naming_schema).plan)
 
     def parts_of(self, plan: Node) -> str:
-        """The parts of a plan with their stores and the text of each."""
+        """Return the parts of a plan with their stores and the query of each."""
         stores = self._state().stores
-        at = self._only(plan, stores)
-        if at is not None:
-            parts = [(self.members[at], plan)]
+        number = self._only(plan, stores)
+        if number is not None:
+            parts = [(self.members[number], plan)]
         else:
             gathering = Gathering(stores, running=False).gather(plan)
             gathering.merged()
@@ -306,20 +309,22 @@ class SeveralStore:
         return "\n\n".join(f"-- {member.name}: {member.place}\n{member.text(part)}" for member, part in parts)
 
     def gathered(self, plan: Node) -> Run:
-        """A plan run on all that it needs of the stores."""
+        """Run a plan on all that it needs from the stores."""
         return Gathering(self._state().stores).gather(plan).run(plan)
 
     def witness(self, plan: Node) -> Run:
-        """A plan run in process on the statements it rests on."""
+        """Run a plan in process on its evidence."""
         return self.gathered(plan)
 
     def gather(self, units: Sequence[Unit]) -> Snapshot:
-        """The statements, sets and memberships of some units."""
+        """Fetch the statements, sets and memberships of some units."""
         stores = self._state().stores
-        return built(item for at, member in enumerate(self.members) for item in by_name(member.gather(units), at, stores.renamed))
+        return built(
+            item for number, member in enumerate(self.members) for item in by_name(member.gather(units), number, stores.renamed)
+        )
 
     def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern: plans fetch the statements that the search reaches."""
+        """Match a pattern: plans fetch the statements that the search reaches."""
         if not exact:
             raise OptionError("several stores have no approximate index", hint="ask with exact=True")
         from condgraph.patterns.remote.planned import planned
@@ -327,30 +332,30 @@ class SeveralStore:
         return planned(self, self.place, "several").match(pattern, **options)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives."""
+        """Count the statements, or entities, of each operator."""
         return [len(self.gathered(node).results[id(node)]) for node in nodes]
 
     def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
-        """How many entities each operator gives, and the names of the first."""
+        """Return the number of results of each operator, and the first names."""
         return [Answer._size_in(self.gathered(node), node, most) for node in nodes]
 
     # -- what there is -----------------------------------------------------------------------------
 
     @property
     def schema(self) -> StoredSchema:
-        """The schema of all of them."""
+        """The schema of all stores."""
         return self._state().stores.schema
 
     def steady(self, ask: Any) -> Any:
-        """What `ask` gives: every store is asked for what it holds then."""
+        """Run `ask`; every store is queried in its state at the time."""
         return ask()
 
     def exists(self) -> bool:
-        """They are there."""
+        """Return True: a member that does not exist cannot be opened."""
         return True
 
     def counts(self) -> dict[str, int]:
-        """What the stores hold together: what several of them have is counted several times."""
+        """Return the counts of all stores together; what several of them have is counted several times."""
         result: dict[str, int] = {}
         for member in self.members:
             for name, count in member.counts().items():
@@ -358,16 +363,16 @@ class SeveralStore:
         return result
 
     def sources(self) -> tuple[Source, ...]:
-        """The sources of all of them."""
+        """Return the sources of all stores."""
         return self._state().sources
 
     def snapshot(self) -> Snapshot:
-        """All of it in process."""
+        """Read all stores into process, as one snapshot."""
         renamed = self._state().stores.renamed
-        return built(item for at, member in enumerate(self.members) for item in by_name(member.whole(), at, renamed))
+        return built(item for number, member in enumerate(self.members) for item in by_name(member.whole(), number, renamed))
 
     def survey(self) -> Survey:
-        """What they hold together, counted in process."""
+        """Return the survey of all stores together, counted in process."""
         size = sum(self.counts().get(name, 0) for name in ("relations", "attributes"))
         if size > _MOST_SURVEYED:
             hint = "schema() of each store alone needs no copy"
@@ -375,35 +380,35 @@ class SeveralStore:
         return survey(self.snapshot())
 
     def refresh(self) -> None:
-        """Forget what is known of the stores."""
+        """Discard what is cached about the stores."""
         self._known = None
         for member in self.members:
             member.forget()
 
     def close(self) -> None:
-        """Each graph lets go of its own store."""
+        """Do nothing: each graph closes its own store."""
 
     def left(self) -> None:
-        """Nothing is loaded here."""
+        """Return None: this store is never loaded."""
 
     def under_way(self) -> None:
-        """Nothing is loaded here."""
+        """Return None: this store is never loaded."""
 
     def abandon(self) -> bool:
-        """There is nothing to take back."""
+        """Return False: this store is never loaded."""
         return False
 
     def delete(self) -> bool:
-        """Nothing is written."""
+        """Raise `ReadOnlyError`."""
         raise ReadOnlyError.at(self.place)
 
 
 _MOST_SURVEYED: Final = 250_000
-#: Concepts whose names are compared when the stores are first asked.
+#: Most concepts whose names are compared when the stores are first queried.
 _MOST_CONCEPTS: Final = 20_000
 
 
 def _agree(first: Entity, second: Entity) -> bool:
-    """Whether two stores call an entity alike, and say the same of what it is, where both say something."""
+    """Tell whether two stores give an entity the same kind and name, unless one only has its id as name."""
     named = first.name == second.name or first.id in (first.name, second.name)
     return named and first.name == second.name and first.kind == second.kind
