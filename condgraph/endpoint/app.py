@@ -1,17 +1,17 @@
 """The SPARQL 1.1 endpoint: an ASGI application over a backend that answers queries.
 
-    /sparql         queries (SPARQL 1.1 Protocol); without a query, the description of the service, or the page for browsers
-    /data           graphs (SPARQL 1.1 Graph Store HTTP Protocol, reading)
-    /description    the description of the service, for browsers too
-    /health         whether the server runs
-    /               the studio, where the server has it, else the page of SPARQL
+    /sparql         queries (SPARQL 1.1 Protocol); without a query, the service description, or the page for browsers
+    /data           graphs (SPARQL 1.1 Graph Store HTTP Protocol, reading only)
+    /description    the service description, for browsers too
+    /health         whether the server is running
+    /               the studio if the server has it, else the SPARQL page
     /default/NAME   what the graph states about an IRI that begins with its base
 
-Every query has a deadline and a limit of results. An error before the first megabytes of results has
-a status: 400 for a query that is not well formed, 503 at the deadline. Longer results are sent as
-they come, and where they cannot be sent to their end (the deadline, the limit), the connection is
-closed in the middle, so that nobody takes them for complete. Complete results that the limit cut have
-the header `X-SPARQL-MaxRows` and a warning.
+Every query has a deadline and a limit on results. An error before the first megabytes of results has
+a status: 400 for a malformed query, 503 at the deadline. Longer results are streamed. If they cannot
+be completed (because of the deadline or the limit), the connection is closed in the middle, so that
+nobody mistakes them for complete. Complete responses that the limit has cut have the header
+`X-SPARQL-MaxRows` and a warning.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     import pyoxigraph as ox
     from starlette.applications import Starlette
 
-#: Bytes of results that clients of HTTP/1.0 get at most: they cannot tell results that broke off.
+#: The most bytes of results for HTTP/1.0 clients, which cannot notice that results were broken off.
 MOST_HELD: Final = 64 << 20
 
 
 class Results(Protocol):
-    """Results of a query from a backend: what they are, and their serialised parts."""
+    """Results of a query from a backend: a head and the serialised parts."""
 
     head: Head
 
     @property
     def cut(self) -> bool:
-        """Whether the limit cut them; known after the last part."""
+        """Whether the limit cut the results; known after the last part."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -60,19 +60,19 @@ class Results(Protocol):
 
 
 class Backend(Protocol):
-    """What an endpoint answers from; another store plugs in by being one."""
+    """The source of an endpoint's answers. Another store can be used by implementing this."""
 
     @property
     def store(self) -> str:
-        """The kind of store that spans name."""
+        """The kind of store, as named in traces."""
 
     @property
     def base(self) -> str | None:
-        """What relative IRIs of queries are relative to; None for the address of the endpoint."""
+        """The IRI that relative IRIs in queries refer to, or None for the address of the endpoint."""
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """Prefixes for Turtle, and for the first query of the page."""
+        """The prefixes for Turtle and for the first query on the page."""
 
     @property
     def graphs(self) -> tuple[str, ...]:
@@ -80,29 +80,29 @@ class Backend(Protocol):
 
     @property
     def default(self) -> Sequence[str] | None:
-        """The named graphs whose union is the default graph; None for all of them."""
+        """The named graphs whose union is the default graph, or None for all of them."""
 
     @property
     def predeclared(self) -> Mapping[str, str]:
-        """Prefixes that queries need not declare."""
+        """The prefixes that queries need not declare."""
 
     @property
     def examples(self) -> Sequence[tuple[str, str]]:
-        """Queries that the page offers: the title and the text of each."""
+        """The example queries on the page, each with a title and its text."""
 
     @property
     def about(self) -> str:
-        """The query of the page about an IRI, which it has as `{iri}`."""
+        """The page's query about an IRI, with `{iri}` as a placeholder."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers of every answer."""
+        """The headers of every answer."""
 
     async def query(self, query: Query, timeout: float) -> Results:
-        """Run a query; raises what is wrong with it as a `CondgraphError`."""
+        """Run a query. Raises a `CondgraphError` if it is wrong."""
 
     def status(self) -> Mapping[str, Any]:
-        """More fields for /health."""
+        """Return additional fields for /health."""
 
     def close(self) -> None:
         """Release everything."""
@@ -110,10 +110,10 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of every query: seconds, and solutions or triples (None for any number).
+    """The limits of every query: seconds, and the number of solutions or triples (None for no limit).
 
-    Whole graphs have `data_timeout` seconds. A body has `body` bytes at most; `streams` results may
-    be sent at once while their queries run (those of more than 4 MiB).
+    Whole graphs have `data_timeout` seconds. A body has at most `body` bytes. At most `streams` results
+    of more than 4 MiB may be sent at once while their queries run.
     """
 
     timeout: float = 30.0
@@ -124,7 +124,7 @@ class Limits:
 
 
 class Endpoint:
-    """The requests of the protocols, answered from a backend."""
+    """The requests of the SPARQL protocols, answered by a backend."""
 
     def __init__(self, backend: Backend, limits: Limits, *, studio: bool = False, discreet: bool = False) -> None:
         self.backend, self.limits, self._studio, self._discreet = backend, limits, studio, discreet
@@ -133,7 +133,7 @@ class Endpoint:
     # -- requests ----------------------------------------------------------------------------------
 
     async def sparql(self, exchange: Exchange) -> None:
-        """A request to /sparql."""
+        """Answer a request to /sparql."""
         body = await exchange.body(self.limits.body) if exchange.method == "POST" else b""
         kind = exchange.header("content-type")
         request = await aside(len(body) + len(exchange.address), protocol.read, exchange.method, exchange.address, kind, body)
@@ -147,7 +147,7 @@ class Endpoint:
             await self._describe(exchange, chosen)
 
     async def data(self, exchange: Exchange) -> None:
-        """A request to /data."""
+        """Answer a request to /data."""
         request = protocol.read_graph(exchange.address)
         chosen = protocol.wanted(
             request.formats,
@@ -160,22 +160,22 @@ class Endpoint:
             triples=chosen.format.name,  # type: ignore[arg-type]
             version=chosen.version,
             output_prefixes=self.backend.prefixes,
-            # The default graph may be the union of several.
+            # The default graph may be the union of several graphs.
             dataset=request.whole,
             graph=request.graph or (default[0] if default is not None and len(default) == 1 else None),
             default_graphs=None if request.graph or default is None or len(default) == 1 else default,
         )
-        # Graphs are sent whole: they have a deadline of their own, and no limit.
+        # Graphs are sent completely, so they have their own deadline and no limit on results.
         await self._send(exchange, query, chosen, self.limits.data_timeout)
 
     async def page(self, exchange: Exchange) -> None:
-        """The page for people."""
+        """Send the page for people."""
         await exchange.reply(200, page(self.backend, self.limits, exchange.root, studio=self._studio), PAGE_HEADERS)
 
     async def iri(self, exchange: Exchange) -> None:
-        """An IRI of the graph: what the graph states about it, or the page with that query."""
+        """Answer a request for an IRI of the graph: what the graph states about it, or the page with that query."""
         base = self.backend.base or ""
-        # The path of the base may have been sent in more than one spelling, with the same slashes.
+        # The path of the base may be spelled in different ways, but the number of slashes is the same.
         iri = iri_of(base, exchange.after(urlsplit(base).path.count("/")))
         if iri is None:
             raise protocol.ProtocolError(404, "no IRI is written so")
@@ -197,13 +197,13 @@ class Endpoint:
         await self._send(exchange, query, chosen, self.limits.timeout)
 
     async def health(self, exchange: Exchange) -> None:
-        """Whether the server runs; and what it runs, if that is public."""
+        """Report that the server is running, and what it serves if that is public."""
         status = {"status": "ok", **({} if self._discreet else self.backend.status())}
         body = json.dumps(status, ensure_ascii=False).encode()
         await exchange.reply(200, body, {"Content-Type": "application/json", "Cache-Control": "no-store"})
 
     async def description(self, exchange: Exchange) -> None:
-        """The description of the service, also for clients that accept none of its formats."""
+        """Send the service description, even to clients that accept none of its formats."""
         await self._describe(
             exchange,
             protocol.choose(exchange.header("accept"), protocol.GRAPHS)
@@ -215,12 +215,12 @@ class Endpoint:
         await exchange.reply(200, body, {"Content-Type": chosen.content_type, "Vary": "Accept"})
 
     async def _query(self, exchange: Exchange, request: protocol.Request, text: str) -> None:
-        seen = await aside(len(text), survey, text)
-        if seen.form == "update":
+        parsed = await aside(len(text), survey, text)
+        if parsed.form == "update":
             raise protocol.ProtocolError(400, "this is an update and no query; the endpoint is for reading")
-        if seen.service:
+        if parsed.service:
             raise protocol.ProtocolError(403, "SERVICE is refused: this endpoint asks no other one")
-        formats = (*protocol.GRAPHS, *protocol.DATASETS) if seen.form in ("construct", "describe") else protocol.SOLUTIONS
+        formats = (*protocol.GRAPHS, *protocol.DATASETS) if parsed.form in ("construct", "describe") else protocol.SOLUTIONS
         chosen = protocol.wanted(request.formats, exchange.header("accept"), formats)
         query = Query(
             text,
@@ -239,36 +239,36 @@ class Endpoint:
     # -- results -----------------------------------------------------------------------------------
 
     async def _send(self, exchange: Exchange, query: Query, chosen: protocol.ChosenFormat, timeout: float) -> None:
-        """Run a query and send its results; ends the query when the client disconnects."""
+        """Run a query and send its results. The query ends when the client disconnects."""
         with results_span("sparql", self.backend.store):
             await exchange.while_connected(self._results(exchange, query, chosen, timeout))
 
     async def _results(self, exchange: Exchange, query: Query, chosen: protocol.ChosenFormat, timeout: float) -> None:
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"} | dict(self.backend.headers)
-        until, stream = asyncio.get_running_loop().time() + timeout, None
+        end, stream = asyncio.get_running_loop().time() + timeout, None
         results = await self.backend.query(query, timeout)
         try:
             parts, size = [], 0
-            whole = True
+            complete = True
             async for part in results:
                 parts.append(part)
                 size += len(part)
-                # A client of HTTP/1.0 cannot tell results that broke off from complete ones.
+                # An HTTP/1.0 client cannot distinguish results that were broken off from complete ones.
                 if size > HOLD and exchange.chunked:
-                    whole = False
+                    complete = False
                     break
                 if size > MOST_HELD:
                     raise protocol.ProtocolError(
                         505, f"results of more than {MOST_HELD >> 20} MiB are sent to clients of HTTP/1.1 only"
                     )
-            if whole:
+            if complete:
                 if results.cut:
                     exchange.outcome = "cut"
                     headers |= {"X-SPARQL-MaxRows": str(query.limit), "Warning": f'299 - "cut after {query.limit} results"'}
                 await exchange.reply(200, b"".join(parts), headers, compress=True)
                 return
-            # A slow reader does not keep the query longer than its deadline.
-            async with asyncio.timeout_at(until) as deadline:
+            # A slow reader must not keep the query running beyond its deadline.
+            async with asyncio.timeout_at(end) as deadline:
                 stream = self._streams.enter(deadline)
                 await exchange.start(200, headers, compress=True)
                 if exchange.method == "HEAD":
@@ -283,8 +283,8 @@ class Endpoint:
                     raise BrokenOffError(f"cut after {query.limit} results")
                 await exchange.end()
         except TimeoutError:
-            slow = stream is not None and stream.ended
-            raise BrokenOffError("read more slowly than others, and too many are read" if slow else "deadline") from None
+            too_slow = stream is not None and stream.ended
+            raise BrokenOffError("read more slowly than others, and too many are read" if too_slow else "deadline") from None
         finally:
             if stream is not None:
                 self._streams.leave(stream)
@@ -300,10 +300,11 @@ def application(
     guard: Guard | None = None,
     kinds: Mapping[str, type[Exchange]] | None = None,
 ) -> Application:
-    """The ASGI application: the endpoint over a backend (None: without one), and other `routes`. It
-    closes the backend, and calls `closing`, when it ends. `guard` decides who may ask (None: the
-    application that this one is mounted in does), `kinds` how refusals are written (`Guarded`).
-    Raises `MissingExtraError`.
+    """Create the ASGI application: the endpoint over a backend (or without one if None) and other `routes`.
+
+    When it ends, it closes the backend and calls `closing`. `guard` checks every request; None leaves
+    that to the application in which this one is mounted. `kinds` specifies how refusals are written
+    (see `Guarded`). Raises `MissingExtraError`.
     """
     try:
         from starlette.applications import Starlette
@@ -322,14 +323,12 @@ def application(
             if closing is not None:
                 closing()
 
-    own: list[Any] = []
-    last: list[Any] = []
+    first_routes: list[Any] = []
+    last_routes: list[Any] = []
     direct: dict[str, Handler] = {}
 
     class Site(Starlette):
-        """The application. The frequent paths are answered without going through all routes and
-        through Starlette's layers, which would do nothing.
-        """
+        """The application. Frequent paths skip Starlette's routing and middleware, which would do nothing."""
 
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] == "http" and not scope.get("root_path") and (handler := direct.get(scope["path"])) is not None:
@@ -340,33 +339,34 @@ def application(
     if backend is not None:
         endpoint = Endpoint(backend, limits or Limits(), studio=bool(routes), discreet=guard is not None and bool(guard.tokens))
         sparql = Handler(endpoint.sparql, (*READING, "POST"))
-        # The studio's page is the first; this one is then at /sparql alone.
+        # With a studio, its page is at /, and the SPARQL page only at /sparql.
         direct |= {} if routes else {"/": Handler(endpoint.page)}
         direct |= {"/sparql": sparql, "/sparql/": sparql, "/data": Handler(endpoint.data)}
         direct |= {"/description": Handler(endpoint.description), "/health": Handler(endpoint.health, (*READING, "POST"))}
-        own += [Route(path, handler) for path, handler in direct.items()]
-        own.append(Mount("/static/vendor", StaticFiles(directory=VENDOR)))
-        own.append(Mount("/static", StaticFiles(directory=STATIC)))
+        first_routes += [Route(path, handler) for path, handler in direct.items()]
+        first_routes.append(Mount("/static/vendor", StaticFiles(directory=VENDOR)))
+        first_routes.append(Mount("/static", StaticFiles(directory=STATIC)))
         if (path := path_of(backend.base)) is not None:
-            # After all others: a base may be the root of a server.
-            last.append(Route(f"{path}{{rest:path}}", Handler(endpoint.iri)))
-    site = Site(routes=[*own, *routes, *last], lifespan=lifespan)
-    # The page of SPARQL names concepts of the graph in its examples; the studio's has nothing of it.
+            # This route comes last, since a base may be the root of a server.
+            last_routes.append(Route(f"{path}{{rest:path}}", Handler(endpoint.iri)))
+    site = Site(routes=[*first_routes, *routes, *last_routes], lifespan=lifespan)
+    # The examples on the SPARQL page name concepts of the graph, while the studio's page contains no data.
     public = frozenset({"/health", "/studio", "/studio/", *(("/",) if routes else ())})
     return site if guard is None else Guarded(site, guard, kinds=kinds, public=public)
 
 
 # -- IRIs of the graph as addresses ------------------------------------------------------------------
 
-#: What clients write otherwise than IRIs have it: letters beyond ASCII, and characters that need no escape.
+#: Percent-escapes, which clients also use for non-ASCII letters and characters that need no escape.
 _ESCAPES: Final = re.compile(rb"(?:%[0-9A-Fa-f]{2})++")
-#: These stay percent-encoded: they are steps of a path that is resolved, and an underscore is a space.
+#: These stay percent-encoded: dots and slashes would be resolved as steps of a path, and an underscore means a space.
 _KEPT: Final = frozenset("./_")
 
 
 def path_of(base: str | None) -> str | None:
-    """The path of the IRIs of a base, decoded; None where they are no addresses of HTTP, or have braces,
-    which the routes of an application take for something else.
+    """Return the decoded path of a base's IRIs, or None if it cannot be routed.
+
+    That is the case for a scheme other than HTTP, and for braces, which have a meaning in routes.
 
     >>> path_of("http://condgraph.example/my%5Ffilms/"), path_of("https://example.org/"), path_of("neo4j://films/")
     ('/my_films/', '/', None)
@@ -379,8 +379,9 @@ def path_of(base: str | None) -> str | None:
 
 
 def iri_of(base: str, path: bytes) -> str | None:
-    """The IRI that a path addresses (as it was sent, after the path of the base); None for one that no
-    IRI has.
+    """Return the IRI that a path addresses, or None if no IRI can be written so.
+
+    The path is as it was sent, without the path of the base.
 
     >>> iri_of("http://example.org/", b"Erd%C5%91s_number"), iri_of("http://example.org/", b"a%5fb_%25")
     ('http://example.org/Erdős_number', 'http://example.org/a%5Fb_%25')
@@ -393,7 +394,7 @@ def iri_of(base: str, path: bytes) -> str | None:
 
 
 def _unescaped(escapes: re.Match[bytes]) -> bytes:
-    """Percent-encoded bytes as the IRIs of a graph have them."""
+    """Decode percent-escapes to the form that a graph's IRIs have."""
     return "".join(map(_character, unquote_to_bytes(escapes[0]).decode())).encode()
 
 
@@ -407,8 +408,9 @@ def _character(c: str) -> str:
 
 
 def describe(url: str, graphs: Sequence[str], form: protocol.Format) -> bytes:
-    """The SPARQL 1.1 Service Description of the endpoint at `url`, whose default graph is the union of
-    `graphs`, in one of the formats `GRAPHS`.
+    """Return the SPARQL 1.1 Service Description of the endpoint at `url` in one of the formats `GRAPHS`.
+
+    Its default graph is the union of `graphs`.
     """
     import pyoxigraph as ox
 
@@ -419,9 +421,9 @@ def describe(url: str, graphs: Sequence[str], form: protocol.Format) -> bytes:
         "rdfxml": ox.RdfFormat.RDF_XML,
     }
     prefixes = {"sd": _SD, "formats": "http://www.w3.org/ns/formats/"} if form.name == "turtle" else None
-    written = ox.serialize(_description(url, graphs), format=formats[form.name], prefixes=prefixes)
-    assert written is not None
-    return written
+    serialised = ox.serialize(_description(url, graphs), format=formats[form.name], prefixes=prefixes)
+    assert serialised is not None
+    return serialised
 
 
 _SD: Final = "http://www.w3.org/ns/sparql-service-description#"
@@ -456,14 +458,14 @@ def _description(url: str, graphs: Sequence[str]) -> Iterator[ox.Triple]:
 
 
 # -- the page ----------------------------------------------------------------------------------------
-# YASGUI, served from the package.
+# The page is YASGUI, served from the package.
 
-#: Scripts and styles, from `tools/yasgui.py`.
+#: Scripts and styles, made by `tools/yasgui.py`.
 STATIC: Final = Path(__file__).with_name("static")
-#: The libraries of the studio draw charts and graphs.
+#: The studio's libraries, which draw charts and graphs.
 VENDOR: Final = Path(__file__).parents[1] / "studio" / "static"
-#: The page loads from its own server only: names and literals of the data cannot bring scripts or
-#: images of others. YASGUI parses HTML that has data in it, all of which `trusted.js` cleans.
+#: The page loads only from its own server, so data cannot bring in scripts or images from elsewhere.
+#: YASGUI parses HTML that contains data, and `trusted.js` sanitises all of it.
 PAGE_HEADERS: Final = {
     "Content-Type": "text/html; charset=utf-8",
     "Vary": "Accept",
@@ -503,13 +505,16 @@ _PAGE: Final = """<!DOCTYPE html>
 
 
 def page(backend: Backend, limits: Limits, root: str, *, studio: bool = False) -> bytes:
-    """The page as HTML; `root` is the path of the application, `studio` is whether the server has one."""
-    first = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in backend.prefixes.items())
-    first += "\nSELECT ?subject ?predicate ?object WHERE {\n  ?subject ?predicate ?object\n} LIMIT 10\n"
-    # Within a script element nothing is unescaped, and `<` alone could end it.
+    """Return the page as HTML.
+
+    `root` is the path of the application, and `studio` is whether the server has a studio.
+    """
+    first_query = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in backend.prefixes.items())
+    first_query += "\nSELECT ?subject ?predicate ?object WHERE {\n  ?subject ?predicate ?object\n} LIMIT 10\n"
+    # A script element is not unescaped, and only `<` could end it.
     examples = [{"about": about, "query": query} for about, query in backend.examples]
     settings = {
-        "query": first.lstrip(),
+        "query": first_query.lstrip(),
         "prefixes": {**backend.predeclared, **backend.prefixes},
         "examples": examples,
         "base": backend.base,
@@ -517,7 +522,7 @@ def page(backend: Backend, limits: Limits, root: str, *, studio: bool = False) -
         "most": limits.rows,
         "studio": studio,
     }
-    written = json.dumps(settings).replace("<", "\\u003c")
+    settings_json = json.dumps(settings).replace("<", "\\u003c")
     rows = "as many results as there are" if limits.rows is None else f"at most {limits.rows:,} results are given"
     link = ' <a href="./">Studio</a>' if studio else ""
-    return _PAGE.format(timeout=limits.timeout, rows=escape(rows), settings=written, root=escape(root), studio=link).encode()
+    return _PAGE.format(timeout=limits.timeout, rows=escape(rows), settings=settings_json, root=escape(root), studio=link).encode()

@@ -1,6 +1,6 @@
-"""Backends of an endpoint: stores of Oxigraph on disk, whose queries run in worker processes
-(`OxigraphBackend`); a replica in process of a graph in Neo4j (`Replica`); and a Neo4j database that
-condgraph did not write, queried where it is (`LiveBackend`).
+"""Backends of an endpoint: Oxigraph stores on disk, queried in worker processes (`OxigraphBackend`), an
+in-process copy of a graph in Neo4j (`Replica`), and a Neo4j database not written by condgraph, queried
+directly (`LiveBackend`).
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ if TYPE_CHECKING:
     from condgraph.sparql.embedded import EmbeddedStore
 
 
-#: The query of the page about an IRI.
+#: The page's query about an IRI.
 ABOUT: Final = """\
 SELECT ?predicate ?object ?subject WHERE {
   { <{iri}> ?predicate ?object } UNION { ?subject ?predicate <{iri}> }
 } LIMIT 200"""
 
 
-#: Seconds that a query waits for a newer source, where its own cannot be opened, and between two checks.
+#: How many seconds a query waits for a newer source if its own cannot be opened, and the pause between checks.
 _NEWER, _NEWER_INTERVAL = 3.0, 0.05
-#: A store on disk, files, or what a worker opens.
+#: A store on disk, files, or the description of what a worker opens.
 Source: TypeAlias = Path | Sequence[File] | Mapping[str, Any]
 
 
 class OxigraphBackend:
-    """Answers from a store (a folder), or from files that every worker loads into memory.
+    """A backend over a store (a folder), or over files that every worker loads into memory.
 
-    Where a store has the triples of a graph in its default graph (`Stored.source`), `naming` gives
-    the store with the named graph, for queries that name graphs: it is called once, in a thread, for
-    the first of them.
+    If a store has the triples of a graph in its default graph (`Stored.source`), `naming` returns the
+    store with the named graph, for queries that name graphs. It is called once, in a thread, for the
+    first such query.
 
-    The default graph of a query that names none is the union of those of `default`, or of all graphs
-    where that is None. `predeclared` are prefixes that queries need not declare; `is_name` says
-    whether the graph has a name (`prologue.underscored`). The workers load a store of at most `held`
-    quads into memory. Queries are refused with status 503 for the reason `preparing`, until `use`.
+    The default graph of a query that names none is the union of the graphs `default`, or of all graphs
+    if that is None. `predeclared` are prefixes that queries need not declare. `is_name` tells whether
+    the graph has a name (`prologue.underscored`). The workers load a store of at most `held` quads into
+    memory. Until `use` is called, queries are refused with status 503 and the reason `preparing`.
     `workers`, `memory` and the like are those of `WorkerPool`.
     """
 
-    #: The kind of store that spans name.
+    #: The kind of store, as named in traces.
     store = "folder"
 
     def __init__(
@@ -81,18 +81,18 @@ class OxigraphBackend:
         preparing: str = "",
         **options: Any,
     ) -> None:
-        #: Why queries are refused until there is a source (`use`); empty where there is one.
+        #: Why queries are refused until there is a source (`use`), or empty.
         self.preparing = preparing
         self.graphs, self.base, self.prefixes = tuple(graphs), base, dict(prefixes or {})
         self.default = (default,) if isinstance(default, str) else None if default is None else tuple(default)
         self.predeclared, self.examples = dict(predeclared or {}), tuple(examples)
         self._is_name, self.about = is_name, ABOUT
-        #: Headers of every answer: the state of the graph.
+        #: The headers of every answer: the state of the graph.
         self.headers: Mapping[str, str] = dict(headers or {})
         self._held = held
         self._pool, self._options = WorkerPool(self._with_held(source), **options), options
         self._named = self._naming(naming)
-        #: Number of times the source was replaced.
+        #: How many times the source was replaced.
         self._uses = 0
 
     def use(
@@ -105,7 +105,7 @@ class OxigraphBackend:
         is_name: Callable[[str], bool] | None = None,
         examples: Sequence[tuple[str, str]] | None = None,
     ) -> None:
-        """Answer from another source from now on; the rest stays as it is where it is None."""
+        """Answer from another source from now on. Arguments that are None keep their old values."""
         self._pool.use(self._with_held(source))
         # Running queries keep the old pool until they end.
         self._named = self._naming(naming)
@@ -129,20 +129,22 @@ class OxigraphBackend:
         self._pool.prepare()
 
     async def query(self, query: Query, timeout: float) -> AsyncResults:
-        """Run a query in a worker. A load may replace the generation before workers have opened it: such a
-        query waits for the next source.
+        """Run a query in a worker.
+
+        If a load replaces the generation before the workers have opened it, the query waits for the next
+        source.
         """
         if self.preparing:
             raise ProtocolError(503, self.preparing, {"Retry-After": "5"})
-        until = time.monotonic() + timeout
-        newer = time.monotonic() + _NEWER
+        end = time.monotonic() + timeout
+        wait_until = time.monotonic() + _NEWER
         while True:
             uses = self._uses
             try:
-                return await self._query(query, max(0.001, round(until - time.monotonic(), 3)))
+                return await self._query(query, max(0.001, round(end - time.monotonic(), 3)))
             except UnopenedError:
                 while self._uses == uses:
-                    if time.monotonic() >= min(until, newer):
+                    if time.monotonic() >= min(end, wait_until):
                         raise
                     await asyncio.sleep(_NEWER_INTERVAL)
 
@@ -150,24 +152,24 @@ class OxigraphBackend:
         pool, named, default = self._pool, self._named, self.default
         changed: dict[str, Any] = {}
         if query.graph is None and not query.dataset:
-            about = await aside(len(query.text), survey, query.text)
+            parsed = await aside(len(query.text), survey, query.text)
             in_request = query.default_graphs is not None or query.named_graphs is not None
-            # The data set of the request counts, not the one of the query.
-            if named is not None and (about.graph or (about.dataset and not in_request)):
-                begin = time.monotonic()
+            # The data set of the request overrides the one of the query.
+            if named is not None and (parsed.graph or (parsed.dataset and not in_request)):
+                started = time.monotonic()
                 pool = await _naming_pool(named, timeout)
-                timeout = max(0.001, round(timeout - (time.monotonic() - begin), 3))
-            if not about.dataset and not in_request:
+                timeout = max(0.001, round(timeout - (time.monotonic() - started), 3))
+            if not parsed.dataset and not in_request:
                 changed |= {"union": True} if default is None else {"default_graphs": default}
         if self.predeclared:
             changed["prefixes"] = self.predeclared
         query = replace(query, **changed)
         if self._is_name is not None and query.graph is None:
-            meant = await aside(len(query.text), underscored, query.text, self._is_name)
-            if meant != query.text:
-                # Errors are about the text as it was written.
+            rewritten = await aside(len(query.text), underscored, query.text, self._is_name)
+            if rewritten != query.text:
+                # Errors must refer to the text as it was written.
                 with suppress(ParseError):
-                    return await pool.query_async(replace(query, text=meant), timeout=timeout)
+                    return await pool.query_async(replace(query, text=rewritten), timeout=timeout)
         return await pool.query_async(query, timeout=timeout)
 
     def _pools(self) -> Iterator[WorkerPool]:
@@ -176,7 +178,7 @@ class OxigraphBackend:
             yield named
 
     def status(self) -> Mapping[str, Any]:
-        """The number of processes, and whether SPARQL has to wait."""
+        """Return the graphs, the number of processes, and whether SPARQL has to wait."""
         more = {"preparing": self.preparing} if self.preparing else {}
         return {"graphs": list(self.graphs), "processes": sum(len(pool.pids()) for pool in self._pools()), **more}
 
@@ -193,31 +195,34 @@ class OxigraphBackend:
 
 
 async def _naming_pool(named: SharedTask[WorkerPool], timeout: float) -> WorkerPool:
-    """The workers for queries that name graphs, as soon as their store is built."""
-    made = asyncio.wrap_future(named.begun())
-    # A query that is cancelled does not cancel the building, for which others wait.
-    if not (await asyncio.wait([made], timeout=timeout))[0]:
+    """Return the workers for queries that name graphs, once their store has been built."""
+    building = asyncio.wrap_future(named.begun())
+    # Cancelling a query must not cancel the build, since other queries may be waiting for it.
+    if not (await asyncio.wait([building], timeout=timeout))[0]:
         raise DeadlineError(
             f"the store for queries that name graphs was not built in {timeout:g} s", hint="it is built once: ask again later"
         )
-    return made.result()
+    return building.result()
 
 
 # -- replicas ----------------------------------------------------------------------------------------
-# SPARQL over a graph in Neo4j: an RDF copy of it in process, read again when the graph changes. The whole
-# graph is read and laid out like any graph in process, so that queries, results and bounds are the same.
-# The old replica answers until the new one is ready, and the headers of every answer name its state.
+# SPARQL over a graph in Neo4j uses an RDF copy in this process, which is read again when the graph
+# changes. The whole graph is read and laid out like any in-process graph, so queries, results and limits
+# are the same. The old replica answers until the new one is ready, and the headers of every answer tell
+# its state.
 
 
-#: The default for the most statements of a replicated graph: about five million triples.
+#: The default limit for the statements of a replicated graph: about five million triples.
 MOST_STATEMENTS: Final = 1_000_000
-#: Seconds between two checks of the graph.
+#: The seconds between two checks of the graph.
 _INTERVAL: Final = 0.5
 
 
 def free_unused() -> None:
-    """Collect graphs and stores that are no longer used: they refer to themselves, have files open and much
-    memory, which goes back to the system where the C library can return it (glibc).
+    """Free the memory and files of unused graphs and stores.
+
+    They contain reference cycles, so they must be collected. Their memory goes back to the system if
+    the C library can do that (glibc).
     """
     gc.collect()
     with suppress(AttributeError, OSError):
@@ -229,22 +234,24 @@ class CopiedGraph(Protocol):
 
     @property
     def content(self) -> str:
-        """A mark of the content of the graph, which changes with it."""
+        """A mark of the graph's content, which changes with it."""
         ...
 
     def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
-        """The counts of the graph."""
+        """Return the counts of the graph."""
         ...
 
     def snapshot(self) -> Graph:
-        """The whole graph in process."""
+        """Return the whole graph, in this process."""
         ...
 
 
 class Replica:
-    """The RDF of a graph on a server. `base` is the base of its IRIs; a graph of more than `most`
-    statements is refused; with `refresh` it is also read again when it is so many seconds old, for
-    databases whose counts do not show every change.
+    """The RDF of a graph on a server.
+
+    `base` is the base of its IRIs. A graph of more than `most` statements is refused. With `refresh`,
+    it is also read again when it is that many seconds old, for databases whose counts do not show every
+    change.
     """
 
     def __init__(
@@ -255,7 +262,7 @@ class Replica:
         self._read()
 
     def _read(self) -> None:
-        """Read the graph; raises `UnsupportedError` for one that is too large."""
+        """Read the graph. Raises `UnsupportedError` if it is too large."""
         content = self._graph.content
         statements = self._graph.status().statements
         if statements > self._most:
@@ -264,12 +271,12 @@ class Replica:
                 [f"a graph of {statements:,} statements"],
                 hint=f"{self._most:,} are read into process at most; --replica-size N allows more, where the memory does",
             )
-        begin = datetime.now(UTC)
+        started = datetime.now(UTC)
         self._local = self._graph.snapshot()
-        #: Its queries may still run: it stays until the one after this is ready.
+        #: The previous store. Its queries may still be running, so it stays until the next replica is ready.
         self._before: EmbeddedStore | None = getattr(self, "embedded", None)
         self.embedded: EmbeddedStore = self._local.rdf(self._base)
-        self._content, self._at, self._since = content, begin, time.monotonic()
+        self._content, self._at, self._since = content, started, time.monotonic()
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -278,13 +285,15 @@ class Replica:
         return headers | ({"X-Condgraph-Newer": "being read"} if self._newer else {})
 
     def stale(self) -> bool:
-        """Whether the graph has changed, or the replica is too old."""
+        """Return whether the graph has changed or the replica is too old."""
         old = self._refresh is not None and time.monotonic() - self._since > self._refresh
         return old or self._graph.content != self._content
 
     def follow(self, use: Callable[[Replica, bool], None], complain: Callable[[str], None], stop: Event) -> None:
-        """Read the graph again whenever it changes, until `stop` is set. `use` is called whenever the headers
-        change, with whether the store changed, too. A problem is reported once, and the old replica goes on.
+        """Read the graph again whenever it changes, until `stop` is set.
+
+        `use` is called whenever the headers change, with whether the store has changed, too. A problem is
+        reported once, and the old replica continues to answer.
         """
         problem = ""
         while not stop.wait(_INTERVAL):
@@ -305,19 +314,19 @@ class Replica:
 
 
 # -- live --------------------------------------------------------------------------------------------
-# A Neo4j database that condgraph did not write, without a copy: each query has a plan, which runs there
-# (`endpoint.live`), or is refused with the reason. The workers that answer queries of other graphs
-# write the results, as the rows of a VALUES: so formats, limits and deadlines are theirs, and so is the
-# decision what is SPARQL, before the database is queried.
+# SPARQL without a copy, over a Neo4j database that condgraph did not write. A query becomes a plan that
+# runs there (`endpoint.live`), or it is refused with a reason. The usual worker processes write the
+# results, which they get as the rows of a VALUES. So they also handle formats, limits and deadlines, and
+# they check the syntax before the database is queried.
 
-#: Seconds for reading a query, before the database is queried.
+#: The time limit in seconds for parsing a query, before the database is queried.
 _READING: Final = 5.0
 #: A query about one IRI.
 _DESCRIBE: Final = re.compile(r"\s*+DESCRIBE\s*+<([^<>\s]*+)>\s*+", re.IGNORECASE)
 
 
 class LiveBackend:
-    """Answers from the database itself; `options` are those of `WorkerPool`."""
+    """A backend that queries the database itself. `options` are those of `WorkerPool`."""
 
     store = "neo4j"
 
@@ -327,48 +336,49 @@ class LiveBackend:
         self.graphs: tuple[str, ...] = (self.base,)
         self.default = (self.base,)
         self.examples, self.about = _examples(live), "DESCRIBE <{iri}>"
-        # Workers without a store: their queries have all the data.
+        # The workers have no store, because their queries contain all the data.
         self._pool = WorkerPool([], **options)
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Answers are of this moment."""
+        """Headers that say that the answers are current."""
         return {"X-Condgraph-Live": "asked", "X-Condgraph-Read": datetime.now(UTC).isoformat(timespec="milliseconds")}
 
     async def query(self, query: Query, timeout: float) -> AsyncResults:
-        """Query the database; raises what is wrong with a query, and status 501 for one that is not
-        answered live.
+        """Query the database.
+
+        Raises an error for a wrong query, and status 501 for one that cannot be answered live.
         """
         from condgraph.endpoint.live import MOST
 
-        until = time.monotonic() + timeout
+        end = time.monotonic() + timeout
         if query.graph is not None or query.dataset:
             raise ProtocolError(501, "whole graphs are not given live: serve a replica (without --live)")
         if any(set(graphs or ()) - {self.base} for graphs in (query.default_graphs, query.named_graphs)):
             raise ProtocolError(404, f"there is one graph, {self.base}")
         empty = replace(query, prefixes=self.predeclared, default_graphs=None, named_graphs=None)
-        read = await self._pool.query_async(replace(empty, limit=1), timeout=min(timeout, _READING))
-        read.close()
-        most = MOST if query.limit is None else query.limit + 1
+        parsing = await self._pool.query_async(replace(empty, limit=1), timeout=min(timeout, _READING))
+        parsing.close()
+        limit = MOST if query.limit is None else query.limit + 1
         if (about := _DESCRIBE.fullmatch(query.text)) is not None:
-            left = max(0.001, until - time.monotonic())
+            left = max(0.001, end - time.monotonic())
             try:
-                triples = await asyncio.to_thread(self._live.describe, about[1], most=most, timeout=left)
+                triples = await asyncio.to_thread(self._live.describe, about[1], most=limit, timeout=left)
             except UnsupportedError as error:
                 raise ProtocolError(501, str(error)) from None
-            written = replace(empty, text=f"CONSTRUCT {{\n{triples}}} WHERE {{}}", prefixes=None)
-            return await self._pool.query_async(written, timeout=max(0.001, until - time.monotonic()))
+            result_query = replace(empty, text=f"CONSTRUCT {{\n{triples}}} WHERE {{}}", prefixes=None)
+            return await self._pool.query_async(result_query, timeout=max(0.001, end - time.monotonic()))
         try:
-            results = await asyncio.to_thread(self._live.ask, query.text, most=most, timeout=max(0.001, until - time.monotonic()))
+            results = await asyncio.to_thread(self._live.ask, query.text, most=limit, timeout=max(0.001, end - time.monotonic()))
         except (UnsupportedError, PlanError) as error:
             raise ProtocolError(501, str(error)) from None
         if query.limit is None and not isinstance(results, bool) and results.more:
             raise ProtocolError(501, f"more than {MOST:,} rows are not given live; LIMIT says how many are wanted")
-        written = replace(empty, text=as_query(results), prefixes=None)
-        return await self._pool.query_async(written, timeout=max(0.001, until - time.monotonic()))
+        result_query = replace(empty, text=as_query(results), prefixes=None)
+        return await self._pool.query_async(result_query, timeout=max(0.001, end - time.monotonic()))
 
     def status(self) -> Mapping[str, Any]:
-        """The number of processes."""
+        """Return the graphs and the number of processes."""
         return {"graphs": list(self.graphs), "processes": len(self._pool.pids()), "live": True}
 
     def close(self) -> None:
@@ -377,7 +387,7 @@ class LiveBackend:
 
 
 def as_query(results: Solutions | bool) -> str:
-    """A query over no data that has these results.
+    """Return a query over no data that has the given results.
 
     >>> from condgraph.endpoint.live import Solutions
     >>> as_query(True)
@@ -393,7 +403,7 @@ def as_query(results: Solutions | bool) -> str:
 
 
 def _examples(live: Live) -> tuple[tuple[str, str], ...]:
-    """Queries that the page offers."""
+    """Return the example queries for the page."""
     mapping, names = live.store.mapping, live.names
     queries = [("the concepts, with how many members each has",
               "SELECT ?concept (COUNT(?x) AS ?members) {\n  ?x <pred:instance_of>/<pred:name> ?concept\n}\n"

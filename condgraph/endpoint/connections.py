@@ -1,12 +1,13 @@
 """Connections of the server, and how long each may keep it waiting.
 
-A client that sends half a request, or reads its results a byte at a time, would hold a descriptor
-and the results for as long as it likes. So a connection knows what it waits for (the head of a
-request, its body, the next request, its reader). `Connections` checks all of them a few times a
-second, and accepts no more than there may be. uvicorn, which parses the requests, has a timeout for
-idle connections only.
+A client that sends half a request, or reads its results byte by byte, could otherwise hold a file
+descriptor and the results forever. So a connection knows what it is waiting for: the head of a
+request, its body, the next request, or its reader. `Connections` checks all connections several times
+a second and limits their number. uvicorn, which parses the requests, has a timeout only for idle
+connections.
 
-The server's own work never counts: while a query runs, or the server does not read, no clock runs.
+The server's own work never counts: while a query is running, or the server is not reading, no timeout
+applies.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from condgraph.endpoint.guard import RETRY, Bounds, Proxies, client_of
 from condgraph.endpoint.protocol import DRAIN
 
 _log: Final = logging.getLogger("condgraph.endpoint")
-#: Seconds between two checks of all connections, and between two lines in the log about the same problem.
+#: The seconds between two checks of all connections, and between two log lines about the same problem.
 _INTERVAL: Final = 0.25
 _LOG_INTERVAL: Final = 5.0
-#: Refused connections that may still be open, and seconds after which each is closed.
+#: How many refused connections may still be open, and after how many seconds each is closed.
 _MOST_REFUSED: Final = 64
 _LINGER: Final = 1.0
-#: Requests of a connection that may wait for the one that is answered.
+#: How many requests of a connection may wait while another one is answered.
 PIPELINE: Final = 16
-#: Bytes of a body after which the connection is closed, whatever the application does with it; and of
-#: chunk headers and the like within it.
+#: The size of a body in bytes at which the connection is closed, whatever the application does, and the
+#: bytes allowed for chunk headers and the like in the body.
 _DRAIN: Final = 2 * DRAIN
 _OVERHEAD: Final = 1 << 20
-#: What a connection waits for.
+#: What a connection is waiting for.
 _HEAD, _BODY, _NEXT = "the head of a request", "the body of a request", "the next request"
 _PHRASES: Final = {
     408: "Request Timeout",
@@ -47,46 +48,47 @@ _PHRASES: Final = {
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
-#: The status line of an error, up to its code, and how long that is.
+#: The status line of an error up to its code, and the length of that.
 _ERROR: Final = re.compile(rb"HTTP/1\.1 [45]\d\d ")
 _CODE: Final = len("HTTP/1.1 500 ")
-#: Characters of a reason, and those that a status line cannot have.
+#: The most characters of a reason, and the characters that a status line cannot contain.
 _MOST_REASON: Final = 200
 _NO_REASON: Final = re.compile(r"[^\x20-\x7e]")
-#: Bytes of a body from which it is not copied to the head.
+#: Bodies larger than this (in bytes) are not joined with the head.
 _JOINED: Final = 64 << 10
 
 
 class TooLargeError(Exception):
-    """A request is larger than it may be; the parser stops at it."""
+    """A request is too large. This stops the parser."""
 
 
 class Disconnected:
-    """Reports to whoever answers a request that its client is gone (`exchange.Disconnect`)."""
+    """Notifies the code that answers a request when its client disconnects (`exchange.Disconnect`)."""
 
     def __init__(self, request: Any) -> None:
         self._request = request
         self._callback: Callable[[], None] | None = None
 
     def notify(self, callback: Callable[[], None] | None) -> bool:
-        """Call this when the client disconnects; False where it is gone."""
+        """Set the function to call when the client disconnects. Returns False if it already has."""
         self._callback = callback
         if callback is not None and not self._request.disconnected:
-            # A connection that is not read does not notice that its client is gone.
+            # A disconnect is only noticed while the connection is being read.
             self._request.flow.resume_reading()
         return not self._request.disconnected
 
     def fire(self) -> None:
-        """The client is gone."""
+        """Report that the client has disconnected."""
         callback, self._callback = self._callback, None
         if callback is not None:
             callback()
 
 
 class Writer:
-    """The transport of one response: its head and the first part of its body are one write where they
-    come at once, so that a client wakes once. `reason` replaces the phrase in the status line of an
-    error.
+    """The transport of one response.
+
+    The head and the first part of the body are sent in one write if they follow at once, so that the
+    client wakes up only once. `reason` replaces the phrase in the status line of an error.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
@@ -99,11 +101,11 @@ class Writer:
         return getattr(self._transport, name)
 
     def reason(self, text: str) -> None:
-        """Set the reason of an error: its first characters, without those that a status line cannot have."""
+        """Set the reason of an error. It is shortened, and characters not allowed in a status line are replaced."""
         self._reason = _NO_REASON.sub("?", text)[:_MOST_REASON].encode()
 
     def write(self, data: bytes) -> None:
-        """Write; the first write waits for the end of the loop's current step."""
+        """Write data. The first write waits until the end of the event loop's current step."""
         if self._reason and _ERROR.match(data):
             rest = data.partition(b"\r\n")[2]
             data, self._reason = b"%s%s\r\n%s" % (data[:_CODE], self._reason, rest), b""
@@ -122,13 +124,13 @@ class Writer:
             self._transport.write(head)
 
     def close(self) -> None:
-        """Close after what was written."""
+        """Write the remaining data and close."""
         self._flush()
         self._transport.close()
 
 
 class _CountingTransport:
-    """A transport that counts the bytes that are written to it."""
+    """A transport that counts the bytes written to it."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport, self.size = transport, 0
@@ -142,7 +144,7 @@ class _CountingTransport:
 
 
 class WatchedConnection:
-    """What connections of every protocol have: the client, and how fast it reads."""
+    """What connections of every protocol have in common: the client, and how fast it reads."""
 
     registry: Connections
     transport: Any
@@ -150,11 +152,14 @@ class WatchedConnection:
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.client_key = ""
-        #: When the reader was checked last, and how many bytes it had taken.
+        #: When the reader was last checked, and how many bytes it had read by then.
         self._since, self._taken = 0.0, 0
 
     def connected(self, transport: asyncio.BaseTransport) -> tuple[int, str] | None:
-        """Count the bytes of a new connection; returns the status and message with which it is refused."""
+        """Start counting the bytes of a new connection.
+
+        Returns None, or the status and message with which the connection is refused.
+        """
         self.counted = _CountingTransport(cast(asyncio.Transport, transport))
         peer = transport.get_extra_info("peername")
         return self.registry.accept(self, str(peer[0]) if isinstance(peer, tuple) else "")
@@ -165,11 +170,11 @@ class WatchedConnection:
 
     @property
     def unread(self) -> int:
-        """Bytes of results that the client has not read."""
+        """The bytes of results that the client has not read."""
         return int(self.transport.get_write_buffer_size())
 
     def rate(self) -> float:
-        """Bytes a second that the client took since it was checked."""
+        """Return how many bytes per second the client has read since the last check."""
         return (self.counted.size - self.unread - self._taken) / max(time.monotonic() - self._since, _INTERVAL)
 
     def _reads_too_slowly(self, now: float) -> bool:
@@ -184,21 +189,21 @@ class WatchedConnection:
 
 
 class Connection(WatchedConnection, HttpToolsProtocol):
-    """One connection. A subclass for each server has its `registry`."""
+    """One HTTP connection. The class is subclassed for each server, which sets `registry`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        #: What is waited for, and since when; whether the connection was refused, or is being ended.
+        #: What the connection is waiting for and since when, and whether it was refused or is being ended.
         self.phase, self.began = _HEAD, 0.0
         self.refused = self.ending = False
-        #: Bytes of the head, of the body, and of everything since the body began.
+        #: The bytes of the head, of the body, and of everything since the body began.
         self._head = self._body = self._raw = 0
         self._requests: list[Any] = []
 
     # -- from the event loop -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connects."""
+        """Accept or refuse a new connection."""
         self.began = time.monotonic()
         problem = self.connected(transport)
         if problem is None:
@@ -213,10 +218,10 @@ class Connection(WatchedConnection, HttpToolsProtocol):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """The client sends."""
+        """Pass data from the client to the parser, and check its size."""
         if self.refused or self.ending:
             return
-        phase, begun = self.phase, self._head
+        phase, head_size = self.phase, self._head
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -224,18 +229,18 @@ class Connection(WatchedConnection, HttpToolsProtocol):
             self._raw += len(data)
             if self._raw - self._body > _OVERHEAD + 8 * self._body:
                 self._end(413, "more is sent around the body than in it")
-        elif phase == _HEAD == self.phase and self._head == begun:
-            # A header without an end yet.
+        elif phase == _HEAD == self.phase and self._head == head_size:
+            # A header that is still incomplete.
             self._raw += len(data)
             if self._raw > self.registry.bounds.head_bytes:
                 self._end_long_head()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection is closed."""
+        """Clean up after the connection was closed."""
         self.registry.remove(self)
         if self.refused:
             return
-        for request in self._requests:  # also those that are not the newest
+        for request in self._requests:  # not only the newest one
             request.disconnected = True
             request.message_event.set()
             if not request.response_complete:
@@ -246,23 +251,23 @@ class Connection(WatchedConnection, HttpToolsProtocol):
     # -- from the parser ---------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """Handle the first byte of a request."""
         super().on_message_begin()
         self.phase, self.began, self._head, self._raw = _HEAD, time.monotonic(), 0, 0
 
     def on_url(self, url: bytes) -> None:
-        """The address of a request, or a part of it."""
+        """Handle the address of a request, or a part of it."""
         self._add_to_head(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; those that follow a body are ignored."""
+        """Handle a header. Headers after a body (trailers) are ignored."""
         self._add_to_head(len(name) + len(value) + 4)
         if self.phase == _HEAD:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The end of a head."""
+        """Handle the end of the headers."""
         self._requests = [request for request in self._requests if not request.response_complete]
         super().on_headers_complete()
         cycle: Any = self.cycle
@@ -277,7 +282,7 @@ class Connection(WatchedConnection, HttpToolsProtocol):
             raise TooLargeError
 
     def on_body(self, body: bytes) -> None:
-        """A part of a body."""
+        """Handle a part of a body."""
         self._body += len(body)
         if self._body > _DRAIN:
             self._end(413, f"a body of more than {_DRAIN:,} bytes")
@@ -285,18 +290,18 @@ class Connection(WatchedConnection, HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The end of a request."""
+        """Handle the end of a request."""
         super().on_message_complete()
         self.phase, self.began = _NEXT, time.monotonic()
 
     def on_response_complete(self) -> None:
-        """The response is written."""
+        """Handle the end of a response."""
         if self.phase != _BODY:
             self.began = time.monotonic()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is not HTTP, or the parser was stopped."""
+        """Refuse data that is not HTTP. This is also called when the parser was stopped."""
         if not self.ending:
             self.ending = True
             self.registry.log("what came was no HTTP", self.client_key)
@@ -314,7 +319,7 @@ class Connection(WatchedConnection, HttpToolsProtocol):
         self._end(431, f"a head of more than {self.registry.bounds.head_bytes:,} bytes")
 
     def _end(self, status: int, message: str) -> None:
-        """Send why, where no response is being sent, and close."""
+        """Send the reason, unless a response is already being sent, and close the connection."""
         self.registry.log(message, self.client_key)
         self.ending = True
         if not any(request.response_started and not request.response_complete for request in self._requests):
@@ -342,13 +347,13 @@ class Connection(WatchedConnection, HttpToolsProtocol):
         if now - self.began <= timeout:
             return
         if self.phase == _NEXT or not (self._head or self._raw):
-            self.transport.close()  # nothing was requested
+            self.transport.close()  # no request was begun
         else:
             self._end(408, f"{self.phase} took more than {timeout:g} s")
 
 
 class Connections:
-    """All connections of a server: how many there are, of which clients, and whether one has timed out."""
+    """All connections of a server, with limits on their number and checks for timeouts."""
 
     def __init__(self, bounds: Bounds, proxies: Proxies) -> None:
         self.bounds, self._proxies = bounds, proxies
@@ -376,14 +381,14 @@ class Connections:
         return None
 
     def linger(self, connection: WatchedConnection) -> bool:
-        """Whether a refused connection may stay until its client has read why."""
+        """Return whether a refused connection may stay open until its client has read the reason."""
         if len(self._refused) >= _MOST_REFUSED:
             return False
         self._refused.add(connection)
         return True
 
     def remove(self, connection: WatchedConnection) -> None:
-        """Remove a connection that is closed."""
+        """Remove a closed connection."""
         self._refused.discard(connection)
         if connection in self._open:
             self._open.discard(connection)
@@ -392,7 +397,7 @@ class Connections:
                 del self._clients[connection.client_key]
 
     def log(self, problem: str, client: str) -> None:
-        """Note a problem for the log, which has one line for many of one kind."""
+        """Record a problem. The log gets one line for many problems of the same kind."""
         if len(self._problems) < 100 or (problem, client) in self._problems:
             self._problems[problem, client] += 1
 
@@ -405,8 +410,8 @@ class Connections:
         self._timer, now = None, time.monotonic()
         self._late = now - self._checked > 2 * _INTERVAL and not self._late
         try:
-            # Where the loop is late, what clients have sent may not have been read: the next check
-            # counts.
+            # If the event loop is late, data from clients may not have been read yet, so wait for the
+            # next check.
             if not self._late:
                 for connection in [*self._open, *self._refused]:
                     connection.check(now)
@@ -421,7 +426,7 @@ class Connections:
                 self._schedule(now)
 
     def _make_room(self) -> None:
-        """Close the slowest readers while more results are unread than may be."""
+        """Close the slowest readers while there are more unread results than allowed."""
         waiting = [connection for connection in self._open if connection.unread]
         total = sum(connection.unread for connection in waiting)
         if total <= self.bounds.unread_bytes:

@@ -1,5 +1,5 @@
-"""One request of the server and its response: the body, the parts, errors as statuses, the line in
-the log; and the streams of results that are sent while their queries run.
+"""One request to the server and its response: the body and its parts, errors as statuses, and the line in
+the log. Also the streams of results that are sent while their queries run.
 """
 
 from __future__ import annotations
@@ -25,37 +25,40 @@ Headers = dict[str, str]
 
 _log: Final = logging.getLogger("condgraph.endpoint")
 READING: Final = ("GET", "HEAD")
-#: Headers of every response; and of all but pages, which have a policy of their own: whatever a result
-#: holds, a browser that shows it runs and loads nothing.
+#: Headers of every response, and of all but pages, which have their own policy. A browser that displays a
+#: result must not run or load anything, whatever the result contains.
 _ALWAYS: Final = ((b"x-content-type-options", b"nosniff"), (b"cross-origin-resource-policy", b"same-origin"))
 _POLICY: Final = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
-#: How results are compressed: quickly, and from which size in bytes.
+#: How results are compressed (fast, as gzip), and from which size in bytes.
 _LEVEL, _GZIP, _WORTH = 1, 31, 1_400
-#: Characters of `Accept-Encoding` that are read.
+#: How many characters of `Accept-Encoding` are read.
 _MOST_ENCODINGS: Final = 1_000
-#: Bytes of results that are buffered, so that an early error still has a status.
+#: How many bytes of results are buffered, so that an early error can still set the status.
 HOLD: Final = 4 << 20
 
-#: The extension of a request's scope that reports when the client disconnects (`Disconnect`).
+#: The extension in a request's scope that reports when the client disconnects (`Disconnect`).
 DISCONNECT: Final = "condgraph.disconnect"
-#: The extension that takes the reason of an error for the status line: many clients show nothing else of it.
+#: The extension that puts an error's reason in the status line, which is all that many clients show of it.
 REASON: Final = "condgraph.reason"
 
 
 class Disconnect(Protocol):
-    """Reports that the client is gone, without a task that waits for it."""
+    """Reports that the client has disconnected, without a waiting task."""
 
     def notify(self, callback: Callable[[], None] | None) -> bool:
-        """Call this when the client disconnects, in place of what was set before; False where it is gone."""
+        """Set the function to call when the client disconnects. Returns False if it already has.
+
+        It replaces the function that was set before.
+        """
         ...
 
 
 class BrokenOffError(Exception):
-    """Results could not be sent to their end."""
+    """Results could not be sent completely."""
 
 
 def _problem(error: ProtocolError | CondgraphError) -> ProtocolError:
-    """An error as a status and a message."""
+    """Convert an error to a status and a message."""
     if isinstance(error, ProtocolError):
         return error
     if isinstance(error, BusyError):
@@ -65,8 +68,10 @@ def _problem(error: ProtocolError | CondgraphError) -> ProtocolError:
 
 
 class Exchange:
-    """One request and its response. `challenge` is how a client without a token is asked for one,
-    `rated` whether the requests of a client are counted (`guard`).
+    """One request and its response.
+
+    `challenge` is how a client without a token is asked for one, and `rated` is whether the client's
+    requests are counted (`guard`).
     """
 
     challenge: ClassVar[str] = "Basic"
@@ -79,7 +84,7 @@ class Exchange:
         #: The query string of the address.
         self.address: bytes = scope["query_string"]
         self.chunked = scope["http_version"] != "1.0"
-        #: What the log says of the request; the status and bytes that were sent.
+        #: What the log says about the request, and the status and number of bytes that were sent.
         self.outcome, self.status, self.sent = "", 0, 0
         self._begin = time.perf_counter()
         self._compressor: Any = None
@@ -87,7 +92,7 @@ class Exchange:
     # -- the request -------------------------------------------------------------------------------
 
     def header(self, name: str) -> str | None:
-        """A header of the request; several with one name are one list."""
+        """Return a header of the request. Several with the same name are joined to one list."""
         wanted = name.encode()
         values = [value for key, value in self._scope["headers"] if key == wanted]
         return b", ".join(values).decode("latin-1") if values else None
@@ -104,17 +109,17 @@ class Exchange:
 
     @property
     def root(self) -> str:
-        """The path of the application, which ends with a slash."""
+        """The path of the application, ending with a slash."""
         return f"{self._scope.get('root_path', '').rstrip('/')}/"
 
     def after(self, slashes: int) -> bytes:
-        """What follows so many slashes of the application's path, as it was sent."""
+        """Return the part of the path after so many slashes of the application's path, as it was sent."""
         sent: bytes = self._scope.get("raw_path") or quote(self.path).encode()
         slashes += self.root.count("/") - 1
         return b"".join(sent.partition(b"?")[0].split(b"/", slashes)[slashes:])
 
     def url(self, path: str) -> str:
-        """The whole address of a path of the application."""
+        """Return the full address of a path in the application."""
         host = self.header("host")
         if host is None:
             server = self._scope.get("server") or ("localhost", None)
@@ -122,7 +127,7 @@ class Exchange:
         return f"{self._scope.get('scheme', 'http')}://{host}{self.root}{path}"
 
     async def body(self, most: int) -> bytes:
-        """The body; raises status 413 where it has more than `most` bytes."""
+        """Return the body. Raises status 413 if it has more than `most` bytes."""
         too_long = ProtocolError(413, f"more than {most:,} bytes", {"Connection": "close"})
         length = self.header("content-length")
         if length and length.isdigit() and int(length) > most and self.header("expect"):
@@ -130,7 +135,7 @@ class Exchange:
         parts, size = [], 0
         async for part in self.arriving():
             size += len(part)
-            # Clients that send without asking first read the response when they have sent everything.
+            # Most clients read the response only after they have sent everything.
             if size > max(DRAIN, most):
                 break
             if size <= most:
@@ -140,7 +145,7 @@ class Exchange:
         return b"".join(parts)
 
     async def arriving(self) -> AsyncIterator[bytes]:
-        """The parts of the body as they come."""
+        """Yield the parts of the body as they arrive."""
         more = True
         while more:
             message = await self._receive()
@@ -150,7 +155,7 @@ class Exchange:
             more = message.get("more_body", False)
 
     async def while_connected(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something that ends early when the client disconnects."""
+        """Run some work, which ends early if the client disconnects."""
         task, gone = asyncio.current_task(), False
         assert task is not None
         cancelled = task.cancelling()
@@ -163,7 +168,7 @@ class Exchange:
         disconnect: Disconnect | None = (self._scope.get("extensions") or {}).get(DISCONNECT)
         watcher: asyncio.Future[None] | None = None
         if disconnect is None:
-            # Another server reports it only to those who wait for it.
+            # Other servers report a disconnect only to a waiting task.
             watcher = asyncio.ensure_future(self._gone())
             watcher.add_done_callback(disconnected)
         elif not disconnect.notify(disconnected):
@@ -191,7 +196,7 @@ class Exchange:
 
     @property
     def takes_gzip(self) -> bool:
-        """Whether the client takes gzip."""
+        """Whether the client accepts gzip."""
         for part in (self.header("accept-encoding") or "")[:_MOST_ENCODINGS].lower().split(","):
             name, _, quality = part.partition(";")
             if name.strip() in ("gzip", "x-gzip"):
@@ -199,19 +204,22 @@ class Exchange:
         return False
 
     async def start(self, status: int, headers: Headers, *, compress: bool = False) -> None:
-        """Send the head of the response; `compress`: with a compressed body, where the client takes that."""
+        """Send the head of the response.
+
+        With `compress`, the body will be compressed if the client accepts that.
+        """
         if compress and self.takes_gzip:
             self._compressor = zlib.compressobj(_LEVEL, wbits=_GZIP)
             headers = headers | {"Content-Encoding": "gzip"}
         self.status = status
         raw = [(key.lower().encode(), value.encode("latin-1", "replace")) for key, value in headers.items()]
-        own = _ALWAYS if "Content-Security-Policy" in headers else (*_ALWAYS, _POLICY)
-        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *own]})
+        standard = _ALWAYS if "Content-Security-Policy" in headers else (*_ALWAYS, _POLICY)
+        await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *standard]})
 
     async def part(self, data: bytes) -> None:
         """Send a part of the body."""
         if self._compressor is not None:
-            # Flushed at once: a client that reads results as they come need not wait.
+            # Flush at once, so that a client that reads results as they arrive need not wait.
             data = self._compressor.compress(data) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
         self.sent += len(data)
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
@@ -224,7 +232,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": data})
 
     async def reply(self, status: int, body: bytes, headers: Headers, *, compress: bool = False) -> None:
-        """Send a whole response; `compress`: compressed, where that is worth it and the client takes it."""
+        """Send a complete response. With `compress`, it is compressed if it is worth it and the client accepts it."""
         if compress and len(body) >= _WORTH and self.takes_gzip:
             body = await asyncio.to_thread(gzip.compress, body, _LEVEL, mtime=0)
             headers = headers | {"Content-Encoding": "gzip"}
@@ -232,8 +240,9 @@ class Exchange:
         await self.end(body)
 
     async def run(self, handler: Callable[[Any], Awaitable[None]], methods: Sequence[str] = ()) -> None:
-        """Answer the request, whatever happens, and write its line to the log. `methods` are those that the
-        path has, besides OPTIONS; without any, all.
+        """Answer the request, whatever happens, and log it.
+
+        `methods` are the methods that the path supports besides OPTIONS. Empty means all.
         """
         with request_span(self.method, self._route, self._scope["headers"]) as ended:
             try:
@@ -243,7 +252,7 @@ class Exchange:
 
     @property
     def _route(self) -> str:
-        """The path with names of parameters for what clients put there."""
+        """The path with parameter names in place of the values that clients send."""
         path = self.path
         for name, value in (self._scope.get("path_params") or {}).items():
             path = path.removesuffix(str(value)) + f"{{{name}}}"
@@ -269,14 +278,14 @@ class Exchange:
             self._write_log()
 
     async def refuse(self, problem: ProtocolError) -> None:
-        """Send why the request is refused, and write its line to the log."""
+        """Send the reason why the request is refused, and log it."""
         try:
             await self.failed(problem)
         finally:
             self._write_log()
 
     async def failed(self, problem: ProtocolError) -> None:
-        """Send what is wrong. Where a part of the response is sent, it stays without its end."""
+        """Send an error. If a part of the response has been sent already, it stays incomplete."""
         self.outcome = problem.message.partition("\n")[0]
         if self.status:
             return
@@ -299,7 +308,7 @@ class Exchange:
 
 
 class Handler:
-    """A function that answers an exchange, as an ASGI application with the methods of its path."""
+    """An ASGI application that answers each request with a function, for the methods of its path."""
 
     def __init__(
         self, answer: Callable[[Any], Awaitable[None]], methods: Sequence[str] = READING, kind: type[Exchange] = Exchange
@@ -312,29 +321,29 @@ class Handler:
 
 
 # -- streams -----------------------------------------------------------------------------------------
-# Results that are sent while their query runs occupy a process for as long as their client reads. There
-# is room for so many. Where there are more, the slowest readers are ended, so that a few of them never
-# keep everybody else from asking; a client that reads as fast as results come is never among them,
-# however long its query takes.
+# Results that are sent while their query is running occupy a process as long as the client reads. Their
+# number is limited. If there are more, the slowest ones are ended, so that a few slow readers never block
+# everybody else. A client that reads as fast as the results arrive is never ended, however long its query
+# takes.
 
-#: Seconds of waiting for a client before it can count as slow, and bytes a second from which it does not.
+#: How many seconds to wait for a client before it may count as slow, and the bytes per second that count as fast.
 _PATIENCE: Final = 1.0
 _FAST: Final = 1 << 20
-#: Seconds between two checks while there are too many.
+#: The seconds between two checks while there are too many streams.
 _INTERVAL: Final = 0.25
 
 
 class Stream:
-    """Results that are being sent, with how long their client was waited for."""
+    """Results that are being sent, with the time spent waiting for the client."""
 
     def __init__(self, deadline: asyncio.Timeout) -> None:
         self._deadline = deadline
         self._sent, self._waited, self._since = 0, 0.0, 0.0
-        #: Whether it was ended to make room for others.
+        #: Whether the stream was ended to make room for others.
         self.ended = False
 
     async def send(self, size: int, sending: Awaitable[None]) -> None:
-        """Send so many bytes, as soon as the client takes them."""
+        """Send a part of `size` bytes as soon as the client accepts it."""
         clock = asyncio.get_running_loop().time
         self._since = clock()
         try:
@@ -345,8 +354,9 @@ class Stream:
             self._sent += size
 
     def rate(self, now: float) -> float | None:
-        """Bytes a second that the client took while it was waited for; None where it is too early to
-        tell, or the client is fast.
+        """Return the bytes per second that the client read while it was waited for.
+
+        None means that it is too early to tell, or that the client is fast.
         """
         waited = self._waited + (now - self._since if self._since else 0.0)
         if waited < _PATIENCE or self._sent > waited * _FAST:
@@ -354,14 +364,14 @@ class Stream:
         return self._sent / waited
 
     def end(self, now: float) -> None:
-        """End it, to make room."""
+        """End the stream to make room for others."""
         self.ended = True
         if not self._deadline.expired():
             self._deadline.reschedule(now)
 
 
 class Streams:
-    """All streams of a server; there is room for `most`."""
+    """All streams of a server, of which at most `most` may run for long."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -369,7 +379,7 @@ class Streams:
         self._timer: asyncio.TimerHandle | None = None
 
     def enter(self, deadline: asyncio.Timeout) -> Stream:
-        """Begin a stream, which is ended by way of its deadline."""
+        """Begin a stream. It can be ended through its deadline."""
         stream = Stream(deadline)
         self._running.add(stream)
         if self._timer is None:
@@ -377,11 +387,11 @@ class Streams:
         return stream
 
     def leave(self, stream: Stream) -> None:
-        """End a stream."""
+        """Remove a finished stream."""
         self._running.discard(stream)
 
     def _check(self) -> None:
-        """End the slowest, while there are too many."""
+        """End the slowest streams while there are too many."""
         self._timer = None
         loop = asyncio.get_running_loop()
         now, staying = loop.time(), [stream for stream in self._running if not stream.ended]

@@ -1,11 +1,11 @@
-"""Who may send requests to a server, and how much each client may take of it.
+"""Access control: who may send requests to a server, and how much of it each client may use.
 
-One guard checks every request, whatever its path (SPARQL, graphs, IRIs, pages, the API, MCP): tokens,
-the host, the web page that it comes from, and the rate of its client. On a loopback address without
-tokens, everybody on the machine may ask; the host of each request must then be a name of this machine
-(or an allowed one), so that no web page reaches the server by a name that its owner points here (DNS
-rebinding). Beyond the machine nothing is served without tokens. Requests that a browser sends for
-another page are refused, unless its origin is allowed.
+One guard checks every request on any path (SPARQL, graphs, IRIs, pages, the API, MCP): tokens, the
+host, the web page that it comes from, and the rate of its client. On a loopback address without tokens,
+everybody on the machine has access. The host of each request must then be a name of this machine (or an
+allowed one), so that no web page can reach the server through a name that its owner points here (DNS
+rebinding). On any other address nothing is served without tokens. Requests that a browser sends for
+another site's page are refused, unless its origin is allowed.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import OptionError
 
 # -- clients -----------------------------------------------------------------------------------------
-# A client is an IPv4 address, or a network of 64 bits of IPv6, which is what one subscriber has. Behind a
-# proxy all clients have the address of the proxy; where that proxy is trusted, `X-Forwarded-For` names the
-# client, and its requests are counted in place of connections. (uvicorn's own middleware does not trust
-# IPv4 addresses that a socket of IPv6 maps, and takes any text for a client.)
+# A client is an IPv4 address, or a /64 network of IPv6, which is what one subscriber has. Behind a proxy
+# all clients have the proxy's address. If that proxy is trusted, `X-Forwarded-For` names the client, and
+# its requests are counted instead of connections. (uvicorn's middleware does not trust IPv4 addresses
+# mapped to IPv6 sockets, and accepts any text as a client.)
 
 
 Application = Callable[[Any, Receive, Send], Awaitable[None]]
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Seconds after which a refused client may try again.
+#: After how many seconds a refused client may try again.
 RETRY: Final = b"1"
-#: Bits of an address of IPv6 that are the client.
+#: How many bits of an IPv6 address identify the client.
 _SUBSCRIBER: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What clients may take of a server. Times are in seconds, sizes in bytes.
+    """The limits for clients of a server. Times are in seconds, sizes in bytes.
 
-    `connections` may be open at once, `per_client` of them from one client. `head_timeout` is how
-    long the head of a request may take, `body_timeout` its body, `idle_timeout` how long a
-    connection may wait for the next request. A client has to read `rate` bytes a
-    second of the results that wait for it, checked once every `write_timeout`.
+    At most `connections` may be open at once, and `per_client` from one client. `head_timeout` limits the
+    time for the head of a request, `body_timeout` for its body, and `idle_timeout` the wait for the next
+    request. A client must read its pending results at `rate` bytes per second, checked once every
+    `write_timeout`.
     """
 
     connections: int = 2_000
@@ -64,7 +64,7 @@ class Bounds:
     write_timeout: float = 30.0
     rate: float = 8 << 10
     head_bytes: int = 64 << 10
-    #: Unread results of all clients together.
+    #: The most unread results of all clients together.
     unread_bytes: int = 256 << 20
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Bounds:
 
 
 def client_of(host: str) -> str:
-    """The client of an address; text that is no address stays as it is.
+    """Return the client of an address. Text that is not an address is returned unchanged.
 
     >>> client_of("127.0.0.2"), client_of("::ffff:127.0.0.2"), client_of("2001:db8::1:2:3:4")
     ('127.0.0.2', '127.0.0.2', '2001:db8::/64')
@@ -97,7 +97,7 @@ def _address(host: str) -> _Address | None:
 
 
 class Proxies:
-    """Addresses and networks whose `X-Forwarded-For` is trusted. Raises `OptionError` for other text."""
+    """Addresses and networks whose `X-Forwarded-For` is trusted. Raises `OptionError` for any other text."""
 
     def __init__(self, trusted: Sequence[str] = ()) -> None:
         self._networks: list[_Network] = []
@@ -111,15 +111,14 @@ class Proxies:
         return bool(self._networks)
 
     def trusts(self, host: str) -> bool:
-        """Whether an address is one of them."""
+        """Return whether an address is a trusted proxy."""
         if not self._networks:
             return False
         address = _address(host)
         return address is not None and any(address in network for network in self._networks)
 
     def client(self, proxy: str, headers: Sequence[tuple[bytes, bytes]]) -> str:
-        """The address of the client of a proxy: the last one of `X-Forwarded-For` that is no trusted proxy
-        itself.
+        """Return the address of a proxy's client: the last one in `X-Forwarded-For` that is not a trusted proxy.
 
         >>> proxies = Proxies(["10.0.0.0/8"])
         >>> proxies.client("10.0.0.1", [(b"x-forwarded-for", b"6.6.6.6, 1.2.3.4:99, 10.0.0.2")])
@@ -140,15 +139,16 @@ class Proxies:
 
 
 def _without_port(text: str) -> str:
-    """The host of `host`, `host:port` (IPv4) or `[host]:port`."""
+    """Return the host of `host`, `host:port` (IPv4) or `[host]:port`."""
     if text.startswith("["):
         return text[1:].partition("]")[0]
     return text.partition(":")[0] if text.count(":") == 1 else text
 
 
 class Forwarded:
-    """An application behind trusted proxies: the scope has the real client, which may have `most` requests
-    running.
+    """An application behind trusted proxies.
+
+    The scope gets the real client, which may have at most `most` requests running.
     """
 
     def __init__(self, application: Application, proxies: Proxies, most: int) -> None:
@@ -191,17 +191,17 @@ async def _refuse(send: Send, client: str, most: int) -> None:
 # -- tokens, hosts, origins and rates ----------------------------------------------------------------
 
 
-#: The least characters of a token.
+#: The least length of a token.
 SHORTEST: Final = 16
-#: The cost of a request with a wrong token, in requests.
+#: How many requests a wrong token counts as.
 _WRONG: Final = 20.0
-#: Clients that are remembered.
+#: How many clients are remembered.
 _CLIENTS: Final = 10_000
-#: Origins: every one.
+#: This origin stands for all origins.
 _ANY: Final = "*"
-#: Files of pages, which hold nothing of the graph and need no token.
+#: Paths of page assets, which contain no graph data and need no token.
 _FILES: Final = ("/static/", "/studio/static/")
-#: Headers of a request that the guard reads.
+#: The request headers that the guard reads.
 _READ: Final = frozenset(
     [
         b"host",
@@ -215,7 +215,7 @@ _READ: Final = frozenset(
 )
 #: A `Host` header.
 _HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]@/\\,\s]+))(?::[0-9]{1,5})?")
-#: What an allowed page may send and read.
+#: What a page of an allowed origin may send and read.
 _PREFLIGHT: Final = (
     (b"access-control-allow-methods", b"GET, HEAD, POST, DELETE"),
     (b"access-control-allow-headers", b"Accept, Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, "
@@ -226,7 +226,7 @@ _EXPOSED: Final = (b"access-control-expose-headers", b"Mcp-Session-Id, Retry-Aft
 
 
 class Tokens:
-    """The tokens of users, as digests only."""
+    """The tokens of users, stored only as digests."""
 
     def __init__(self, tokens: Mapping[str, str] | None = None) -> None:
         self._digests = [(name, sha256(token.encode()).digest()) for name, token in (tokens or {}).items()]
@@ -236,8 +236,9 @@ class Tokens:
 
     @classmethod
     def read(cls, path: Path) -> Tokens:
-        """From a file: a line for each user, `NAME:TOKEN`; `#` begins a comment. Raises
-        `OptionError`, which repeats no token.
+        """Read tokens from a file with a line `NAME:TOKEN` for each user. `#` begins a comment.
+
+        Raises `OptionError`, which never repeats a token.
         """
         tokens: dict[str, str] = {}
         try:
@@ -264,7 +265,7 @@ class Tokens:
         return cls(tokens)
 
     def user(self, token: str) -> str | None:
-        """The user of a token. Every token is compared, each in constant time."""
+        """Return the user of a token, or None. It is compared with every token, each in constant time."""
         digest = sha256(token.encode("utf-8", "surrogatepass")).digest()
         user = None
         for name, known in self._digests:
@@ -274,23 +275,23 @@ class Tokens:
 
 
 class Rates:
-    """Limits the requests of each client: `rate` a second, and `burst` of them at once (0: no limit)."""
+    """Limits the requests of each client: `rate` per second (0 for no limit) and `burst` at once."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst = rate, max(burst, 1.0)
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, client: str, cost: float = 1.0) -> float:
-        """Count requests of a client; returns the seconds to wait where it has none left, else 0."""
+        """Count requests of a client. Returns the seconds to wait if it has none left, else 0."""
         if not self.rate:
             return 0.0
         now = time.monotonic()
-        left, seen = self._left.pop(client, (self.burst, now))
-        left = min(self.burst, left + (now - seen) * self.rate)
+        left, last = self._left.pop(client, (self.burst, now))
+        left = min(self.burst, left + (now - last) * self.rate)
         wait = 0.0 if left >= min(cost, 1.0) else (1.0 - left) / self.rate
         if cost > 1.0:
             wait = 0.0
-        # A cost above what is left leaves a debt, of a minute at most.
+        # A cost above what is left leaves a debt of at most a minute.
         self._left[client] = (max(left - (cost if not wait else 0.0), -60.0 * self.rate), now)
         while len(self._left) > _CLIENTS:
             self._left.popitem(last=False)
@@ -298,7 +299,7 @@ class Rates:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether an address is reachable only from this machine."""
     if host.lower() in ("localhost", "localhost."):
         return True
     try:
@@ -310,8 +311,10 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What every request has to satisfy. `loopback` is whether the server listens on this machine alone;
-    `origins` are those of other web pages that may ask ("*": all), `hosts` further names of the server.
+    """The conditions that every request has to meet.
+
+    `loopback` is whether the server listens only on this machine. `origins` are other web origins that
+    are allowed ("*" for all), and `hosts` are additional names of the server.
     """
 
     tokens: Tokens = field(default_factory=Tokens)
@@ -322,7 +325,7 @@ class Guard:
 
     @property
     def closed(self) -> str:
-        """Why nothing is served at all; empty where requests are."""
+        """Why nothing is served at all, or "" if requests are served."""
         if self.loopback or self.tokens:
             return ""
         return (
@@ -331,7 +334,7 @@ class Guard:
         )
 
     def enter(self, method: str, headers: Mapping[str, str]) -> None:
-        """Check the host and the origin of a request by its headers (names in lower case); raises status 403."""
+        """Check the host and origin of a request by its headers (with lower-case names). Raises status 403."""
         if closed := self.closed:
             raise ProtocolError(403, closed)
         host, origin = headers.get("host", ""), headers.get("origin")
@@ -340,25 +343,27 @@ class Guard:
                 403, "this server answers to names of its own machine only (localhost, 127.0.0.1); --allow-host NAME adds one"
             )
         if origin is not None:
-            # The server's own pages have this host; a browser names the origin of all others.
+            # The origin of the server's own pages has the same host. A browser sends the origin of all others.
             foreign = not self.allows(origin) and _netloc(origin) != host.lower()
         else:
-            # Browsers name no origin where a page embeds something. A link that is followed is allowed.
+            # Browsers send no origin if a page embeds a resource. Following a link is allowed.
             link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
             foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site") and not (link and method in ("GET", "HEAD"))
         if foreign:
             raise ProtocolError(403, "web pages of other servers may not ask; --cors ORIGIN allows one")
 
     def known(self, client: str, authorization: str | None, *, challenge: str = "Bearer") -> str:
-        """The user whose token was sent ("" where there are no tokens), as a bearer or as the password of
-        Basic; raises status 401 with a challenge, or 429 for a client that sent many wrong ones.
+        """Return the user whose token was sent, or "" if there are no tokens.
+
+        The token is a bearer token or the password of Basic authentication. Raises status 401 with a
+        challenge, or 429 for a client that has sent many wrong tokens.
         """
         if not self.tokens:
             return ""
         user = None if authorization is None else self.tokens.user(_token(authorization))
         if user is not None:
             return user
-        # Wrong tokens slow down their senders only: a right one never has to wait.
+        # Wrong tokens only slow down their senders. A right one never has to wait.
         if authorization is not None:
             self._take(f"wrong {client_of(client)}", 0.0)
             self.rates.take(f"wrong {client_of(client)}", _WRONG)
@@ -366,7 +371,7 @@ class Guard:
         raise ProtocolError(401, "a token is needed, and none that is known was sent", headers)
 
     def admit(self, client: str, user: str) -> None:
-        """Count a request of a user, or of a client where there are no tokens; raises status 429."""
+        """Count a request of a user, or of a client if there are no tokens. Raises status 429."""
         self._take(f"user {user}" if user else client_of(client), 1.0)
 
     def _take(self, who: str, cost: float) -> None:
@@ -374,7 +379,7 @@ class Guard:
             raise ProtocolError(429, "too many requests; try again later", {"Retry-After": str(max(1, round(wait + 0.5)))})
 
     def allows(self, origin: str) -> bool:
-        """Whether pages of another origin may ask."""
+        """Return whether pages of an origin are allowed."""
         return origin in self.origins or _ANY in self.origins
 
 
@@ -385,10 +390,10 @@ class BearerExchange(Exchange):
 
 
 class Guarded:
-    """An application behind a guard, with the headers that pages of allowed origins need (CORS).
+    """An application behind a guard, with the CORS headers for pages of allowed origins.
 
-    `kinds` are the exchanges that write refusals, by the start of the path; `public` are paths that
-    need no token.
+    `kinds` are the exchange classes that write refusals, by the beginning of the path. `public` are paths
+    that need no token.
     """
 
     def __init__(
@@ -411,7 +416,7 @@ class Guarded:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             if name in _READ:
-                # A header that occurs twice matches nothing.
+                # A repeated header must not match anything.
                 key = name.decode()
                 headers[key] = f"{headers[key]}, {value.decode('latin-1')}" if key in headers else value.decode("latin-1")
         origin = headers.get("origin")
@@ -437,27 +442,27 @@ class Guarded:
 
 
 def _with_cors(send: Send, origin: str | None, *, any_: bool) -> Send:
-    """Sends responses that a page of an origin may read, and that caches keep apart from those of others."""
-    more: list[tuple[bytes, bytes]] = [] if any_ else [(b"vary", b"Origin")]
+    """Return a send function that adds headers for pages of an origin, and keeps caches separate by origin."""
+    cors_headers: list[tuple[bytes, bytes]] = [] if any_ else [(b"vary", b"Origin")]
     if origin is not None:
-        more += [(b"access-control-allow-origin", _ANY.encode() if any_ else origin.encode("latin-1", "replace")), _EXPOSED]
+        cors_headers += [(b"access-control-allow-origin", _ANY.encode() if any_ else origin.encode("latin-1", "replace")), _EXPOSED]
 
     async def answer(message: Any) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *more]}
+            message = {**message, "headers": [*message["headers"], *cors_headers]}
         await send(message)
 
     return answer
 
 
 def _hostname(host: str) -> str:
-    """The name or address of a `Host` header, in lower case; empty if it is malformed."""
+    """Return the name or address of a `Host` header in lower case, or "" if it is malformed."""
     match = _HOST.fullmatch(host)
     return "" if match is None else (match[1] or match[2]).lower()
 
 
 def _netloc(origin: str) -> str:
-    """The host and port of an origin; empty if it is malformed."""
+    """Return the host and port of an origin, or "" if it is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -477,7 +482,7 @@ def _token(authorization: str) -> str:
 
 
 def origins_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """Origins of pages that may ask; raises `OptionError` for text that is no origin."""
+    """Parse the origins of allowed pages. Raises `OptionError` for text that is not an origin."""
     origins = []
     for text in texts:
         try:
@@ -494,7 +499,7 @@ def origins_of(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def hosts_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """Names of the server; raises `OptionError` for text that is no host."""
+    """Parse names of the server. Raises `OptionError` for text that is not a host."""
     for text in texts:
         if not text or not text.isascii() or not text.isprintable() or set(text) & set("/@ ,*?#") or text.count(":") == 1:
             raise OptionError(f"a host is a name or an address, such as data.example.org, not {text!r}", hint="without its port")

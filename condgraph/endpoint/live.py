@@ -1,5 +1,5 @@
-"""SPARQL over a Neo4j database that condgraph did not write, where it is: queries of the language
-(`languages.sparql`), whose rows become terms of RDF.
+"""SPARQL over a Neo4j database not written by condgraph, queried directly: queries of the language
+`languages.sparql`, whose rows become RDF terms.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
     from condgraph.cypher.native.layout import NativeLayout
     from condgraph.cypher.native.store import NativeStore
 
-#: Rows of a result at most.
+#: The most rows of a result.
 MOST: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Solutions:
-    """What a SELECT gave: names of its columns, and rows of terms as N-Triples writes them, None where nothing
-    is bound. `more` says that there are further rows.
+    """The result of a SELECT: column names and rows of terms.
+
+    Terms are in N-Triples notation, or None if unbound. `more` is whether there are further rows.
     """
 
     names: tuple[str, ...]
@@ -47,8 +48,9 @@ class Solutions:
 
 
 def solutions_of(store: Store, schema: KnownSchema, text: str, names: GraphIris, most: int | None = None) -> Solutions | bool:
-    """The answer of a store to a SELECT, or an ASK (bool), as terms: at most so many rows. Raises as the store and
-    the lowering of the text do.
+    """Return the answer of a store to a SELECT or ASK query (bool for ASK), as terms.
+
+    At most `most` rows are returned. Raises the errors of the store and of the lowering.
     """
     options = {"base": names.base}
     lowered = cast("LoweredSparql", lower(schema, text, "sparql", options))
@@ -81,27 +83,31 @@ def _term(value: Any, sort: Sort, names: GraphIris) -> str | None:
 
 
 class Live:
-    """SPARQL over an existing database. `base` is what the IRIs of its names begin with."""
+    """SPARQL over an existing database. The IRIs of its names begin with `base`."""
 
     def __init__(self, store: NativeStore, *, base: str | None = None) -> None:
         self.store, self.names = store, GraphIris(checked_base(base) if base else base_iri(store.name))
 
     def ask(self, text: str, *, most: int = MOST, timeout: float | None = None, cancelled: Event | None = None) -> Solutions | bool:
-        """The answer to a query: at most so many rows. Raises `UnsupportedError`, with the reason, for what has no plan,
-        `UnknownNameError` for predicates that the database does not have, and `DeadlineError`. `text` is SPARQL, which is not
-        checked here.
+        """Answer a query with at most `most` rows.
+
+        `text` must be SPARQL, which is not checked here. Raises `UnsupportedError` with the reason if there
+        is no plan for it, `UnknownNameError` for predicates that the database does not have, and
+        `DeadlineError`.
         """
         with within(timeout, cancelled):
             try:
                 return solutions_of(self.store, self.store.naming_schema, text, self.names, most)
             except UnknownNameError as error:
-                # It names an option that requests do not have.
+                # The hint mentions an option that requests do not have.
                 error.hint = None
                 raise
 
     def describe(self, iri: str, *, most: int = MOST, timeout: float | None = None, cancelled: Event | None = None) -> str:
-        """What the database says of the node or the label that an IRI is, as N-Triples: at most so many
-        statements each way. Nothing where there is none. Raises `DeadlineError`.
+        """Return what the database states about the node or label with an IRI, as N-Triples.
+
+        At most `most` statements in each direction are returned, and an empty text if there is no such
+        node. Raises `DeadlineError`.
         """
         full = iri if "://" in iri else self.names.base + iri
         if not full.startswith(self.names.base):
@@ -121,13 +127,13 @@ class Live:
 
         from condgraph.sparql.embedded import EmbeddedStore
 
-        held = EmbeddedStore(part, self.store.name, base=self.names.base)
-        found: Any = held.store.query(
-            # What was declared where is said of loads, of which there are none here.
+        store = EmbeddedStore(part, self.store.name, base=self.names.base)
+        triples: Any = store.store.query(
+            # `declared` refers to loads, which this database does not have.
             f"CONSTRUCT {{ <{iri}> ?p ?o }} WHERE {{ <{iri}> ?p ?o FILTER(?p != <{PRED}declared>) }}",
             use_default_graph_as_union=True,
         )
-        return bytes(found.serialize(format=RdfFormat.N_TRIPLES)).decode()
+        return bytes(triples.serialize(format=RdfFormat.N_TRIPLES)).decode()
 
     def _concept(self, ident: str) -> Snapshot:
         builder = Builder()

@@ -1,11 +1,11 @@
-"""Requests of the SPARQL 1.1 Protocol, or the status for what is wrong with one; and the formats of
-results that a request accepts.
+"""Requests of the SPARQL 1.1 Protocol, or the status for what is wrong with one, and the result formats
+that a request accepts.
 
     GET      query, default-graph-uri, named-graph-uri in the address
     POST     application/x-www-form-urlencoded: the same in the body (the data set may be in the address)
     POST     application/sparql-query: the query is the body, the rest is in the address
 
-`timeout` (seconds) is an extension. Updates are refused: an endpoint is for reading.
+`timeout` (seconds) is an extension. Updates are refused: an endpoint is read-only.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from urllib.parse import unquote_to_bytes
 
 from condgraph.engine.errors import shortened
 
-#: The default for the most bytes of a body; and characters of a query.
+#: The default size limit of a body in bytes, and the most characters of a query.
 MOST_BYTES: Final = 4 << 20
 MOST_CHARACTERS: Final = 1 << 20
-#: Bytes of a body that is too long that are read, and discarded, before the response.
+#: How many bytes of an oversized body are read and discarded before the response.
 DRAIN: Final = 64 << 20
 _MOST_FIELDS: Final = 1000
 _FORM, _QUERY, _UPDATE = "application/x-www-form-urlencoded", "application/sparql-query", "application/sparql-update"
-#: Characters of a media type's parameters that are read.
+#: How many characters of a media type's parameters are read.
 _MOST_PARAMETERS: Final = 1_000
 _CHARSET: Final = re.compile(r"""(?:^|;)\s*+charset\s*+=\s*+["']?+([^\s;"']*+)""", re.IGNORECASE).search
 _IRI: Final = re.compile(r'[A-Za-z][A-Za-z0-9+.\-]*+:[^\x00-\x20<>"{}|\\^`]*')
@@ -35,7 +35,7 @@ _READ_ONLY: Final = "this endpoint is for reading: updates are refused"
 
 
 class ProtocolError(Exception):
-    """A request that is answered with a status of the protocol and a text."""
+    """A request that is answered with an error status and a text."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         self.status, self.message, self.headers = status, shortened(message), dict(headers or {})
@@ -44,30 +44,30 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of the protocol; `query` is None for the service itself."""
+    """A request of the protocol. `query` is None if it asks for the service description."""
 
     query: str | None
     default_graphs: tuple[str, ...] = ()
     named_graphs: tuple[str, ...] = ()
     timeout: float | None = None
-    #: Formats that the request names; the first that is known goes before `Accept`.
+    #: The formats named in the request. The first known one takes precedence over `Accept`.
     formats: tuple[str, ...] = ()
 
     @property
     def dataset(self) -> bool:
-        """Whether the request names the data set of the query."""
+        """Whether the request specifies the data set of the query."""
         return bool(self.default_graphs or self.named_graphs)
 
 
 def _unquoted(data: bytes) -> str:
-    """A name or a value of a form, as `urllib.parse.parse_qsl` reads it, in a third of the time."""
+    """Decode a name or value of a form like `urllib.parse.parse_qsl`, but three times as fast."""
     data = data.replace(b"+", b" ")
     if b"%" not in data:
         return data.decode()
     try:
-        # Escapes of strings are hexadecimal numbers of bytes, too, and are decoded in one call.
+        # Python's string escapes are hexadecimal bytes, too, and can be decoded in one call.
         return data.replace(b"\\", b"\\\\").replace(b"%", b"\\x").decode("unicode_escape").encode("latin-1").decode()
-    except UnicodeDecodeError:  # a percent sign by itself, or no UTF-8
+    except UnicodeDecodeError:  # a lone percent sign, or not UTF-8
         return unquote_to_bytes(data).decode()
 
 
@@ -117,12 +117,10 @@ class _Parameters:
 
 
 def read(method: str, address: bytes, content_type: str | None, body: bytes) -> Request:
-    """Read a request: its method (GET, HEAD or POST), the query string of its address, its media type and
-    its body.
-    """
+    """Parse a request: its method (GET, HEAD or POST), query string, media type and body."""
     parameters = _Parameters()
     parameters.add(address, "address")
-    direct = None
+    body_query = None
     if method == "POST":
         kind = _media_type(content_type)
         if kind == _UPDATE:
@@ -131,7 +129,7 @@ def read(method: str, address: bytes, content_type: str | None, body: bytes) -> 
             parameters.add(body, "body")
         elif kind == _QUERY:
             try:
-                direct = body.decode("utf-8")
+                body_query = body.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise ProtocolError(400, f"the query is not UTF-8: {error.reason} at byte {error.start}") from None
         else:
@@ -140,10 +138,10 @@ def read(method: str, address: bytes, content_type: str | None, body: bytes) -> 
     if parameters.all("update"):
         raise ProtocolError(403 if method == "POST" else 400, _READ_ONLY)
     query = parameters.single("query")
-    if direct is not None:
+    if body_query is not None:
         if query is not None:
             raise ProtocolError(400, "a query in the address and another one in the body")
-        query = direct
+        query = body_query
     if query is not None and len(query) > MOST_CHARACTERS:
         raise ProtocolError(413, f"a query has at most {MOST_CHARACTERS:,} characters")
     if query is None and method == "POST":
@@ -161,8 +159,9 @@ def read(method: str, address: bytes, content_type: str | None, body: bytes) -> 
 
 @dataclass(frozen=True, slots=True)
 class GraphRequest:
-    """A read of the Graph Store Protocol; `graph` is None for the default graph. `whole` asks for
-    all graphs, each with its name.
+    """A read request of the Graph Store Protocol.
+
+    `graph` is None for the default graph. With `whole`, all graphs are requested, each with its name.
     """
 
     graph: str | None
@@ -171,7 +170,7 @@ class GraphRequest:
 
 
 def read_graph(address: bytes) -> GraphRequest:
-    """Which graph a Graph Store request names: `?default` or `?graph=IRI`; without either, all."""
+    """Return which graph a Graph Store request asks for: `?default`, `?graph=IRI`, or all without either."""
     parameters = _Parameters()
     parameters.add(address, "address")
     graphs, default = parameters.graphs("graph"), parameters.all("default")
@@ -182,7 +181,7 @@ def read_graph(address: bytes) -> GraphRequest:
 
 
 def _media_type(content_type: str | None) -> str | None:
-    """The media type without parameters, in lower case; anything but UTF-8 is refused."""
+    """Return the media type without parameters, in lower case. Charsets other than UTF-8 are refused."""
     if not content_type:
         return None
     kind, _, rest = content_type.partition(";")
@@ -193,12 +192,12 @@ def _media_type(content_type: str | None) -> str | None:
 
 
 # -- formats -----------------------------------------------------------------------------------------
-# Content negotiation as in RFC 9110, section 12.5.1.
+# Content negotiation follows RFC 9110, section 12.5.1.
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name in a worker's queries, its media types (the first is its own), and its IRI."""
+    """A format: its name in a worker's queries, its media types (the first is the main one), and its IRI."""
 
     name: str
     media_types: tuple[str, ...]
@@ -206,19 +205,19 @@ class Format:
 
     @property
     def media_type(self) -> str:
-        """Its own media type."""
+        """The main media type."""
         return self.media_types[0]
 
 
 _W3: Final = "http://www.w3.org/ns/formats/"
-#: For SELECT and ASK; the first is for clients that accept anything.
+#: For SELECT and ASK. Clients that accept anything get the first format.
 SOLUTIONS: Final = (
     Format("json", ("application/sparql-results+json", "application/json"), _W3 + "SPARQL_Results_JSON"),
     Format("xml", ("application/sparql-results+xml", "application/xml", "text/xml"), _W3 + "SPARQL_Results_XML"),
     Format("csv", ("text/csv",), _W3 + "SPARQL_Results_CSV"),
     Format("tsv", ("text/tab-separated-values",), _W3 + "SPARQL_Results_TSV"),
 )
-#: For CONSTRUCT and DESCRIBE, for graphs, and for the description of the service.
+#: For CONSTRUCT and DESCRIBE, for graphs, and for the service description.
 GRAPHS: Final = (
     Format("turtle", ("text/turtle", "application/x-turtle"), _W3 + "Turtle"),
     Format("ntriples", ("application/n-triples", "text/plain"), _W3 + "N-Triples"),
@@ -230,22 +229,21 @@ DATASETS: Final = (
     Format("trig", ("application/trig", "application/x-trig"), _W3 + "TriG"),
     Format("nquads", ("application/n-quads", "text/x-nquads"), _W3 + "N-Quads"),
 )
-#: More names for `format=`.
+#: Additional names for `format=`.
 _ALSO: Final = {"nt": "ntriples", "ttl": "turtle", "json-ld": "jsonld", "rdf": "rdfxml", "rdf+xml": "rdfxml", "nq": "nquads"}
 HTML: Final = Format("html", ("text/html", "application/xhtml+xml"), "")
-#: With a charset, since clients guess it where there is none.
+#: These are sent with a charset, because clients would otherwise guess it.
 _TEXTS: Final = frozenset({"text/csv", "text/tab-separated-values", "text/turtle", "text/plain", "text/html", "text/xml"})
 
-#: Versions of RDF that a media type may ask for (RDF 1.2 Concepts, section 2.1), the least first; without one, 1.1.
+#: RDF versions that a media type may request (RDF 1.2 Concepts, section 2.1) in ascending order. The default is 1.1.
 _VERSIONS: Final = ("1.1", "1.2-basic", "1.2")
-#: Formats that have no RDF 1.2: CSV has plain texts in any case.
+#: Formats without RDF 1.2. CSV has plain texts in any case.
 _UNVERSIONED: Final = frozenset({"csv", "jsonld"})
-#: Characters of a header that an error repeats, and up to which results are cached.
+#: How many characters of a header an error repeats. Results for headers up to this length are cached.
 _SHOWN: Final = 200
 _NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _RANGE: Final = re.compile(rf"\s*({_NAME})/({_NAME})\s*")
-#: Separators, but for those within quotes. A quote that is not closed reaches to the end: one pass is
-#: enough.
+#: Separators outside quotes. An unclosed quote extends to the end, so that one pass is enough.
 _COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|(,)')
 _SEMICOLON: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|(;)')
 _QUALITY: Final = re.compile(r"\s*q\s*=\s*(\"?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\1\s*", re.I | re.A)
@@ -253,7 +251,7 @@ _QUALITY: Final = re.compile(r"\s*q\s*=\s*(\"?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\1\
 
 @dataclass(frozen=True, slots=True)
 class ChosenFormat:
-    """A format, which of its media types was requested, and with which version of RDF; "" for none."""
+    """A format with the requested media type and RDF version ("" for none)."""
 
     format: Format
     media_type: str
@@ -261,13 +259,13 @@ class ChosenFormat:
 
     @property
     def content_type(self) -> str:
-        """The header."""
+        """The `Content-Type` header."""
         version = f"; version={self.version}" if self.version else ""
         return self.media_type + ("; charset=utf-8" if self.media_type in _TEXTS else "") + version
 
 
 def choose(accept: str | None, formats: tuple[Format, ...]) -> ChosenFormat | None:
-    """The format of the highest quality, the earlier of equals; None where none is acceptable.
+    """Return the format with the highest quality (the first among equals), or None if none is acceptable.
 
     >>> choose("text/csv;q=0.5, application/*;q=0.9", SOLUTIONS).media_type
     'application/sparql-results+json'
@@ -292,10 +290,10 @@ def _choose(accept: str | None, formats: tuple[Format, ...]) -> ChosenFormat | N
 
 
 def versioned(chosen: ChosenFormat, accept: str | None) -> ChosenFormat:
-    """A format in the version of RDF that `Accept` asks for with it: the highest of those it names."""
+    """Return a format with the highest RDF version that `Accept` requests for it."""
     if not accept or "version" not in accept.lower() or chosen.format.name in _UNVERSIONED:
         return chosen
-    found = ""
+    highest = ""
     for item in _split(accept, _COMMA):
         name, *parameters = _split(item, _SEMICOLON)
         if name.strip().lower() in (chosen.media_type, "*/*", chosen.media_type.partition("/")[0] + "/*"):
@@ -303,20 +301,19 @@ def versioned(chosen: ChosenFormat, accept: str | None) -> ChosenFormat:
                 key, _, value = parameter.partition("=")
                 version = value.strip().strip('"')
                 if key.strip().lower() == "version" and version in _VERSIONS:
-                    found = max(found, version, key=lambda one: _VERSIONS.index(one) if one else -1)
-    return replace(chosen, version=found)
+                    highest = max(highest, version, key=lambda one: _VERSIONS.index(one) if one else -1)
+    return replace(chosen, version=highest)
 
 
-#: Clients send the same few again and again.
+#: Clients send the same few headers again and again.
 _choose_cached: Final = lru_cache(maxsize=256)(_choose)
 
 
 def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ...]) -> ChosenFormat:
-    """The format that `format=` names, by its name or a media type, else the best for `Accept`. Some
-    clients send several names, and not all are known here.
+    """Return the format named by `format=` (a name or a media type), or else the best one for `Accept`.
 
-    Raises status 406 with a list of what there is, where no name is known and `Accept` takes
-    anything.
+    Some clients send several names, not all of which are known here. If no name is known and `Accept`
+    permits anything, status 406 is raised with a list of the formats.
 
     >>> wanted(("CSV",), None, SOLUTIONS).media_type, wanted(("odd", "application/json"), None, SOLUTIONS).format.name
     ('text/csv', 'json')
@@ -329,24 +326,25 @@ def wanted(names: tuple[str, ...], accept: str | None, formats: tuple[Format, ..
                 chosen = ChosenFormat(form, known if known in form.media_types else form.media_type)
                 return versioned(chosen, name.replace(name.partition(";")[0], chosen.media_type, 1) if ";" in name else accept)
     if names and ("*", "*") in _ranges(accept):
-        there = ", ".join(form.name for form in formats)
-        raise ProtocolError(406, f"format={names[0][:_SHOWN]!r} cannot be given here; there is: {there}")
+        available = ", ".join(form.name for form in formats)
+        raise ProtocolError(406, f"format={names[0][:_SHOWN]!r} cannot be given here; there is: {available}")
     return require(accept, formats)
 
 
 def require(accept: str | None, formats: tuple[Format, ...]) -> ChosenFormat:
-    """The best format for `Accept`; raises status 406 with a list of what there is."""
+    """Return the best format for `Accept`. Raises status 406 with a list of the formats."""
     chosen = choose(accept, formats)
     if chosen is None:
-        there = ", ".join(form.media_type for form in formats)
-        shown = accept if accept is None or len(accept) <= _SHOWN else accept[:_SHOWN] + "..."
-        raise ProtocolError(406, f"nothing that is accepted ({shown}) can be given here; there is: {there}")
+        available = ", ".join(form.media_type for form in formats)
+        header = accept if accept is None or len(accept) <= _SHOWN else accept[:_SHOWN] + "..."
+        raise ProtocolError(406, f"nothing that is accepted ({header}) can be given here; there is: {available}")
     return chosen
 
 
 def _ranges(accept: str | None) -> dict[tuple[str, str], float]:
-    """The qualities of media ranges. What cannot be read is left out; if nothing is left,
-    everything is accepted.
+    """Parse the media ranges with their qualities.
+
+    Unreadable ones are left out. If none is left, everything is accepted.
 
     >>> _ranges("text/html, *; q=.2, image, text/csv;q=much, text/turtle;charset=utf-8;q=0.5")
     {('text', 'html'): 1.0, ('*', '*'): 0.2, ('text', 'turtle'): 0.5}
@@ -358,7 +356,7 @@ def _ranges(accept: str | None) -> dict[tuple[str, str], float]:
         if not item:
             continue
         name, *parameters = _split(item, _SEMICOLON)
-        # Java's own client writes `*` where `*/*` is meant.
+        # Java's HTTP client writes `*` for `*/*`.
         types = _RANGE.fullmatch("*/*" if name.strip() == "*" else name)
         quality = _QUALITY.fullmatch(next((text for text in parameters if text.partition("=")[0].strip().lower() == "q"), "q=1"))
         if types is None or quality is None:
@@ -369,7 +367,7 @@ def _ranges(accept: str | None) -> dict[tuple[str, str], float]:
 
 
 def _split(text: str, separator: re.Pattern[str]) -> list[str]:
-    """The parts between separators outside quotes."""
+    """Split a text at separators outside quotes."""
     parts, last = [], 0
     for match in separator.finditer(text):
         if match[1]:
@@ -379,8 +377,9 @@ def _split(text: str, separator: re.Pattern[str]) -> list[str]:
 
 
 def _quality(media_type: str, ranges: dict[tuple[str, str], float], *, own: bool) -> float:
-    """The quality of a media type: the most specific range counts. Wildcards match only the own media type
-    of a format.
+    """Return the quality of a media type, from the most specific range that matches.
+
+    Wildcards match only the main media type of a format.
     """
     kind, _, subtype = media_type.partition("/")
     for key in ((kind, subtype), (kind, "*"), ("*", "*")):

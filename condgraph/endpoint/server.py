@@ -1,5 +1,5 @@
-"""The HTTP server: uvicorn, with bounds for its clients. When it is stopped, running queries have some
-time to end.
+"""The HTTP server: uvicorn with limits for clients. When it is stopped, running queries get some time to
+end.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 
     from condgraph.endpoint.connections import Connections
 
-#: Connections that may wait to be accepted, so that a burst refuses none.
+#: How many connections may wait to be accepted, so that none is refused in a burst.
 BACKLOG: Final = 2048
-#: Descriptors for files, pipes and worker processes.
+#: File descriptors reserved for files, pipes and worker processes.
 _RESERVE: Final = 256
-#: Bytes of results that the system buffers for a client beyond those in flight: a client that does not
-#: read is noticed soon.
+#: How many bytes of results the system buffers for a client beyond those in flight. The number is small,
+#: so that a client that does not read is noticed soon.
 _AHEAD: Final = 128 << 10
 _log: Final = logging.getLogger("condgraph.endpoint")
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraProtocol:
-    """Another protocol: the socket that it listens on, what makes its connections, and what closes them within so
-    many seconds.
+    """Another protocol: its listening socket, a factory for its connections, and a function to close them.
+
+    The closing function gets the number of seconds that it may take.
     """
 
     socket: socket.socket
@@ -44,7 +45,7 @@ class ExtraProtocol:
 
 
 class _KnownMessages(logging.Filter):
-    """Leaves out uvicorn's messages about responses that were broken off on purpose, and about requests
+    """Filters out uvicorn's messages about responses that were broken off on purpose, and about requests
     that are not HTTP, which `Connections` logs.
     """
 
@@ -63,14 +64,14 @@ def server(
     proxies: Proxies | None = None,
     beside: ExtraProtocol | None = None,
 ) -> uvicorn.Server:
-    """A server of an application; `grace` is how many seconds queries have to end when it is
-    stopped (SIGTERM, SIGINT).
+    """Create a server for an application.
 
-    `bounds` is what clients may take, `proxies` are those that are trusted to name their clients. `beside` is another
-    protocol in the same event loop, whose connections count together with those of HTTP. Raises `MissingExtraError`.
+    When it is stopped (SIGTERM, SIGINT), queries have `grace` seconds to end. `bounds` are the limits
+    for clients, and `proxies` are trusted to name their clients. `beside` is another protocol in the
+    same event loop, whose connections count together with those of HTTP. Raises `MissingExtraError`.
     """
     try:
-        import httptools  # noqa: F401 - without it uvicorn would take another parser, and none of the bounds
+        import httptools  # noqa: F401 - without it uvicorn would use another parser, without the limits
         import uvicorn
     except ImportError as error:
         raise MissingExtraError(error.name or "uvicorn", "serve") from None
@@ -118,27 +119,29 @@ def server(
 
 
 def _descriptors(bounds: Bounds) -> tuple[Bounds, int]:
-    """Ask the system for as many descriptors as there may be connections; where it has fewer, there are fewer
-    connections, with a warning.
+    """Request as many file descriptors as connections are allowed.
+
+    If the system grants fewer, log a warning and allow fewer connections. Returns the limits and the
+    backlog.
     """
     wanted = bounds.connections + BACKLOG + _RESERVE
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = (wanted if limit == resource.RLIM_INFINITY else limit for limit in limits)
-    given = max(soft, min(wanted, hard))
-    if given > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (given, limits[1]))
-    if given >= wanted:
+    granted = max(soft, min(wanted, hard))
+    if granted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, limits[1]))
+    if granted >= wanted:
         return bounds, BACKLOG
-    backlog = min(BACKLOG, given // 4)
-    most = max(1, given - backlog - _RESERVE)
-    if most >= bounds.connections:
+    backlog = min(BACKLOG, granted // 4)
+    allowed = max(1, granted - backlog - _RESERVE)
+    if allowed >= bounds.connections:
         return bounds, backlog
-    _log.warning("the system gives %d descriptors: there are at most %d connections, not %d", given, most, bounds.connections)
-    return replace(bounds, connections=most), backlog
+    _log.warning("the system gives %d descriptors: there are at most %d connections, not %d", granted, allowed, bounds.connections)
+    return replace(bounds, connections=allowed), backlog
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 is any that is free. Raises `OptionError`."""
+    """Open a listening socket. Port 0 means any free port. Raises `OptionError`."""
     try:
         family, kind, number, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         sock = socket.socket(family, kind, number)
@@ -157,15 +160,15 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address(sock: socket.socket) -> str:
-    """The address of a listening socket."""
+    """Return the address of a listening socket."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if sock.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
 def log_to_stderr(*, requests: bool = True) -> None:
-    """Write a line for every request, and problems, to standard error."""
-    # Lines leave out the place in the program and the thread, which are half of the cost (Python's
-    # logging HOWTO, "Optimization").
+    """Log problems, and a line for every request, to standard error."""
+    # Leave out the place in the program and the thread, which cause half of the cost (Python's logging
+    # HOWTO, "Optimization").
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
