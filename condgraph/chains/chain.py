@@ -1,4 +1,4 @@
-"""The constraint: which token may come next, so that a model writes well-formed chains alone (DoG, sections 2.2 and 2.3)."""
+"""The constraint: which token may come next, so that a model writes only well-formed chains (DoG, sections 2.2 and 2.3)."""
 
 from __future__ import annotations
 
@@ -22,91 +22,91 @@ from condgraph.engine.facts import Entity
 # -- names as sorted token sequences ---------------------------------------------------------------
 # Sorted token sequences, in which a prefix is a range: tries without nodes.
 #
-# The names of a graph in process are encoded and sorted once for each tokenizer (`Lexicon`); the
-# triples that may follow are sorted arrays of their ranks. Other texts (values, names on servers) are
-# encoded when they are reached (`UnorderedChoices`).
+# The names of a graph in process are encoded and sorted once for each tokenizer (`Lexicon`); the triples
+# that may follow are sorted arrays of their ranks. Other texts (values, names on servers) are encoded
+# when they are reached (`UnorderedChoices`).
 
 
-#: The most entities whose names are encoded ahead; names of larger graphs are encoded when reached.
+#: Most entities whose names are encoded in advance; in larger graphs, names are encoded when reached.
 MOST_INDEXED: Final = 1_000_000
 _FEW: Final = 24
 _TOGETHER: Final = 8192
 
 
 class Run(Protocol):
-    """Sorted sequences, none of which begins another one, each with its payload."""
+    """Sorted sequences with payloads, none of which is a prefix of another one."""
 
     def __len__(self) -> int: ...
 
     def next(self, low: int, high: int, depth: int) -> list[int]:
-        """The distinct tokens at a depth in a range, rising; none where the sequences end there."""
+        """Return the distinct tokens at a depth in a range, ascending; none if the sequences end there."""
         ...
 
     def narrow(self, low: int, high: int, depth: int, token: int) -> tuple[int, int]:
-        """The part of a range that has a token at a depth."""
+        """Return the part of a range that has a token at a depth."""
         ...
 
     def ends(self, low: int, depth: int) -> bool:
-        """Whether a sequence has no token at a depth."""
+        """Tell whether a sequence ends at a depth."""
         ...
 
     def of(self, low: int, high: int) -> list[int]:
-        """What the sequences of a range stand for."""
+        """Return the payloads of a range."""
         ...
 
 
 class UnorderedChoices:
-    """Sequences that were encoded for this place in a chain. `payload` has one entry for each."""
+    """Sequences that were encoded for this point of a chain, with one payload each."""
 
     def __init__(self, sequences: Sequence[Ids], payload: Sequence[int]) -> None:
         order = sorted(range(len(sequences)), key=sequences.__getitem__)
-        distinct: list[int] = []
+        kept: list[int] = []
         longer: Ids = ()
-        for at in reversed(order):
-            mine = sequences[at]
-            # What has no tokens, or begins another one, cannot be told apart, and is left out.
+        for index in reversed(order):
+            mine = sequences[index]
+            # An empty sequence, or a prefix of another one, cannot be recognised and is left out.
             if mine and not (len(longer) > len(mine) and longer[: len(mine)] == mine):
-                distinct.append(at)
+                kept.append(index)
                 longer = mine
-        distinct.reverse()
-        self.sequences = [sequences[at] for at in distinct]
-        self.payload = [payload[at] for at in distinct]
+        kept.reverse()
+        self.sequences = [sequences[index] for index in kept]
+        self.payload = [payload[index] for index in kept]
 
     def __len__(self) -> int:
         return len(self.sequences)
 
     def next(self, low: int, high: int, depth: int) -> list[int]:
-        """The distinct tokens at a depth in a range."""
-        result, at, all_of = [], low, self.sequences
-        if len(all_of[low]) == depth:
+        """Return the distinct tokens at a depth in a range."""
+        result, index, sequences = [], low, self.sequences
+        if len(sequences[low]) == depth:
             return []
-        while at < high:
-            token = all_of[at][depth]
+        while index < high:
+            token = sequences[index][depth]
             result.append(token)
-            at = bisect_right(all_of, token, at, high, key=lambda item: item[depth])
+            index = bisect_right(sequences, token, index, high, key=lambda item: item[depth])
         return result
 
     def narrow(self, low: int, high: int, depth: int, token: int) -> tuple[int, int]:
-        """The part of a range that has a token at a depth."""
-        all_of = self.sequences
+        """Return the part of a range that has a token at a depth."""
+        sequences = self.sequences
         if high - low == 1:
-            return low, low + (all_of[low][depth] == token)
-        low = bisect_left(all_of, token, low, high, key=lambda item: item[depth])
-        return low, bisect_right(all_of, token, low, high, key=lambda item: item[depth])
+            return low, low + (sequences[low][depth] == token)
+        low = bisect_left(sequences, token, low, high, key=lambda item: item[depth])
+        return low, bisect_right(sequences, token, low, high, key=lambda item: item[depth])
 
     def ends(self, low: int, depth: int) -> bool:
-        """Whether a sequence has no token at a depth."""
+        """Tell whether a sequence ends at a depth."""
         return len(self.sequences[low]) == depth
 
     def of(self, low: int, high: int) -> list[int]:
-        """What the sequences of a range stand for."""
+        """Return the payloads of a range."""
         return self.payload[low:high]
 
 
 class Lexicon:
-    """The names of all entities of a snapshot as token sequences with a close behind them: flat
-    tokens, int32; offsets, int64; and the rank of each entity, int32, -1 where its name cannot be
-    written.
+    """The names of all entities of a snapshot as token sequences, each with a suffix.
+
+    Flat tokens, int32; offsets, int64; and the rank of each entity, int32, -1 if its name cannot be written.
     """
 
     def __init__(self, sequences: Sequence[Ids], suffix: Ids) -> None:
@@ -122,13 +122,13 @@ class Lexicon:
         self.flat_view, self.offset_view, self._rank_view = self.flat.data, self.offsets.data, self.rank.data
 
     def of(self, entity: int) -> list[int]:
-        """The tokens of an entity's name, with what follows it; the name can be written."""
+        """Return the tokens of an entity's name, which can be written, with the suffix."""
         rank, offsets = self._rank_view[entity], self.offset_view
         return self.flat_view[offsets[rank] : offsets[rank + 1]].tolist()
 
 
 class OrderedChoices:
-    """Entities in the order of a lexicon. `payload` has one entry for each, int64."""
+    """Entities in the order of a lexicon, with one payload each, int64."""
 
     def __init__(self, lexicon: Lexicon, entities: NDArray[np.int64], payload: NDArray[np.int64]) -> None:
         ranks = lexicon.rank.take(entities)
@@ -145,7 +145,7 @@ class OrderedChoices:
         return len(self.ranks)
 
     def next(self, low: int, high: int, depth: int) -> list[int]:
-        """The distinct tokens at a depth in a range."""
+        """Return the distinct tokens at a depth in a range."""
         if depth == 0 and high - low == len(self.ranks):
             if self._first is None:
                 self._first = self._next(low, high, 0)
@@ -158,8 +158,8 @@ class OrderedChoices:
         view, flat, offsets = self._view, self._flat, self._offsets
         if high - low <= _FEW:
             result, last = [], -1
-            for at in range(low, high):
-                token = flat[offsets[view[at]] + depth]
+            for index in range(low, high):
+                token = flat[offsets[view[index]] + depth]
                 if token != last:
                     result.append(token)
                     last = token
@@ -169,7 +169,7 @@ class OrderedChoices:
         return [int(tokens[0]), *tokens[keep + 1].tolist()]
 
     def narrow(self, low: int, high: int, depth: int, token: int) -> tuple[int, int]:
-        """The part of a range that has a token at a depth."""
+        """Return the part of a range that has a token at a depth."""
         flat, offsets = self._flat, self._offsets
         if high - low == 1:
             return low, low + (flat[offsets[self._view[low]] + depth] == token)
@@ -182,76 +182,75 @@ class OrderedChoices:
         return low, bisect_right(self._view, token, low, high, key=key)
 
     def without(self, entities: Sequence[int]) -> OrderedChoices:
-        """The same but for some entities."""
+        """Return the same choices without some entities."""
         keep = ~np.isin(self.ranks, self._lexicon.rank.take(np.array(entities, np.int64)))
         result = OrderedChoices.__new__(OrderedChoices)
         result._set(self._lexicon, self.ranks[keep], self.payload[keep])
         return result
 
     def place_of(self, entity: int) -> bool:
-        """Whether an entity is here."""
+        """Tell whether an entity is among the choices."""
         rank = int(self._lexicon.rank[entity])
-        at = bisect_left(self._view, rank)
-        return at < len(self._view) and self._view[at] == rank
+        index = bisect_left(self._view, rank)
+        return index < len(self._view) and self._view[index] == rank
 
     def ends(self, low: int, depth: int) -> bool:
-        """Whether a sequence has no token at a depth."""
+        """Tell whether a sequence ends at a depth."""
         rank = self._view[low]
         return bool(self._offsets[rank + 1] - self._offsets[rank] == depth)
 
     def of(self, low: int, high: int) -> list[int]:
-        """What the entities of a range stand for."""
+        """Return the payloads of a range."""
         result: list[int] = self.payload[low:high].tolist()
         return result
 
 
 class Names:
-    """The names of one snapshot for one tokenizer: as heads, with an arrow behind, and as tails,
-    with a close.
-    """
+    """The names of one snapshot for one tokenizer: as heads, followed by an arrow, and as tails, followed by a close."""
 
     def __init__(self, place: LocalPlace, coder: Coder) -> None:
         snapshot = place.snapshot
         texts = snapshot.texts.take(snapshot.entity_name)
         shared = snapshot.entity_name[1:] == snapshot.entity_name[:-1]
-        alone = ~(np.concatenate([[False], shared]) | np.concatenate([shared, [False]]))[: len(texts)]
+        unique = ~(np.concatenate([[False], shared]) | np.concatenate([shared, [False]]))[: len(texts)]
         ids = snapshot.texts.take(snapshot.entity_id)
-        written = [" " + entity_text(*item) for item in zip(texts, ids, alone.tolist(), strict=True)]
+        written = [" " + entity_text(*item) for item in zip(texts, ids, unique.tolist(), strict=True)]
         result: list[Ids] = []
-        for at in range(0, len(written), _TOGETHER):
+        for start in range(0, len(written), _TOGETHER):
             check()
-            result += coder.encode_many(written[at : at + _TOGETHER])
+            result += coder.encode_many(written[start : start + _TOGETHER])
         closing = coder.closing
         result = [item if closing.isdisjoint(item) else () for item in result]
-        again = _alike(result)
-        # Some tokenizers give different names the same tokens; these are told apart by their ids.
-        written = [" " + entity_text(texts[item], ids[item], False) for item in again]
-        for member, sequence in zip(again, coder.encode_many(written), strict=True):
+        repeated = _alike(result)
+        # Some tokenizers encode different names alike; these are written with their ids.
+        written = [" " + entity_text(texts[item], ids[item], False) for item in repeated]
+        for member, sequence in zip(repeated, coder.encode_many(written), strict=True):
             result[member] = sequence if closing.isdisjoint(sequence) else ()
         for member in _alike(result):
             result[member] = ()
         self.heads, self.tails = Lexicon(result, coder.arrow), Lexicon(result, coder.close)
-        #: How many entities cannot be written by this tokenizer.
+        #: Number of entities that this tokenizer cannot write.
         self.unwritten = sum(1 for item in result if not item)
-        self.again = frozenset(again)
+        self.again = frozenset(repeated)
 
 
 def _alike(sequences: Sequence[Ids]) -> list[int]:
-    """The positions of sequences that occur more than once."""
-    seen: dict[Ids, int] = {}
+    """Return the positions of sequences that occur more than once."""
+    first_index: dict[Ids, int] = {}
     result: dict[int, None] = {}
-    for at, item in enumerate(sequences):
+    for index, item in enumerate(sequences):
         if not item:
             continue
-        before = seen.setdefault(item, at)
-        if before != at:
-            result[before] = result[at] = None
+        before = first_index.setdefault(item, index)
+        if before != index:
+            result[before] = result[index] = None
     return list(result)
 
 
 def names_of(place: LocalPlace, coder: Coder) -> Names | None:
-    """The names of a snapshot by a coder, made once and kept with the snapshot; None of a graph
-    with too many, or of a tokenizer that whole triples have to be encoded with.
+    """Return the names of a snapshot for a coder, built once and cached with the snapshot.
+
+    None for a graph with too many names, or a tokenizer for which whole triples have to be encoded.
     """
     snapshot = place.snapshot
     if coder.how == "whole triples" or snapshot.entities > MOST_INDEXED or not snapshot.entities:
@@ -267,16 +266,16 @@ def names_of(place: LocalPlace, coder: Coder) -> Names | None:
 
 
 # -- what chains of one graph share ----------------------------------------------------------------
-# What the chains over one graph and one tokenizer share: names by their tokens, and the heads of the
-# statements that lead to an entity.
+# State shared by all chains over one graph and one tokenizer: encoded names, and heads of statements by
+# their object.
 
 
-#: The most entries of all the runs of heads that are kept.
+#: Most entries of all cached runs of heads.
 _MOST_KEPT: Final = 4_000_000
 
 
 class Shared:
-    """What chains over one place and one tokenizer have in common."""
+    """State shared by chains over one place and one tokenizer."""
 
     def __init__(self, place: ChainGraph, coder: Coder) -> None:
         self.place, self.coder = place, coder
@@ -285,7 +284,7 @@ class Shared:
         self._size = 0
 
     def leading(self, entity: int) -> Run:
-        """The heads of the statements that lead to an entity."""
+        """Return the heads of the statements that lead to an entity."""
         result = self._runs.get(entity)
         if result is None:
             statements = self.place.incoming(entity)
@@ -298,7 +297,7 @@ class Shared:
         return result
 
     def heads(self, entities: Numbers, payload: Numbers) -> Run:
-        """Entities as heads."""
+        """Return entities as heads."""
         if self.names is not None:
             return OrderedChoices(self.names.heads, entities, payload)
         place = self.place
@@ -308,28 +307,31 @@ class Shared:
         return UnorderedChoices([known[item] for item in entities.tolist()], payload.tolist())
 
     def sequence(self, text: str, suffix: Ids) -> Ids:
-        """A piece with what follows it; none where a name would have the signs of a triple."""
+        """Return the tokens of a piece with a suffix; empty if they contain structural characters."""
         result = self.coder.encode(text)
         return (*result, *suffix) if result and self.coder.closing.isdisjoint(result) else ()
 
     def loose(self, texts: Sequence[str], suffix: Ids, payload: Sequence[int]) -> UnorderedChoices:
-        """Texts that are encoded now."""
+        """Return choices among texts, encoded now."""
         self.coder.learn(texts)
         return UnorderedChoices([self.sequence(text, suffix) for text in texts], payload)
 
 
 # -- all triples that may follow -------------------------------------------------------------------
-# All triples that may follow as token sequences, put together at once instead of token by token:
-# for grammars, which need every one of them before the first token.
+# Builds all triples that may follow as token sequences at once, instead of token by token: grammars need
+# all of them before the first token.
 #
-# Around a hub most heads go on alike (`-> has_genre -> Drama >`), so that heads, and what follows
-# them, are kept apart: a grammar has each of the second once.
+# Around a hub, most heads continue alike (`-> has_genre -> Drama >`), so that heads and continuations are
+# stored separately: a grammar has each continuation once.
 
 
 @dataclass(slots=True)
 class Parts:
-    """Token sequences of triples in two pieces: `heads` are beginnings, rising, each with the number
-    of what may follow it; `ends` are what may follow, rising each. No beginning begins another one.
+    """Token sequences of triples in two pieces.
+
+    `heads` are beginnings, ascending, each with the index of its continuations; `ends` are lists of continuations, each
+    ascending.
+    No head is a prefix of another one.
     """
 
     heads: list[tuple[Ids, int]] = field(default_factory=list)
@@ -340,22 +342,22 @@ class Parts:
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest triple."""
+        """The number of tokens of the longest triple."""
         most = [max(map(len, item), default=0) for item in self.ends]
         return max((len(head) + most[end] for head, end in self.heads), default=0)
 
     def sequences(self) -> list[Ids]:
-        """Every triple as one sequence, rising."""
+        """Return every triple as one sequence, ascending."""
         return sorted((*head, *item) for head, end in self.heads for item in self.ends[end])
 
 
 def walk_through(chain: Chain) -> Iterator[Chain]:
-    """Every chain in which the triple that is being written is complete, in the order of ids."""
+    """Yield every chain in which the triple being written is complete, in the order of ids."""
     stack = [chain.copy()]
     while stack:
         check()
         value = stack.pop()
-        # A triple that is complete has nothing that may follow.
+        # A complete triple has no next tokens.
         while len(tokens := value.next()) == 1:
             value.advance(tokens[0])
         if value.complete:
@@ -368,43 +370,43 @@ def walk_through(chain: Chain) -> Iterator[Chain]:
 
 
 def parts(chain: Chain, most: int) -> Parts | None:
-    """The sequences of all triples that may follow, with the ids of this triple that are written
-    already; None where there are more than `most`.
+    """Return the sequences of all triples that may follow, after the ids already written; None if there are more than `most`.
 
-    A head whose statements are all relations without qualifiers has sequences made of its names'.
-    Other heads, and a triple that is begun, are walked through token by token.
+    If all statements of a head are relations without qualifiers, its sequences are built from those of the names. Other
+    heads, and
+    a triple that has begun, are walked through token by token.
     """
     names, place = chain._shared.names, chain.walk.place
     if names is None or chain.ids:
         taken = _taken((item.ids for item in walk_through(chain)), most)
         return None if taken is None else Parts([((), 0)], [taken]) if taken else Parts()
-    if not len(result := chain.walk.statements):
+    if not len(statements := chain.walk.statements):
         return Parts()
-    kinds = place.relations(result)
+    kinds = place.relations(statements)
     written = {kind: _relation(chain, kind) for kind in np.unique(kinds).tolist()}
-    # Relations whose tokens begin others', or are others', are told apart token by token.
-    clear = len(UnorderedChoices(list(written.values()), list(written))) == len(written) == len(set(written.values()))
-    subjects, bare = place.subjects(result), place.bare(result)
-    odd = np.unique(subjects[bare < 0]) if clear else np.unique(subjects)
-    plain = ~np.isin(subjects, odd) & (names.heads.rank.take(subjects) >= 0)
-    plain &= names.tails.rank.take(np.maximum(bare, 0)) >= 0
-    made = _made(chain, names.heads, names.tails, np.stack([subjects[plain], kinds[plain], bare[plain]]), written)
-    left = most - len(made)
-    if left < 0:
+    # Relations whose tokens equal or begin those of others are distinguished token by token.
+    distinct_kinds = len(UnorderedChoices(list(written.values()), list(written))) == len(written) == len(set(written.values()))
+    subjects, bare = place.subjects(statements), place.bare(statements)
+    walked_heads = np.unique(subjects[bare < 0]) if distinct_kinds else np.unique(subjects)
+    direct = ~np.isin(subjects, walked_heads) & (names.heads.rank.take(subjects) >= 0)
+    direct &= names.tails.rank.take(np.maximum(bare, 0)) >= 0
+    made = _made(chain, names.heads, names.tails, np.stack([subjects[direct], kinds[direct], bare[direct]]), written)
+    remaining = most - len(made)
+    if remaining < 0:
         return None
-    odd_ones = np.isin(subjects, odd)
-    chain.coder.learn(" " + place.tail(item) for item in result[odd_ones & (bare < 0)].tolist())
-    for head in odd.tolist():
+    walked = np.isin(subjects, walked_heads)
+    chain.coder.learn(" " + place.tail(item) for item in statements[walked & (bare < 0)].tolist())
+    for head in walked_heads.tolist():
         check()
         if (branch := _at(chain, names.heads, head)) is not None:
-            more = _taken((item.ids[len(branch.ids) :] for item in walk_through(branch)), left)
-            if more is None:
+            continuations = _taken((item.ids[len(branch.ids) :] for item in walk_through(branch)), remaining)
+            if continuations is None:
                 return None
-            if more:
+            if continuations:
                 made.heads.append((branch.ids, len(made.ends)))
-                made.ends.append(more)
-                left -= len(more)
-    if len(odd):
+                made.ends.append(continuations)
+                remaining -= len(continuations)
+    if len(walked_heads):
         made.heads.sort()
     return made
 
@@ -423,18 +425,19 @@ def _relation(chain: Chain, kind: int) -> Ids:
 
 
 def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, written: dict[int, Ids]) -> Parts:
-    """The heads of triples (subjects, relations and objects: int64, 3 by triples) with what follows
-    each; a repeated triple counts once.
+    """Return the heads of triples (subjects, relations and objects: int64, 3 by triples) with their continuations.
+
+    A repeated triple counts once.
     """
     result = Parts()
     if not triples.shape[1]:
         return result
-    # Heads rise by their ranks; what each goes on with rises too, so that the same is the same.
+    # Heads ascend by rank; their continuations ascend too, so that equal ones compare equal.
     triples = triples[:, np.lexsort((triples[2], triples[1], heads.rank.take(triples[0])))]
-    again = np.all(triples[:, 1:] == triples[:, :-1], axis=0)
-    triples = triples[:, np.concatenate([[True], ~again])]
+    repeated = np.all(triples[:, 1:] == triples[:, :-1], axis=0)
+    triples = triples[:, np.concatenate([[True], ~repeated])]
     subjects, opened = triples[0], chain.coder.open
-    # Rows of relation and object, so that what follows a head is a slice.
+    # Rows of relation and object, so that the continuations of a head are a slice.
     following = np.ascontiguousarray(triples[1:].T)
     bounds = [0, *(np.flatnonzero(subjects[1:] != subjects[:-1]) + 1).tolist(), len(subjects)]
     numbers: dict[bytes, int] = {}
@@ -450,7 +453,7 @@ def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, writte
 
 
 def _at(chain: Chain, heads: Lexicon, head: int) -> Chain | None:
-    """The chain after a head; None for a head that cannot be written."""
+    """Return the chain after a head; None for a head that cannot be written."""
     if heads.rank[head] < 0:
         return None
     result = chain.copy()
@@ -460,9 +463,9 @@ def _at(chain: Chain, heads: Lexicon, head: int) -> Chain | None:
 
 
 # -- the constraint --------------------------------------------------------------------------------
-# No index grows with the graph. The triples that may follow are read part by part: heads as sorted
-# runs of ranks, one for each visited entity; relations and tails once their head, and their relation,
-# is written. Where no triple may follow, the set of tokens is empty.
+# No index grows with the graph. The triples that may follow are read part by part: heads as sorted runs
+# of ranks, one for each visited entity; relations and tails once the head, or the relation, is written.
+# If no triple may follow, the set of tokens is empty.
 
 
 _OPEN: Final = 0
@@ -470,23 +473,23 @@ _HEAD: Final = 1
 _RELATION: Final = 2
 _TAIL: Final = 3
 _COMPLETE: Final = 4
-#: A run, the part of it that is still possible, and how many of its tokens were written.
+#: A run, the range of it that is still possible, and how many of its tokens are written.
 _Item = tuple[Run, int, int, int]
 
 
 class Chain:
-    """A chain of triples as a model writes it, token by token.
+    """A chain of triples that a model writes token by token.
 
-    `allowed()` are the tokens that may come next; `advance(id)` takes one; `commit()` adds a triple
-    that is `complete` to the chain. After the last possible triple the chain is `done`. A `copy()`
-    is independent, so that beams can branch.
+    `allowed()` returns the tokens that may come next; `advance(id)` adds one; `commit()` adds a `complete` triple to
+    the chain. After
+    the last possible triple, the chain is `done`. A `copy()` is independent, so that beams can branch.
     """
 
     def __init__(self, walk: Walk, coder: Coder, shared: Shared | None = None) -> None:
         self.walk = walk
         self.coder = coder
         self._shared = shared or Shared(walk.place, coder)
-        #: The tokens of the triple that is being written.
+        #: Tokens of the triple being written.
         self.ids: tuple[int, ...] = ()
         self._stage = _OPEN
         self._items: list[_Item] = []
@@ -502,20 +505,21 @@ class Chain:
     # -- the protocol ------------------------------------------------------------------------------
 
     def allowed(self) -> NDArray[np.int32]:
-        """The ids of the tokens that may come next, ascending, int32; none where the triple is complete,
-        or no triple may follow.
+        """Return the ids of the tokens that may come next, ascending, int32.
+
+        The array is empty if the triple is complete, or no triple may follow.
         """
         return np.array(self.next(), np.int32)
 
     def next(self) -> list[int]:
-        """`allowed` as a list."""
+        """Return `allowed` as a list."""
         result = self._next
         if result is None:
             result = self._next = self._tokens()
         return result
 
     def advance(self, token: int) -> None:
-        """Take a token; raises `ChainError`, without any change, for one that is not allowed."""
+        """Add a token; raises `ChainError`, without any change, for one that is not allowed."""
         token = int(token)
         self._enter()
         if self._stage == _OPEN:
@@ -539,7 +543,7 @@ class Chain:
             self._through([item for item in items if item[0].ends(item[1], item[3])])
 
     def opened(self, ids: Sequence[int]) -> None:
-        """The sign that begins a triple was written, by these tokens: its head comes next."""
+        """Record that the opening of a triple was written with these tokens: its head comes next."""
         if self.coder.how == "whole triples":
             for token in ids:
                 self.advance(token)
@@ -550,18 +554,16 @@ class Chain:
 
     @property
     def complete(self) -> bool:
-        """Whether a whole triple is written, which waits for `commit`."""
+        """Whether a whole triple is written, to be added by `commit`."""
         return self._stage == _COMPLETE
 
     @property
     def found(self) -> tuple[int, ...]:
-        """The statements of the triple that is complete; none before."""
+        """The statements of the complete triple; none before it is complete."""
         return self._found
 
     def commit(self) -> Triple:
-        """Add the complete triple to the chain, and visit its ends. Raises `ChainError` where the
-        triple is not complete.
-        """
+        """Add the complete triple to the chain, and visit its ends. Raises `ChainError` if it is not complete."""
         if self._stage != _COMPLETE:
             raise ChainError("no triple is complete", hint="advance to the end of one first")
         triple = triple_of(self.walk.place, self._found)
@@ -570,7 +572,7 @@ class Chain:
         return triple
 
     def copy(self) -> Chain:
-        """An independent copy."""
+        """Return an independent copy."""
         result = Chain.__new__(Chain)
         result.__dict__.update(self.__dict__)
         return result
@@ -587,12 +589,12 @@ class Chain:
 
     @property
     def text(self) -> str:
-        """The triples so far as they are written, one a line."""
+        """The triples so far as text, one on each line."""
         return self.walk.text
 
     @property
     def warnings(self) -> list[str]:
-        """What was left out."""
+        """Warnings about what was left out."""
         result = list(dict.fromkeys(self.walk.place.warnings))
         names = self._shared.names
         if names is not None and names.unwritten:
@@ -600,12 +602,12 @@ class Chain:
         return result
 
     def forced(self, most: int = 256) -> list[int]:
-        """The tokens from here on that have no alternative, without taking them."""
+        """Return the following tokens that have no alternative, without adding them."""
         ahead = self.copy()
         result: list[int] = []
-        while len(result) < most and len(only := ahead.next()) == 1:
-            result.append(only[0])
-            ahead.advance(only[0])
+        while len(result) < most and len(tokens := ahead.next()) == 1:
+            result.append(tokens[0])
+            ahead.advance(tokens[0])
         return result
 
     # -- how it goes on ----------------------------------------------------------------------------
@@ -620,7 +622,7 @@ class Chain:
         return ChainError(f"token {token} is not allowed here", hint=f"allowed() has the {many} that are" if many else "none is")
 
     def _enter(self) -> None:
-        """Whole triples begin with their first token."""
+        """Start a whole triple, which has no separate opening."""
         if self._stage == _OPEN and self.coder.how == "whole triples":
             self._items, self._stage = self._root(), _HEAD
 
@@ -649,23 +651,24 @@ class Chain:
         return [UnorderedChoices([sequence if seen[sequence] == 1 else () for sequence in sequences], range(len(triples)))]
 
     def _runs(self) -> list[Run]:
-        """The heads that may come next: those of statements that lead to visited entities, and the
-        visited entities themselves.
+        """Return the heads that may come next:
+
+        of statements that lead to visited entities, and the visited entities themselves.
         """
         walk, shared = self.walk, self._shared
         if walk.full or not walk.visited:
             return []
         spent = self._spent()
-        own = [item for item in walk.visited if item not in spent and len(walk.place.outgoing(item))]
+        own_heads = [item for item in walk.visited if item not in spent and len(walk.place.outgoing(item))]
         runs = [shared.leading(item) for item in walk.visited]
         if spent:
             runs = [self._without(run, item, spent) for run, item in zip(runs, walk.visited, strict=True)]
         # The sign distinguishes an entity from a statement.
-        entities = np.array(own, np.int64)
+        entities = np.array(own_heads, np.int64)
         return [*runs, shared.heads(entities, -1 - entities)]
 
     def _spent(self) -> list[int]:
-        """The heads of which every triple was used, where none may come again."""
+        """Return the heads whose triples are all used, if none may be repeated."""
         walk, place = self.walk, self.walk.place
         result = []
         for head in dict.fromkeys(place.ends(item)[0] for item in walk.used):
@@ -674,7 +677,7 @@ class Chain:
         return result
 
     def _of_head(self, head: int) -> Numbers:
-        """The statements of a head that touch what was visited."""
+        """Return the statements of a head that touch a visited entity."""
         walk, place = self.walk, self.walk.place
         if head in walk.visited:
             return place.outgoing(head)
@@ -690,7 +693,7 @@ class Chain:
         return self._shared.heads(subjects[keep], statements[keep])
 
     def _through(self, items: list[_Item]) -> None:
-        """A head, a relation or a tail is whole: what follows it."""
+        """Continue after a complete head, relation or tail."""
         payload = [item for run, low, high, _ in items for item in run.of(low, high)]
         if self.coder.how == "whole triples":
             self._found, self._stage = self._triples[payload[0]].statements, _COMPLETE
@@ -705,10 +708,10 @@ class Chain:
     def _relations(self, payload: Sequence[int]) -> list[_Item]:
         place = self.walk.place
         entities = {-1 - item for item in payload if item < 0}
-        rest = np.array(sorted(item for item in payload if item >= 0), np.int64)
-        if len(rest) and entities:
-            rest = rest[~np.isin(place.subjects(rest), list(entities))]
-        parts = [*map(place.outgoing, entities), *([rest] if len(rest) else [])]
+        direct_statements = np.array(sorted(item for item in payload if item >= 0), np.int64)
+        if len(direct_statements) and entities:
+            direct_statements = direct_statements[~np.isin(place.subjects(direct_statements), list(entities))]
+        parts = [*map(place.outgoing, entities), *([direct_statements] if len(direct_statements) else [])]
         result = parts[0] if len(parts) == 1 and entities else np.unique(np.concatenate(parts))
         if self.walk.used:
             result = result[~np.isin(result, list(self.walk.used))]
@@ -726,31 +729,31 @@ class Chain:
         named_ahead = bare >= 0
         if shared.names is None or len(kinds) > 1 or not one_head:
             named_ahead = np.zeros(len(bare), bool)
-        others = statements[~named_ahead].tolist()
-        texts = [" " + place.tail(other) for other in others]
+        encoded_now = statements[~named_ahead].tolist()
+        texts = [" " + place.tail(other) for other in encoded_now]
         shared.coder.learn(texts)
         groups: dict[Ids, list[int]] = {}
-        for member, text in zip(others, texts, strict=True):
+        for member, text in zip(encoded_now, texts, strict=True):
             groups.setdefault(shared.sequence(text, self.coder.close), []).append(member)
         for sequence in list(groups):
             if len({place.same(group) for group in groups[sequence]}) > 1:
-                # One text that could be two triples is refused.
+                # A text that stands for two triples is not allowed.
                 del groups[sequence]
         runs: list[Run] = []
         if shared.names is not None and named_ahead.any():
             tails: OrderedChoices = OrderedChoices(shared.names.tails, bare[named_ahead], statements[named_ahead])
             for sequence in [group for group in groups if group]:
-                if (at := _whole_of(tails, sequence)) is not None:
+                if (position := _whole_of(tails, sequence)) is not None:
                     del groups[sequence]
-                    tails = tails.without([place.ends(tails.of(at, at + 1)[0])[1]])
+                    tails = tails.without([place.ends(tails.of(position, position + 1)[0])[1]])
             runs.append(tails)
-        pairs = [(sequence, item) for sequence, several in groups.items() for item in several]
+        pairs = [(sequence, item) for sequence, members in groups.items() for item in members]
         runs.append(UnorderedChoices([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
         return [(run, 0, len(run), 0) for run in runs if len(run)]
 
 
 def _whole_of(run: Run, sequence: Ids) -> int | None:
-    """Where a run has exactly this sequence."""
+    """Return where a run has exactly this sequence, or None."""
     low, high = 0, len(run)
     for depth, token in enumerate(sequence):
         if low >= high or run.ends(low, depth):

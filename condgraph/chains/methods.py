@@ -1,4 +1,4 @@
-"""The methods of `Graph` about chains."""
+"""The methods of `Graph` for chains."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ def chain(
     between: Sequence[TimeLike | None] | None = None,
     certain: bool = False,
 ) -> Chain:
-    """The constraint under which a model can write nothing but well-formed chains (DoG, section 2).
+    """Return a constraint under which a model can only write well-formed chains (DoG, section 2).
 
-    The chain begins at `entities`, given by name, id or record. `tokenizer` is one of `tokenizers`
-    or `transformers`, or an object with `encode(text)` and `decode(ids)`. `max_steps` is the most
-    triples; without `repeat` each is used once. `values` includes attributes, `qualifiers` includes
-    qualifiers in brackets. `timeout` is in seconds. `at`, `between` and `certain` are as for `kopl`. Raises
-    `UnknownNameError` for an entity, `OptionError` for another tokenizer.
+    The chain begins at `entities`, given by name, id or record. `tokenizer` is one of `tokenizers` or `transformers`,
+    or an object
+    with `encode(text)` and `decode(ids)`. `max_steps` is the most triples; without `repeat`, each is used once.
+    `values` includes
+    attributes, `qualifiers` includes qualifiers in brackets. `timeout` is in seconds. `at`, `between` and `certain` are as for
+    `kopl`. Raises `UnknownNameError` for an entity, `OptionError` for another kind of tokenizer.
     """
     from condgraph.chains.chain import Chain
     from condgraph.engine.period import Period
@@ -64,9 +65,11 @@ def verify_chain(
     between: Sequence[TimeLike | None] | None = None,
     certain: bool = False,
 ) -> Verdict:
-    """Verify a text as a chain from some entities. The verdict is true if the text has triples, and
-    each is in the graph and touches an entity visited before; `wrong` is the first that is not, with
-    the reason. `at`, `between` and `certain` are as for `kopl`. Raises `UnknownNameError` for an entity.
+    """Verify a text as a chain from some entities.
+
+    The verdict is true if the text has triples, and each is in the graph and touches an entity visited before; `wrong`
+    is the first
+    that is not, with the reason. `at`, `between` and `certain` are as for `kopl`. Raises `UnknownNameError` for an entity.
     """
     from condgraph.chains.walk import verify
     from condgraph.engine.period import Period
@@ -99,19 +102,20 @@ def reason(
     between: Sequence[TimeLike | None] | None = None,
     certain: bool = False,
 ) -> Reasoned:
-    """Answer a question by a chain of triples that a model writes (DoG, Algorithm 1): an entity
-    or value of the graph, with the statements that lead to it.
+    """Answer a question by a chain of triples that a model writes (DoG, Algorithm 1).
 
-    `llm` is a backend (`condgraph.chains.backends`: `LlamaCpp`, `Transformers`, `Vllm`), or a model
-    as `Graph.ask` takes it; `backend` of the answer says how it was constrained. `entities` are
-    those of the question; by default the names in it. `beams` chains are kept by their `score`
-    ("masked": among the allowed tokens, Eq. 2, or "raw"), `combined` over tokens by "sum" or
-    "mean". `visibility` is what the model sees: "full", the `shown` triples most similar to the
-    question; "local", those that may follow; or "none". `subgraph` restricts chains to so many
-    triples, those most similar by `encoder`. Without `free` there is no text between triples.
-    `method="direct"` and `"cot"` are the unconstrained baselines of the paper. `timeout` is in
-    seconds. `at`, `between` and `certain` are as for `kopl`. Raises `OptionError` for invalid options, `ModelError` where
-    the model fails.
+    The answer is an entity or value of the graph, with the statements that lead to it. `llm` is a backend
+    (`condgraph.chains.backends`: `LlamaCpp`, `Transformers`, `Vllm`), or a model as for `Graph.ask`; `backend` of the
+    answer tells
+    how it was constrained. `entities` are those of the question; by default the names in it. The `beams` best chains
+    are kept by
+    their `score` ("masked": among the allowed tokens, Eq. 2, or "raw"), `combined` over tokens by "sum" or "mean".
+    `visibility` is
+    what the model sees: "full", the `shown` triples most similar to the question; "local", those that may follow; or "none".
+    `subgraph` restricts chains to that many triples, those most similar by `encoder`. Without `free` there is no text between
+    triples. `method="direct"` and `"cot"` are the unconstrained baselines of the paper. `timeout` is in seconds. `at`,
+    `between` and
+    `certain` are as for `kopl`. Raises `OptionError` for invalid options, `ModelError` if the model fails.
     """
     from condgraph.chains.reason import Options, mentions, reason
     from condgraph.engine.period import Period
@@ -132,7 +136,7 @@ def reason(
 def place_of(
     graph: QueriedGraph, engine: str | None = None, period: Period | None = None, *, values: bool = True, qualifiers: bool = True
 ) -> ChainGraph:
-    """The statements of a graph, of those that hold in a period, as chains read them: in its snapshot, or on a server."""
+    """Return the statements of a graph (in a period, if given) for chains: in its snapshot, or on a server."""
     from condgraph.chains.place import LocalPlace, StorePlace
     from condgraph.engine.execute.validity import cut
 
@@ -144,9 +148,7 @@ def place_of(
 
 
 def backend_of(llm: Any) -> Any:
-    """A backend unchanged; for a chat model one with two enumerations a hop if it takes JSON schemas,
-    else one that repairs.
-    """
+    """Return a backend unchanged; wrap a chat model, by whether it accepts JSON schemas."""
     if hasattr(llm, "triples") and hasattr(llm, "choose"):
         return llm
     from condgraph.chains.backends.hosted import Hosted, Repaired

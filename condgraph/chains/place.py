@@ -1,4 +1,4 @@
-"""Statements around an entity, as chains read them: of a snapshot in process, and of a graph on a server.
+"""Statements around an entity, as chains read them: from a snapshot in process, or from a graph on a server.
 
 Entities and statements are numbers of the place. Nothing is read before a chain reaches it.
 """
@@ -29,62 +29,62 @@ Numbers = NDArray[np.int64]
 
 
 class ChainGraph(Protocol):
-    """What a chain needs of a graph."""
+    """The part of a graph that a chain reads."""
 
-    #: Whether values and qualifiers are read at all.
+    #: Whether values and qualifiers are read.
     values: bool
     qualifiers: bool
-    #: What was left out, in words.
+    #: Warnings about what was left out.
     warnings: list[str]
 
     def find(self, name: str, *, by_id: bool = False) -> list[int]:
-        """The entities of this name, else (or `by_id`) of this id; raises `UnknownNameError`."""
+        """Return the entities with this name, else (or `by_id`) with this id; raises `UnknownNameError`."""
 
     def present(self, names: Sequence[str]) -> dict[str, list[int]]:
-        """Of some names those that entities have, with these."""
+        """Return those of the names that entities have, with the entities."""
 
     def entity(self, number: int) -> Entity:
-        """An entity as a record."""
+        """Return an entity as a record."""
 
     def head(self, number: int) -> str:
-        """An entity as it is written."""
+        """Return the text of an entity."""
 
     def reach(self, numbers: Iterable[int]) -> None:
-        """Read the statements around entities, together."""
+        """Read the statements around entities, all at once."""
 
     def outgoing(self, number: int) -> Numbers:
-        """The statements of an entity, sorted."""
+        """Return the statements of an entity, sorted."""
 
     def incoming(self, number: int) -> Numbers:
-        """The statements whose object an entity is, sorted."""
+        """Return the statements whose object an entity is, sorted."""
 
     def subjects(self, statements: Numbers) -> Numbers:
-        """The subject of each statement."""
+        """Return the subject of each statement."""
 
     def relations(self, statements: Numbers) -> Numbers:
-        """The predicate of each sorted statement, by number."""
+        """Return the number of the predicate of each statement (sorted)."""
 
     def relation(self, number: int) -> str:
-        """The name of a predicate."""
+        """Return the name of a predicate."""
 
     def bare(self, statements: Numbers) -> Numbers:
-        """The object of each statement that is written as the entity that it is; -1 for others."""
+        """Return the object of each statement that is a relation without qualifiers; -1 for others."""
 
     def tail(self, statement: int) -> str:
-        """The text after the second arrow: the object, and the qualifiers."""
+        """Return the text after the second arrow: the object, and the qualifiers."""
 
     def ends(self, statement: int) -> tuple[int, int]:
-        """Subject and object; -1 for a value."""
+        """Return subject and object; -1 for a value."""
 
     def same(self, statement: int) -> Hashable:
-        """Subject, predicate and object: equal for statements that differ in qualifiers alone."""
+        """Return a key of subject, predicate and object, equal for statements that differ only in qualifiers."""
 
     def evidence(self, statement: int) -> Evidence:
-        """A statement with its sources."""
+        """Return a statement with its sources."""
 
 
 class LocalPlace:
-    """A snapshot. Statements have its numbers: relations, then attributes."""
+    """A snapshot; statements have its numbers: relations, then attributes."""
 
     def __init__(self, snapshot: Snapshot, *, values: bool = True, qualifiers: bool = True) -> None:
         self.snapshot, self.values, self.qualifiers = snapshot, values, qualifiers
@@ -94,7 +94,7 @@ class LocalPlace:
         self._qualified = offsets if len(offsets) and qualifiers else None
 
     def find(self, name: str, *, by_id: bool = False) -> list[int]:
-        """The entities of this name, else (or `by_id`) of this id; raises `UnknownNameError`."""
+        """Return the entities with this name, else (or `by_id`) with this id; raises `UnknownNameError`."""
         result = [] if by_id else self.snapshot.named(name).tolist()
         if not result and (number := self.snapshot.identified(name)) >= 0:
             result = [number]
@@ -107,59 +107,59 @@ class LocalPlace:
         return list(result)
 
     def present(self, names: Sequence[str]) -> dict[str, list[int]]:
-        """Of some names those that entities have, by the folded form where none has them exactly."""
+        """Return those of the names that entities have, by the folded form if none has them exactly."""
         from condgraph.names.linking import Linker
 
         vocabulary = Linker.of(self.snapshot.schema).entities
         result: dict[str, list[int]] = {}
         for name in names:
             numbers = self.snapshot.named(name).tolist()
-            for at in () if numbers else vocabulary.folded(name):
-                numbers += self.snapshot.named(vocabulary.names[at]).tolist()
+            for position in () if numbers else vocabulary.folded(name):
+                numbers += self.snapshot.named(vocabulary.names[position]).tolist()
             if numbers:
                 result[name] = list(dict.fromkeys(numbers))
         return result
 
     def entity(self, number: int) -> Entity:
-        """An entity as a record."""
+        """Return an entity as a record."""
         return self.snapshot.entity(number)
 
     def head(self, number: int) -> str:
-        """An entity as it is written."""
+        """Return the text of an entity."""
         snapshot = self.snapshot
         return entity_text(snapshot.name(number), snapshot.ident(number), self.alone(number))
 
     def alone(self, number: int) -> bool:
-        """Whether no other entity has its name; entities are numbered by name."""
+        """Tell whether no other entity has its name; entities are numbered by name."""
         names = self.snapshot._name_view
         before = number > 0 and names[number - 1] == names[number]
         return not before and not (number + 1 < len(names) and names[number + 1] == names[number])
 
     def reach(self, numbers: Iterable[int]) -> None:
-        """Everything is here."""
+        """Do nothing: everything is in memory."""
 
     def outgoing(self, number: int) -> Numbers:
-        """The statements of an entity, sorted."""
+        """Return the statements of an entity, sorted."""
         return self.snapshot.outgoing(number, 0, self._last).astype(np.int64)
 
     def incoming(self, number: int) -> Numbers:
-        """The statements whose object an entity is, sorted."""
+        """Return the statements whose object an entity is, sorted."""
         return self.snapshot.incoming(number, 0, self.snapshot.relations).astype(np.int64)
 
     def subjects(self, statements: Numbers) -> Numbers:
-        """The subject of each sorted statement."""
+        """Return the subject of each statement (sorted)."""
         return self.snapshot.subjects(statements.astype(np.int32)).astype(np.int64)
 
     def relations(self, statements: Numbers) -> Numbers:
-        """The predicate of each sorted statement."""
+        """Return the predicate of each statement (sorted)."""
         return self.snapshot.predicates(statements.astype(np.int32)).astype(np.int64)
 
     def relation(self, number: int) -> str:
-        """The name of a predicate."""
+        """Return the name of a predicate."""
         return self.snapshot.predicate_name(number)
 
     def bare(self, statements: Numbers) -> Numbers:
-        """The object of each statement that is a relation without qualifiers; -1 for others."""
+        """Return the object of each statement that is a relation without qualifiers; -1 for others."""
         result = np.full(len(statements), -1, np.int64)
         mask = statements < self.snapshot.relations
         if self._qualified is not None:
@@ -168,13 +168,15 @@ class LocalPlace:
         return result
 
     def tail(self, statement: int) -> str:
-        """The object, and the qualifiers."""
+        """Return the text of the object, and the qualifiers."""
         snapshot = self.snapshot
         tail = self._text(self._object(statement))
         if self._qualified is None or self._qualified[statement] == self._qualified[statement + 1]:
             return tail
-        keys, result = snapshot.arrays.get("q.key"), range(int(self._qualified[statement]), int(self._qualified[statement + 1]))
-        return qualified(tail, [(snapshot.predicate_name(int(keys[at])), self._text(snapshot.value("q", at))) for at in result])
+        keys, indices = snapshot.arrays.get("q.key"), range(int(self._qualified[statement]), int(self._qualified[statement + 1]))
+        return qualified(
+            tail, [(snapshot.predicate_name(int(keys[index])), self._text(snapshot.value("q", index))) for index in indices]
+        )
 
     def _object(self, statement: int) -> Ref | Value | int:
         if statement < self.snapshot.relations:
@@ -187,19 +189,19 @@ class LocalPlace:
         return self.head(self.snapshot.identified(value.id)) if isinstance(value, Ref) else value_text(value)
 
     def ends(self, statement: int) -> tuple[int, int]:
-        """Subject and object; -1 for a value."""
+        """Return subject and object; -1 for a value."""
         snapshot = self.snapshot
         if statement < snapshot.relations:
             return int(snapshot.relation_subject[statement]), int(snapshot.relation_object[statement])
         return int(snapshot.attribute_subject[statement - snapshot.relations]), -1
 
     def same(self, statement: int) -> Hashable:
-        """Subject, predicate and object."""
+        """Return a key of subject, predicate and object."""
         value: Any = self._object(statement)
         return self.ends(statement)[0], self.snapshot.predicate_of(statement), type(value).__name__, value
 
     def evidence(self, statement: int) -> Evidence:
-        """A statement with its sources."""
+        """Return a statement with its sources."""
         result: Evidence = EvidenceList.of(self.snapshot, [statement], [])[0]
         return result
 
@@ -208,25 +210,28 @@ class LocalPlace:
 # One query fetches the statements around the entities that a triple reached.
 
 
-#: The most statements read around one entity, in each direction.
+#: Most statements read around one entity, in each direction.
 MOST_FETCHED: Final = 10_000
 _NONE: Final = np.empty(0, np.int64)
 
 
 class AroundStore(Protocol):
-    """A store that gives the statements around entities."""
+    """A store that returns the statements around entities."""
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool) -> Snapshot:
-        """The entities of these ids or names, and the statements that have one of them at an end,
-        with qualifiers and sources: at most `most` in each direction, by one query. Where another
-        entity has the name of one of these, one such is there as well, if there are fewer than `most`.
+        """Return entities by id or name, and the statements with one of them at an end, by one query.
+
+        Statements have qualifiers and sources; there are at most `most` in each direction. For an entity that shares
+        its name, one other
+        entity with this name is included, if there are fewer than `most`.
         """
         ...
 
 
 class StorePlace:
-    """A graph on a server. One query fetches the statements around entities when a chain reaches
-    them; they are cached. Entities and statements are numbered as they come.
+    """A graph on a server. One query fetches the statements around entities when a chain reaches them; they are cached.
+
+    Entities and statements are numbered in order of arrival.
     """
 
     def __init__(
@@ -238,15 +243,15 @@ class StorePlace:
         qualifiers: bool = True,
         most: int = MOST_FETCHED,
     ) -> None:
-        """With a `period`, the statements that hold in it."""
+        """With a `period`, only statements that hold in it are read."""
         self._period = period
         self._store, self.values, self.qualifiers, self._most = store, values, qualifiers, most
         self.warnings: list[str] = []
-        #: How many queries were asked.
+        #: Number of queries sent.
         self.queries = 0
         self._entities: list[Entity] = []
         self._by_id: dict[str, int] = {}
-        #: Whether others have an entity's name, by id; decided once, so that it is always written alike.
+        #: Whether others share an entity's name, by id; decided once, so that its text stays the same.
         self._shared: dict[str, bool] = {}
         self._facts: list[Evidence] = []
         self._ends: list[tuple[int, int]] = []
@@ -257,29 +262,30 @@ class StorePlace:
         self._around: dict[int, tuple[Numbers, Numbers]] = {}
 
     def find(self, name: str, *, by_id: bool = False) -> list[int]:
-        """The entities of this name, else of this id, with the statements around them; raises
-        `UnknownNameError`.
+        """Return the entities with this name, else with this id, and read the statements around them;
+
+        raises `UnknownNameError`.
         """
         fetched = self._fetch((name,), () if by_id else (name,))
         result = fetched if by_id else [number for number in fetched if self._entities[number].name == name] or fetched
         if not result:
-            seen = [entity.name for entity in self._entities]
-            raise UnknownNameError("entity", name, candidates=nearest(name, seen))
+            known_names = [entity.name for entity in self._entities]
+            raise UnknownNameError("entity", name, candidates=nearest(name, known_names))
         return result
 
     def present(self, names: Sequence[str]) -> dict[str, list[int]]:
-        """Of some names those that entities have exactly."""
+        """Return those of the names that entities have exactly."""
         result: dict[str, list[int]] = {}
         for number in self._fetch((), list(names)) if names else ():
             result.setdefault(self._entities[number].name, []).append(number)
         return result
 
     def entity(self, number: int) -> Entity:
-        """An entity as a record."""
+        """Return an entity as a record."""
         return self._entities[number]
 
     def head(self, number: int) -> str:
-        """An entity as it is written."""
+        """Return the text of an entity."""
         return self._written(self._entities[number])
 
     def _written(self, entity: Entity) -> str:
@@ -294,14 +300,14 @@ class StorePlace:
     def _fetch(self, ids: Sequence[str], names: Sequence[str]) -> list[int]:
         self.queries += 1
         whole = self._store.around(ids, names, self._most, values=self.values)
-        # With the same numbers of entities.
+        # A part of the snapshot with the same entity numbers.
         part = whole if self._period is None else cut(whole, self._period)
         wanted = [number for ident in ids if (number := whole.identified(ident)) >= 0]
         for name in names:
             wanted += whole.named(name).tolist()
         ends: dict[int, tuple[list[int], list[int]]] = {self._number(part.entity(item)): ([], []) for item in wanted}
-        every = range(part.statements if self.values else part.relations)
-        for fact in EvidenceList.of(part, list(every), []):
+        numbers = range(part.statements if self.values else part.relations)
+        for fact in EvidenceList.of(part, list(numbers), []):
             number = self._statement(fact)
             subject, tail = self._ends[number]
             if subject in ends:
@@ -310,7 +316,8 @@ class StorePlace:
                 ends[tail][1].append(number)
         for node, (out, into) in ends.items():
             self._around[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
-        # The bound is one for all the entities of a query, and for each kind of statement, whenever they hold.
+        # The limit applies to all entities of a query together, and to each kind of statement, including
+        # those outside the period.
         last = whole.statements if self.values else whole.relations
         sizes = [
             (
@@ -321,11 +328,11 @@ class StorePlace:
             for number in dict.fromkeys(wanted)
         ]
         bounded = any(sum(kind) >= self._most for kind in zip(*sizes, strict=True))
-        # Of what may be beyond the bound nobody looked for others of its name; of statements within it,
-        # ends and qualifiers together may be more.
-        unsure = bounded or part.entities >= self._most
+        # Beyond the limit, no other entities with the name were looked for; within it, ends and
+        # qualifiers together may exceed the limit.
+        may_share = bounded or part.entities >= self._most
         for member in map(part.entity, range(part.entities)):
-            self._shared.setdefault(member.id, unsure or len(part.named(member.name)) > 1)
+            self._shared.setdefault(member.id, may_share or len(part.named(member.name)) > 1)
         if bounded:
             several = ", ".join(repr(self._entities[node].name) for node in ends)
             self.warnings.append(f"only the first {self._most} statements around {several} are read")
@@ -353,34 +360,34 @@ class StorePlace:
         return result
 
     def outgoing(self, number: int) -> Numbers:
-        """The statements of an entity, sorted."""
+        """Return the statements of an entity, sorted."""
         self.reach((number,))
         return self._around[number][0] if number in self._around else _NONE
 
     def incoming(self, number: int) -> Numbers:
-        """The statements whose object an entity is, sorted."""
+        """Return the statements whose object an entity is, sorted."""
         self.reach((number,))
         return self._around[number][1] if number in self._around else _NONE
 
     def subjects(self, statements: Numbers) -> Numbers:
-        """The subject of each statement."""
+        """Return the subject of each statement."""
         return np.array([self._ends[item][0] for item in statements.tolist()], np.int64)
 
     def relations(self, statements: Numbers) -> Numbers:
-        """The predicate of each statement."""
+        """Return the predicate of each statement."""
         return np.array([self._kinds[item] for item in statements.tolist()], np.int64)
 
     def relation(self, number: int) -> str:
-        """The name of a predicate."""
+        """Return the name of a predicate."""
         return self._names[number]
 
     def bare(self, statements: Numbers) -> Numbers:
-        """The object of each statement that is a relation without qualifiers; -1 for others."""
+        """Return the object of each statement that is a relation without qualifiers; -1 for others."""
         plain = (-1 if self.qualifiers and self._facts[item].qualifiers else self._ends[item][1] for item in statements.tolist())
         return np.fromiter(plain, np.int64, len(statements))
 
     def tail(self, statement: int) -> str:
-        """The object, and the qualifiers."""
+        """Return the text of the object, and the qualifiers."""
         fact = self._facts[statement]
         text = self._text(fact.object)
         if not self.qualifiers or not fact.qualifiers:
@@ -391,14 +398,14 @@ class StorePlace:
         return self._written(value) if isinstance(value, Entity) else value_text(value)
 
     def ends(self, statement: int) -> tuple[int, int]:
-        """Subject and object; -1 for a value."""
+        """Return subject and object; -1 for a value."""
         return self._ends[statement]
 
     def same(self, statement: int) -> Hashable:
-        """Subject, predicate and object."""
+        """Return a key of subject, predicate and object."""
         fact = self._facts[statement]
         return fact.subject.id, fact.predicate, repr(fact.object)
 
     def evidence(self, statement: int) -> Evidence:
-        """A statement with its sources."""
+        """Return a statement with its sources."""
         return self._facts[statement]

@@ -1,4 +1,4 @@
-"""Algorithm 1 of DoG, from a question to an entity or value: its prompt, the part of the graph it reads, and its answer."""
+"""Algorithm 1 of DoG, from a question to an entity or value: prompts, the part of the graph that is shown, and the answer."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from condgraph.engine.values import Value
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
 
 # -- entities of a question --------------------------------------------------------------------------
-# The entities that a question names, if none are given.
+# Finds the entities that a question names, if none are given.
 
 
-#: The longest name that is looked for, in words, and the longest question, in characters.
+#: Longest name that is looked for, in words, and longest question, in characters.
 MOST_WORDS: Final = 9
 MOST_SIGNS: Final = 2_000
 _BRACKETED: Final = re.compile(r"\[([^\[\]]{1,200})\]")
 _WORD: Final = re.compile(r"\S+")
-#: Words that alone are names only by accident.
+#: Words that are hardly ever meant as names on their own.
 _COMMON: Final = frozenset(
     re.findall(
         r"\w+",
@@ -41,47 +41,46 @@ _COMMON: Final = frozenset(
 
 
 def mentions(place: ChainGraph, question: str) -> list[Entity]:
-    """The entities named in a question: those in square brackets, else the longest names that stand
-    in it, none inside another.
-    """
+    """Return the entities named in a question: those in square brackets, else the longest names in it that do not overlap."""
     question = question[:MOST_SIGNS]
-    marked = [result[1].strip() for result in _BRACKETED.finditer(question)]
-    if marked:
-        known = place.present(marked)
-        return [place.entity(number) for name in dict.fromkeys(marked) for number in known.get(name, ())]
+    bracketed = [result[1].strip() for result in _BRACKETED.finditer(question)]
+    if bracketed:
+        known = place.present(bracketed)
+        return [place.entity(number) for name in dict.fromkeys(bracketed) for number in known.get(name, ())]
     pieces = list(_pieces(question))
     known = place.present(list(dict.fromkeys(text for text, _, _ in pieces)))
-    taken: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     result: dict[int, None] = {}
     for text, begin, end in pieces:
-        if text in known and not any(begin < last and first < end for first, last in taken):
-            taken.append((begin, end))
+        if text in known and not any(begin < last and first < end for first, last in spans):
+            spans.append((begin, end))
             result.update(dict.fromkeys(known[text]))
     return [place.entity(number) for number in result]
 
 
 def _pieces(question: str) -> Iterator[tuple[str, int, int]]:
-    """Runs of words, longest first, as written and without the punctuation around them."""
+    """Yield runs of words, longest first, as written and without surrounding punctuation."""
     words = [(match.start(), match.end()) for match in _WORD.finditer(question)]
     for size in range(min(MOST_WORDS, len(words)), 0, -1):
-        for at in range(len(words) - size + 1):
-            begin, end = words[at][0], words[at + size - 1][1]
+        for first_word in range(len(words) - size + 1):
+            begin, end = words[first_word][0], words[first_word + size - 1][1]
             text = question[begin:end]
-            bare = text.strip("?!.,;:\"'“”‘’()")
-            for item in dict.fromkeys((text, bare, bare.removesuffix("'s").removesuffix("’s"))):
+            stripped = text.strip("?!.,;:\"'“”‘’()")
+            for item in dict.fromkeys((text, stripped, stripped.removesuffix("'s").removesuffix("’s"))):
                 if item and item.casefold() not in _COMMON:
                     yield item, begin, end
 
 
 # -- answers ---------------------------------------------------------------------------------------
-# The answer: the entity or value, the chain that leads to it with its statements, and separately the
-# text of the model.
+# The answer: the entity or value, the chain that leads to it with its statements, and separately the text
+# of the model.
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A chain that the search kept: its triples, its score (None where the model's server tells
-    none), and the free text between, which is the model's and not the graph's.
+    """A chain from the search: its triples, its score (None if the server reports none), and the model's free text in between.
+
+    The free text is not supported by the graph.
     """
 
     triples: tuple[Triple, ...]
@@ -96,9 +95,10 @@ class Reached:
 class Reasoned:
     """The answer to a question by a chain.
 
-    `value` is an entity or value of the chain, which the model chose; None where it chose none.
-    `backend` says how the model was kept to the graph, `score` and `combined` what the scores of
-    `chains` are. `said` is free text of the model, which the graph does not support.
+    `value` is an entity or value of the chain, chosen by the model; None if it chose none. `backend` tells how the model was
+    constrained, `score` and `combined` what the scores of `chains` mean. `said` is free text of the model, which the
+    graph does not
+    support.
     """
 
     question: str
@@ -121,7 +121,7 @@ class Reasoned:
 
     @property
     def values(self) -> list[Entity | Value]:
-        """The answer as a list of one, or of none."""
+        """The answer as a list with one item, or none."""
         return [] if self.value is None else [self.value]
 
     @property
@@ -131,19 +131,17 @@ class Reasoned:
 
     @property
     def entities(self) -> list[Entity]:
-        """The answer where it is an entity."""
+        """The answer, if it is an entity."""
         return [value for value in self.values if isinstance(value, Entity)]
 
     @cached_property
     def evidence(self) -> list[Evidence]:
-        """The statements of the chain with their sources, each once."""
+        """The distinct statements of the chain, with their sources."""
         return list({repr(item): item for triple in self.chain for item in triple.evidence}.values())
 
     @cached_property
     def alike(self) -> list[Evidence]:
-        """The statements that say the same of other things: of the triple that gave the answer, all
-        that have its relation and its other end.
-        """
+        """Statements parallel to the triple with the answer: all with the same relation and the same other end."""
         triple = next((item for item in reversed(self.chain) if self.value is not None and self.value in item.ends), None)
         if triple is None:
             return []
@@ -155,7 +153,7 @@ class Reasoned:
         return [place.evidence(item) for item in around[place.relations(around) == kind].tolist()]
 
     def data(self) -> list[dict[str, Any]]:
-        """One record a triple of the chain, with its sources."""
+        """Return one record for each triple of the chain, with its sources."""
         return [
             {
                 "triple": str(triple), "head": triple.ends[0].name, "relation": triple.evidence[0].predicate,
@@ -176,11 +174,11 @@ class Reasoned:
 
 
 # -- prompts ---------------------------------------------------------------------------------------
-# The prompt before a model writes a chain: instruction, three examples with their contexts, the
-# context of the question (DoG, Table 6, in words of our own).
+# The prompt before a model writes a chain: instruction, three examples with their contexts, the context
+# of the question (DoG, Table 6, in our own words).
 
 
-#: How a question is asked: by a chain, at once, or by a chain that nothing keeps to the graph.
+#: How a question is answered: by a chain, directly, or by an unconstrained chain.
 Method = Literal["chains", "direct", "cot"]
 _TASK: Final = (
     "You read statements of a knowledge graph and answer a question from them. First give the steps that lead "
@@ -188,7 +186,7 @@ _TASK: Final = (
     "needed, each with a short sentence. Then name the answer."
 )
 _DIRECT: Final = "You read statements of a knowledge graph and answer a question from them. Name the answer alone."
-#: Context, question, steps with what each says, answer.
+#: Context, question, steps with a sentence each, answer.
 _EXAMPLES: Final = (
     (
         ("Danube -> mouth -> Black Sea", "Danube -> length -> 2850 kilometre", "Inn -> tributary of -> Danube",
@@ -219,10 +217,10 @@ THEREFORE: Final = "Therefore, the answer is"
 
 
 def prompt_of(question: str, context: Sequence[str], method: Method = "chains") -> Prompt:
-    """The prompt of a question; `context` are triples without their signs."""
+    """Return the prompt of a question; `context` are triples without brackets."""
     parts = [_TASK if method != "direct" else _DIRECT]
-    for number, (given, asked, steps, answer) in enumerate(_EXAMPLES, 1):
-        parts.append(f"Example {number}\n{_asked(given, asked)}")
+    for number, (example_context, example_question, steps, answer) in enumerate(_EXAMPLES, 1):
+        parts.append(f"Example {number}\n{_asked(example_context, example_question)}")
         if method != "direct":
             parts.append("Steps:\n" + "\n".join(f"< {triple} >\n{thought}" for triple, thought in steps))
         parts.append(f"{THEREFORE} {answer}")
@@ -236,13 +234,13 @@ def _asked(context: Sequence[str], question: str) -> str:
 
 
 # -- a part of the graph ---------------------------------------------------------------------------
-# A part of a graph for a question: the triples most like it that its entities are joined to (DoG,
-# Appendix B), and a graph of no more than those.
+# Selects a part of a graph for a question: the connected triples most similar to it (DoG, Appendix B),
+# and a graph restricted to them.
 
 
-#: Triples that are compared with a question.
+#: Most triples that are compared with a question.
 MOST_COMPARED: Final = 5_000
-#: The default for the triples of a prompt (the paper's number).
+#: Default number of triples in a prompt (the paper's number).
 SHOWN: Final = 120
 
 
@@ -250,11 +248,11 @@ def likest(
     place: ChainGraph, question: str, start: Sequence[int], k: int, encoder: Encoder | None = None, *, hops: int = 2,
     compared: int = MOST_COMPARED,
 ) -> list[int]:  # fmt: skip
-    """The statements most like a question, at most k, each with the statements by which an entity of
-    the question leads to it.
+    """Return the statements most similar to a question, at most k, each with the statements that connect it to the question.
 
-    `start` are entities; looked at is what lies within so many hops, the first `compared`
-    statements. Likeness is the dot product of the vectors of question and triple, ties by number.
+    `start` are entities; the first `compared` statements within `hops` are considered. Similarity is the dot product of
+    the vectors
+    of question and triple; ties are in the order of numbers.
     """
     if k < 1:
         raise OptionError(f"a part has at least 1 triple, not {k}")
@@ -266,8 +264,8 @@ def likest(
     vectors = encode(encoder, [question, *texts])
     order = np.argsort(-np.round(vectors[1:] @ vectors[0], 6), kind="stable")
     chosen: dict[int, None] = {}
-    for at in order.tolist():
-        path, value = [], result[at]
+    for index in order.tolist():
+        path, value = [], result[index]
         while value >= 0:
             path.append(value)
             value = back[value]
@@ -281,8 +279,9 @@ def likest(
 
 
 def _within(place: ChainGraph, start: Sequence[int], hops: int, most: int) -> tuple[list[int], dict[int, int]]:
-    """The statements within some hops, nearest first, each with the one that leads to it (-1: an
-    entity of the question does).
+    """Return the statements within some hops, nearest first, and for each the statement that leads to it.
+
+    The latter is -1 if an entity of the question leads to it.
     """
     back: dict[int, int] = {}
     reached = dict.fromkeys(start, -1)
@@ -311,17 +310,17 @@ def _said(place: ChainGraph, statement: int) -> str:
 
 
 def context_of(place: ChainGraph, statements: Iterable[int]) -> list[str]:
-    """Statements as the context of a prompt has them."""
+    """Return statements in the form of a prompt's context."""
     return [str(triple_of(place, [statement]))[2:-2] for statement in statements]
 
 
 def in_sight(walk: Walk, question: str, k: int, encoder: Encoder | None) -> list[int]:
-    """Of what may follow, the k statements most like the question."""
+    """Return the k statements that may follow most similar to the question."""
     return likest(walk.place, question, walk.visited, k, encoder, hops=1)
 
 
 class _Part:
-    """A place with some of its statements alone."""
+    """A place restricted to some of its statements."""
 
     def __init__(self, place: ChainGraph, statements: Iterable[int]) -> None:
         self._place = place
@@ -331,11 +330,11 @@ class _Part:
         return getattr(self._place, name)
 
     def outgoing(self, number: int) -> Numbers:
-        """The statements of an entity that are in the part."""
+        """Return the statements of an entity in the part."""
         return self._inside(self._place.outgoing(number))
 
     def incoming(self, number: int) -> Numbers:
-        """The statements in the part whose object an entity is."""
+        """Return the statements in the part whose object an entity is."""
         return self._inside(self._place.incoming(number))
 
     def _inside(self, statements: Numbers) -> Numbers:
@@ -343,27 +342,27 @@ class _Part:
 
 
 def part_of(place: ChainGraph, statements: Iterable[int]) -> ChainGraph:
-    """A place with some of its statements alone."""
+    """Restrict a place to some of its statements."""
     return cast("ChainGraph", _Part(place, statements))
 
 
 # -- the algorithm ---------------------------------------------------------------------------------
-# Each step lets every chain write triples that may follow, and keeps the best chains; between triples
-# a model may say in words what it found, and whether it goes on. The answer is one of the things in
-# the best chain.
+# In each step, every chain is extended by triples that may follow, and the best chains are kept; between
+# triples, a model may comment in free text, and end the chain. The answer is an entity or value of the
+# best chain.
 
 
 Combined = Literal["sum", "mean"]
 Visibility = Literal["full", "local", "none"]
-#: Tokens of free text after a triple.
+#: Most tokens of free text after a triple.
 WORDS: Final = 48
-#: Tokens of an answer that nothing keeps to the graph.
+#: Most tokens of an unconstrained answer.
 LONGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a question is reasoned about; see `Graph.reason`."""
+    """Options of reasoning; see `Graph.reason`."""
 
     max_steps: int = MOST_STEPS
     beams: int = 1
@@ -377,7 +376,7 @@ class Options:
     method: Method = "chains"
 
     def check(self) -> None:
-        """Raise `OptionError` for what makes no sense."""
+        """Raise `OptionError` for invalid options."""
         for name, value, allowed in (
             ("score", self.score, ("masked", "raw")), ("combined", self.combined, ("sum", "mean")),
             ("visibility", self.visibility, ("full", "local", "none")), ("method", self.method, ("chains", "direct", "cot")),
@@ -391,7 +390,7 @@ class Options:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A chain of the pool (Algorithm 1, line 2)."""
+    """A chain in the pool (Algorithm 1, line 2)."""
 
     walk: Walk
     prompt: Prompt
@@ -401,7 +400,7 @@ class _Candidate:
     ended: bool = False
 
     def rank(self, combined: Combined) -> float:
-        """What it is kept for; a chain without a score before none."""
+        """Return the sort key of the candidate."""
         if self.total is None:
             return 0.0
         return self.total / max(self.tokens, 1) if combined == "mean" else self.total
@@ -410,7 +409,7 @@ class _Candidate:
 def reason(
     place: ChainGraph, question: str, backend: Backend, query: Iterable[str | Entity], options: Options, encoder: Encoder | None
 ) -> Reasoned:
-    """The answer to a question about some entities."""
+    """Answer a question about some entities."""
     options.check()
     walk = Walk.of(place, query, options.max_steps, options.repeat)
     entities = tuple(map(place.entity, walk.visited))
@@ -452,7 +451,7 @@ def _score(candidate: _Candidate, combined: Combined) -> float | None:
 def _search(
     walk: Walk, question: str, backend: Backend, prompt: Prompt, options: Options, encoder: Encoder | None
 ) -> list[_Candidate]:  # fmt: skip
-    """The pool after all steps, best first (Algorithm 1)."""
+    """Return the pool after all steps, best first (Algorithm 1)."""
     pool = [_Candidate(walk, prompt)]
     for _ in range(options.max_steps):
         grown: list[_Candidate] = []
@@ -490,7 +489,7 @@ def _grown(candidate: _Candidate, question: str, backend: Backend, options: Opti
 
 
 def _best(grown: Sequence[_Candidate], options: Options) -> list[_Candidate]:
-    """The best chains; equal ones are one, with its best score."""
+    """Return the best chains; equal ones are merged, with the best score."""
     best: dict[tuple[tuple[int, ...], ...], _Candidate] = {}
     for candidate in grown:
         key = tuple(triple.statements for triple in candidate.walk.triples)
@@ -501,8 +500,9 @@ def _best(grown: Sequence[_Candidate], options: Options) -> list[_Candidate]:
 
 
 def _choices(walk: Walk, query: Sequence[Entity]) -> list[tuple[str, Entity | Value]]:
-    """The entities and values of a chain as texts that the model may choose: last first, those of
-    the question only where there is nothing else.
+    """Return the entities and values of a chain with the texts that the model may choose, last first.
+
+    Those of the question are only included if there is nothing else.
     """
     texts = _by_text(value for triple in reversed(walk.triples) for value in reversed(triple.ends))
     choices = [(text, value) for text, value in texts.items() if text.strip()]
@@ -520,10 +520,10 @@ def _unconstrained(
     walk: Walk, question: str, backend: Backend, prompt: Prompt, options: Options, query: tuple[Entity, ...],
     context: Sequence[int], warnings: list[str],
 ) -> Reasoned:  # fmt: skip
-    """The paper's baselines: the answer at once, or by a chain that nothing keeps to the graph."""
+    """Run one of the paper's baselines: the answer directly, or by an unconstrained chain."""
     text = ""
     for _ in range(options.max_steps + 1):
-        # A stop at the sign of a triple is no end here.
+        # A stop at the opening of a triple is not the end.
         free = backend.free(prompt.and_then(text), LONGEST if options.method == "cot" else WORDS)
         text += free.text
         if not free.goes_on or options.method == "direct":

@@ -1,11 +1,12 @@
-"""How a triple is written, and read back from any text.
+"""The text of a triple, and reading triples from any text.
 
     < Jaws -> directed by -> Steven Spielberg >
     < Nepal -> population -> 26494504 [point in time: 2011] >
 
-Each entity and value has one text, and no two share one. A name that could be mistaken for something
-else is quoted as JSON, with structural characters escaped. An entity with a shared or quoted name is
-followed by ` #` and its id. A text value is always quoted; another quoted value begins with `=`.
+Each entity and value has one text, and no two share one. A name that could be misread is quoted as JSON, with structural
+characters escaped. An entity with a shared or quoted name is followed by ` #` and its id. A text value is always
+quoted; another
+quoted value begins with `=`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from condgraph.engine.values import Value, text_of
 OPEN: Final = "<"
 ARROW: Final = " ->"
 CLOSE: Final = " >"
-#: The longest text of a triple that is read.
+#: Longest text of a triple that is read.
 LONGEST: Final = 20_000
 #: Structural characters, quotes, and what a tokenizer may drop or split off.
 _ODD: Final = re.compile(r"""[<>\[\]"\\\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff]| {2}| #|^[= #]| $|^$""")
@@ -30,7 +31,7 @@ _ESCAPED: Final = re.compile(r"[<>\[\]\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff]"
 
 
 def plain(text: str) -> bool:
-    """Whether a name is written without quotes."""
+    """Tell whether a name is written without quotes."""
     if _ODD.search(text) is not None:
         return False
     # Tokenizers with compatibility normalisation read these as structural characters.
@@ -38,7 +39,7 @@ def plain(text: str) -> bool:
 
 
 def quoted(text: str) -> str:
-    """A text as JSON, with structural characters escaped."""
+    """Return a text as JSON, with structural characters escaped."""
     result = _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
     if not result.isascii() and _ODD.search(unicodedata.normalize("NFKC", text)):
         result = _ESCAPED.sub(_escape, json.dumps(text))
@@ -51,19 +52,19 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def named(text: str) -> str:
-    """A relation, or a key of a qualifier, as it is written."""
+    """Return the text of a relation, or of a qualifier's key."""
     return text if plain(text) else quoted(text)
 
 
 def entity_text(name: str, ident: str, alone: bool) -> str:
-    """An entity as it is written; `alone`: no other entity has its name."""
+    """Return the text of an entity; `alone`: no other entity has its name."""
     if alone and plain(name):
         return name
     return f"{named(name)} #{named(ident)}"
 
 
 def value_text(value: Value) -> str:
-    """A value as it is written."""
+    """Return the text of a value."""
     if isinstance(value, str):
         return quoted(value)
     text = text_of(value)
@@ -71,24 +72,25 @@ def value_text(value: Value) -> str:
 
 
 def qualified(tail: str, qualifiers: list[tuple[str, str]]) -> str:
-    """The text after the second arrow: the tail, and its qualifiers in brackets."""
+    """Return the text after the second arrow: the tail, and its qualifiers in brackets."""
     return tail + "".join(f" [{keyed(key)}: {text}]" for key, text in sorted(qualifiers))
 
 
 def keyed(key: str) -> str:
-    """A key of a qualifier as it is written; a colon ends it."""
+    """Return the text of a qualifier's key, which a colon ends."""
     return quoted(key) if ":" in key else named(key)
 
 
 def triple_text(head: str, relation: str, tail: str) -> str:
-    """A whole triple of written parts."""
+    """Return the text of a whole triple from the texts of its parts."""
     return f"{OPEN} {head}{ARROW} {relation}{ARROW} {tail}{CLOSE}"
 
 
 @dataclass(frozen=True, slots=True)
 class TripleText:
-    """A triple in a text: its parts as written, its qualifiers, and its position. Where it cannot be
-    read, the parts are empty, and `problem` is the reason.
+    """A triple in a text: its parts as written, its qualifiers, and its position.
+
+    If it cannot be read, the parts are empty, and `problem` is the reason.
     """
 
     head: str
@@ -99,7 +101,7 @@ class TripleText:
     problem: str = ""
 
 
-#: Quotes, escapes and the beginning of a triple.
+#: Quotes, escapes and the opening of a triple.
 _SIGN: Final = re.compile(r'[\\"<]')
 #: What ends a part, or begins quotes in it.
 _STOP: Final = re.compile(r'["\[\]>]|->')
@@ -108,14 +110,15 @@ _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def triples_in(text: str) -> Iterator[TripleText]:
-    """The triples of a text in order, in linear time.
+    """Yield the triples of a text in order, in linear time.
 
-    A `<` with an arrow on the same line begins a triple; a malformed one is given with its
-    `problem`. A `<` without an arrow is prose.
+    A `<` with an arrow on the same line begins a triple; a malformed one is returned with its `problem`. A `<` without
+    an arrow is
+    prose.
     """
-    at, size = 0, len(text)
-    while at < size:
-        begin = text.find(OPEN, at)
+    position, size = 0, len(text)
+    while position < size:
+        begin = text.find(OPEN, position)
         if begin < 0:
             return
         line = text.find("\n", begin, begin + LONGEST)
@@ -126,11 +129,11 @@ def triples_in(text: str) -> Iterator[TripleText]:
         result, used = _read(piece, begin)
         if result is not None:
             yield result
-        at = begin + max(used, 1)
+        position = begin + max(used, 1)
 
 
 def _next_open(text: str, at: int, end: int) -> int:
-    """The position of the next `<` outside quotes, at most `end`."""
+    """Return the position of the next `<` outside quotes, at most `end`."""
     inside = False
     while (match := _SIGN.search(text, at, end)) is not None:
         at, sign = match.end(), match[0]
@@ -144,50 +147,50 @@ def _next_open(text: str, at: int, end: int) -> int:
 
 
 def _read(piece: str, begin: int) -> tuple[TripleText | None, int]:
-    """The triple at the beginning of a piece of text, and how much of the piece it is."""
+    """Read the triple at the beginning of a piece of text; return it and its length."""
     parts: list[str] = []
-    at = 1
+    position = 1
     for _ in range(2):
-        part, after = _part(piece, at)
-        if not piece.startswith("->", after):
+        part, end = _part(piece, position)
+        if not piece.startswith("->", end):
             return _ill(piece, begin, "has no ' -> ' where one belongs")
         parts.append(part)
-        at = after + 2
-    tail, at = _part(piece, at)
+        position = end + 2
+    tail, position = _part(piece, position)
     qualifiers: list[tuple[str, str]] = []
-    while piece.startswith("[", at):
-        key, after = _part(piece, at + 1, key=True)
-        if not piece.startswith(":", after):
+    while piece.startswith("[", position):
+        key, end = _part(piece, position + 1, key=True)
+        if not piece.startswith(":", end):
             return _ill(piece, begin, "has a bracket without ': '")
-        value, after = _part(piece, after + 1)
-        if not piece.startswith("]", after):
+        value, end = _part(piece, end + 1)
+        if not piece.startswith("]", end):
             return _ill(piece, begin, "has a bracket that does not end")
         qualifiers.append((key, value))
-        at = after + 1
-        while piece.startswith(" ", at):
-            at += 1
-    if piece.startswith("->", at):
+        position = end + 1
+        while piece.startswith(" ", position):
+            position += 1
+    if piece.startswith("->", position):
         return _ill(piece, begin, "has more than two arrows")
-    if not piece.startswith(">", at):
+    if not piece.startswith(">", position):
         return _ill(piece, begin, "does not end with ' >'")
     if not all((*parts, tail)):
         return _ill(piece, begin, "has an empty part")
-    return TripleText(parts[0], parts[1], tail, tuple(sorted(qualifiers)), (begin, begin + at + 1)), at + 1
+    return TripleText(parts[0], parts[1], tail, tuple(sorted(qualifiers)), (begin, begin + position + 1)), position + 1
 
 
 def _part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
-    """A name or value from a place on, and where what follows it begins."""
-    start, fresh = at, at
+    """Read a name or value from a position; return it and where the following text begins."""
+    start, part_start = at, at
     stop = _KEY_STOP if key else _STOP
     while (match := stop.search(piece, at)) is not None:
         if match[0] != '"':
             return piece[start : match.start()].strip(" "), match.start()
-        # Quotes begin a part, or follow a sign that says what they are.
-        if piece[fresh : match.start()].strip(" ") in ("", "=") or piece[match.start() - 1] == "#":
+        # Quotes begin a part, or follow a sign that marks what they quote.
+        if piece[part_start : match.start()].strip(" ") in ("", "=") or piece[match.start() - 1] == "#":
             closed = _QUOTED.match(piece, match.start())
-            at = fresh = len(piece) if closed is None else closed.end()
+            at = part_start = len(piece) if closed is None else closed.end()
         else:
-            at, fresh = match.end(), start
+            at, part_start = match.end(), start
     return piece[start:].strip(" "), len(piece)
 
 

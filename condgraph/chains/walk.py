@@ -1,4 +1,4 @@
-"""A chain as it grows, and any text judged as one (DoG, section 2.2), without a tokenizer."""
+"""A chain as it grows, and the verification of texts as chains (DoG, section 2.2), without a tokenizer."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from condgraph.engine.records import Evidence
 from condgraph.engine.values import Value
 
 # -- chains ------------------------------------------------------------------------------------------
-# A `Walk` is never changed: the next triple gives a new one, so that beams share what they have in
-# common.
+# A `Walk` is immutable: the next triple gives a new one, so that beams share their common part.
 
 
-#: The default for the most triples of a chain.
+#: Default for the most triples of a chain.
 MOST_STEPS = 4
 
 
 @dataclass(frozen=True)
 class Triple:
-    """A triple of a chain: its parts as written, and its statements (several where they differ only
-    in what is not written).
+    """A triple of a chain: its parts as written, and its statements.
+
+    There are several statements if they differ only in what is not written.
     """
 
     head: str
@@ -54,7 +54,7 @@ class Triple:
 
 
 def triple_of(place: ChainGraph, statements: Sequence[int]) -> Triple:
-    """The triple of statements that share one text."""
+    """Return the triple of statements that share one text."""
     first = statements[0]
     relation = place.relation(int(place.relations(np.array([first]))[0]))
     return Triple(place.head(place.ends(first)[0]), named(relation), place.tail(first), tuple(statements), place)
@@ -62,9 +62,7 @@ def triple_of(place: ChainGraph, statements: Sequence[int]) -> Triple:
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """The triples so far, and the entities that the next triple has to touch: `visited`, beginning
-    with those of the question.
-    """
+    """The triples so far, and the entities that the next triple has to touch: `visited`, beginning with those of the question."""
 
     place: ChainGraph
     visited: tuple[int, ...]
@@ -74,8 +72,9 @@ class Walk:
 
     @classmethod
     def of(cls, place: ChainGraph, query: Iterable[str | Entity], max_steps: int, repeat: bool) -> Walk:
-        """The beginning of a chain from entities, by name, id or record; raises
-        `UnknownNameError`. Without any, nothing may follow.
+        """Begin a chain at entities, given by name, id or record;
+
+        raises `UnknownNameError`. Without entities, nothing may follow.
         """
         if max_steps < 1:
             raise OptionError(f"max_steps is the most triples of a chain, at least 1, not {max_steps}")
@@ -97,7 +96,7 @@ class Walk:
         return frozenset() if self.repeat else frozenset(statement for triple in self.triples for statement in triple.statements)
 
     def commit(self, triple: Triple) -> Walk:
-        """The chain with another triple, whose ends are visited then (Eq. 1)."""
+        """Return the chain with another triple, whose ends are then visited (Eq. 1)."""
         ends = dict.fromkeys(self.visited)
         for statement in triple.statements:
             ends.update(dict.fromkeys(end for end in self.place.ends(statement) if end >= 0))
@@ -107,7 +106,7 @@ class Walk:
 
     @cached_property
     def statements(self) -> Numbers:
-        """Every statement that may be the next triple, sorted; none of a full chain."""
+        """Every statement that may be the next triple, sorted; none for a full chain."""
         if self.full or not self.visited:
             return np.empty(0, np.int64)
         parts = [side for item in self.visited for side in (self.place.outgoing(item), self.place.incoming(item))]
@@ -115,7 +114,7 @@ class Walk:
         return result[~np.isin(result, list(self.used))] if self.used else result
 
     def following(self) -> Iterator[Triple]:
-        """Every triple that may come next, each text once; texts of two different triples are refused."""
+        """Yield every triple that may come next, each text once; a text of two different triples is not allowed."""
         groups: dict[tuple[int, int, str], list[int]] = {}
         place, result = self.place, self.statements
         for item, head, kind in zip(
@@ -132,27 +131,23 @@ class Walk:
 
     @property
     def text(self) -> str:
-        """The triples as they are written, one a line."""
+        """The triples as text, one on each line."""
         return "\n".join(map(str, self.triples))
 
 
 # -- verification of texts -------------------------------------------------------------------------
-# Any text judged: which triples it contains, and whether they are a well-formed chain (DoG, section
-# 2.2).
-#
-# It reads the text and the statements around what was visited; it knows nothing of tokens and tries.
+# Verifies any text: the triples in it, and whether they are a well-formed chain (DoG, section 2.2). It
+# reads the text and the statements around visited entities, without tokens or tries.
 
 
-#: The most triples of a text that are judged.
+#: Most triples of a text that are verified.
 MOST_TRIPLES: Final = 1000
 Why = Literal["", "malformed", "unknown", "absent", "unconnected", "ambiguous", "repeated", "too long", "no triple"]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedTriple:
-    """One triple of a text: its position, and what it is in the graph, or why it is no step of
-    the chain.
-    """
+    """One triple of a text: its position, and its triple in the graph, or why it is no step of the chain."""
 
     text: str
     span: tuple[int, int]
@@ -166,8 +161,9 @@ class CheckedTriple:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a text is worth as a chain. It is true where the text has a triple, and each of them is a
-    step of a well-formed chain.
+    """The result of verifying a text as a chain.
+
+    It is true if the text has a triple, and each is a step of a well-formed chain.
     """
 
     steps: tuple[CheckedTriple, ...]
@@ -189,7 +185,7 @@ class Verdict:
 
     @property
     def why(self) -> Why:
-        """Why the text is no well-formed chain; empty where it is one."""
+        """Why the text is no well-formed chain; empty if it is one."""
         return "no triple" if not self.steps else self.wrong.why if self.wrong is not None else ""
 
     def __str__(self) -> str:
@@ -204,12 +200,13 @@ class Verdict:
 def verify(
     place: ChainGraph, text: str, query: Iterable[str | Entity], *, max_steps: int | None = None, repeat: bool = True
 ) -> Verdict:
-    """Judge a text. Each triple is a step where it is in the graph and touches an entity of `query`,
-    or of a step before it; those after a wrong one are judged by the steps that are right.
+    """Verify a text as a chain.
 
-    A triple may leave qualifiers out; those that it has must be the statement's. `max_steps` is the
-    most triples; without `repeat` none may come twice. Raises `UnknownNameError` for an entity of
-    the query.
+    Each triple is a step if it is in the graph and touches an entity of `query`, or of an earlier step; those after a
+    wrong one are
+    verified against the correct steps. A triple may omit qualifiers; those that it has must be the statement's.
+    `max_steps` is the
+    most triples; without `repeat`, none may occur twice. Raises `UnknownNameError` for an entity of the query.
     """
     query = [query] if isinstance(query, (str, Entity)) else list(query)
     walk = Walk.of(place, query, max_steps or MOST_TRIPLES, repeat)
@@ -237,23 +234,23 @@ def _step(walk: Walk, written: TripleText, text: str) -> CheckedTriple:
     relation = unquoted(written.relation)
     around = [side for item in walk.visited for side in (place.outgoing(item), place.incoming(item))]
     near = np.unique(np.concatenate(around)) if around else np.empty(0, np.int64)
-    same = [
+    matches = [
         item
         for item, kind in zip(near.tolist(), place.relations(near).tolist(), strict=True)
         if place.relation(kind) == relation and is_it(place, item, written)
     ]
-    fresh = [item for item in same if item not in walk.used]
-    if same and not fresh:
+    unused = [item for item in matches if item not in walk.used]
+    if matches and not unused:
         return CheckedTriple(text, written.span, None, "repeated", "it was used before")
-    if len({place.same(item) for item in fresh}) > 1:
+    if len({place.same(item) for item in unused}) > 1:
         return CheckedTriple(text, written.span, None, "ambiguous", "several triples of the graph have this text")
-    if fresh:
-        return CheckedTriple(text, written.span, triple_of(place, fresh))
+    if unused:
+        return CheckedTriple(text, written.span, triple_of(place, unused))
     return CheckedTriple(text, written.span, None, *_reason(walk, written, relation))
 
 
 def is_it(place: ChainGraph, statement: int, written: TripleText) -> bool:
-    """Whether a statement is what a triple says, its relation apart."""
+    """Tell whether a statement matches a written triple, apart from its relation."""
     head, end = place.ends(statement)
     if not _means(written.head, place.entity(head), place.head(head)):
         return False
@@ -264,17 +261,17 @@ def is_it(place: ChainGraph, statement: int, written: TripleText) -> bool:
 
 
 def _means(text: str, entity: Entity, written: str) -> bool:
-    """Whether a text is an entity: as it is written, or by its name and id."""
+    """Tell whether a text denotes an entity: as it is written, or by its name and id."""
     return text == written or text == f"{named(entity.name)} #{named(entity.id)}"
 
 
 def _split(tail: str) -> list[str]:
-    """A tail and its qualifiers; brackets occur nowhere else."""
+    """Split a tail and its qualifiers; brackets occur nowhere else."""
     return [part.rstrip(" ").removesuffix("]") for part in tail.split("[")]
 
 
 def unquoted(text: str) -> str:
-    """A written name as it is called."""
+    """Return the name of a written part, without quotes."""
     if text.startswith('"'):
         try:
             result = json.loads(text)
@@ -285,7 +282,7 @@ def unquoted(text: str) -> str:
 
 
 def _reason(walk: Walk, written: TripleText, relation: str) -> tuple[Why, str]:
-    """Why a triple is no step: what of it the graph does not know, or that it touches nothing."""
+    """Return why a triple is no step: which part is unknown to the graph, or that it touches no visited entity."""
     place = walk.place
     homonym: tuple[Why, str] | None = None
     for part in (written.head, written.tail):
@@ -297,26 +294,27 @@ def _reason(walk: Walk, written: TripleText, relation: str) -> tuple[Why, str]:
                 near = f"; nearest: {', '.join(map(repr, error.candidates))}" if error.candidates else ""
                 return "unknown", f"the graph has no entity {shortened(unquoted(name), 80)!r}{near}"
             continue
-        had: dict[str, None] = {}
+        known_relations: dict[str, None] = {}
         for entity in entities:
             statements = np.unique(np.concatenate([place.outgoing(entity), place.incoming(entity)]))
             kinds = [place.relation(kind) for kind in place.relations(statements).tolist()]
-            had |= dict.fromkeys(kinds)
+            known_relations |= dict.fromkeys(kinds)
             for item, kind in zip(statements.tolist(), kinds, strict=True):
                 if kind == relation and is_it(place, item, written):
                     return "unconnected", "it is in the graph, and touches no entity of the question or of an earlier triple"
                 if kind == relation and homonym is None:
                     homonym = _homonym(place, item, written)
-        if part is written.head and relation not in had:
-            near_names = nearest(relation, had)
+        if part is written.head and relation not in known_relations:
+            near_names = nearest(relation, known_relations)
             hint = f"; nearest: {', '.join(map(repr, near_names))}" if near_names else ""
             return "absent", f"{place.entity(entities[0]).name!r} has no relation {shortened(relation, 80)!r}{hint}"
     return homonym or ("absent", "the graph does not say it")
 
 
 def _homonym(place: ChainGraph, statement: int, written: TripleText) -> tuple[Why, str] | None:
-    """Why a triple is no statement where all that differs is a name that leaves its entity open: the
-    graph writes it with its id. None where more is amiss.
+    """Return why a triple is no statement if it differs only by an ambiguous name, which the graph writes with an id.
+
+    None if more is wrong.
     """
     head, end = place.ends(statement)
     tail = _split(place.tail(statement))[0]

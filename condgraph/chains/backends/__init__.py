@@ -1,6 +1,5 @@
-"""How a model is kept to the triples that may follow: one protocol (`base`), and what a model's
-server can take decides which of them runs.
+"""Backends that restrict a model to triples that may follow: one protocol (`base`), chosen by what a server accepts.
 
-`local` for transformers, `llamacpp` for llama.cpp's server, `vllm` for vLLM, `hosted` for servers
-that take JSON schemas and for all others, whose text is judged and asked for again.
+`local` is for transformers, `llamacpp` for llama.cpp's server, `vllm` for vLLM, `hosted` for servers that accept JSON schemas,
+and for all others, whose text is verified and requested again.
 """

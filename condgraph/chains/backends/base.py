@@ -1,4 +1,4 @@
-"""What Algorithm 1 needs of a model, the search for the best triples, and calls of models' servers."""
+"""The interface of models for Algorithm 1, the search for the best triples, and calls of model servers."""
 
 from __future__ import annotations
 
@@ -27,16 +27,13 @@ from condgraph.grammars.parts import gbnf, object_schema, regex, trie
 # -- base --------------------------------------------------------------------------------------------
 
 
-#: What a triple's score is the logarithm of: the probability among what was allowed (Eq. 2), or
-#: among all tokens.
+#: The probability whose logarithm a score is: among the allowed tokens (Eq. 2), or among all tokens.
 Score = Literal["masked", "raw"]
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt: the task with examples, the question with its context, and what
-    was written so far.
-    """
+    """A prompt: the task with examples, the question with its context, and the text written so far."""
 
     system: str
     user: str
@@ -44,24 +41,25 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """All of it, for models that go on with a text."""
+        """The whole prompt, for models that continue a text."""
         return f"{self.system}\n\n{self.user}\n{self.written}"
 
     def and_then(self, text: str) -> Prompt:
-        """The same with more that was written."""
+        """Return the prompt with more written text."""
         return Prompt(self.system, self.user, self.written + text)
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The same for models of conversations."""
+        """The prompt as messages, for chat models."""
         user = self.user + (f"\n\nSo far:\n{self.written.strip()}" if self.written.strip() else "")
         return [{"role": "system", "content": self.system}, {"role": "user", "content": user}]
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A triple that a model wrote, and the sum of the logarithms of its tokens' probabilities; None
-    where the server gives none. `tokens` is their number.
+    """A triple that a model wrote, with the sum of the logarithms of its `tokens` probabilities;
+
+    None if the server reports none.
     """
 
     triple: Triple
@@ -78,69 +76,68 @@ class Free:
 
 
 class Backend(Protocol):
-    """A model that can be kept to a chain. Calls raise `ModelError` where the model fails."""
+    """A model that can be restricted to a chain. Calls raise `ModelError` if the model fails."""
 
     @property
     def name(self) -> str:
-        """What answers say of how the model was kept to the graph."""
+        """The description of the constraint, for answers."""
 
     @property
     def model(self) -> str:
-        """What the model is called."""
+        """The name of the model."""
 
     def told(self, n: int, wanted: Score) -> Score | None:
-        """Which score n beams have, where that one is wanted; None where the server gives none."""
+        """Return the kind of score of n beams, if `wanted` is requested; None if the server reports none."""
 
     def chain(self, walk: Walk) -> Chain | None:
-        """The constraint by this model's tokenizer; None where it has none here."""
+        """Return the constraint for this model's tokenizer; None if it is not available here."""
 
     def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
-        """Up to n different triples that may follow, best first. None where the model wants no
-        more, or nothing may follow.
-        """
+        """Return up to n different triples that may follow, best first; none if the model wants no more, or nothing may follow."""
 
     def free(self, prompt: Prompt, most: int) -> Free:
-        """Free text of up to `most` tokens, without a triple in it."""
+        """Return free text of up to `most` tokens, without a triple in it."""
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
-        """Which of some texts the model goes on with; None where it says none of them."""
+        """Return the index of the text that the model continues with; None if it is none of them."""
 
 
 # -- choosing ----------------------------------------------------------------------------------------
-# Which of some texts a model went on with, read from what it wrote.
+# Reads from a model's text which of some options it chose.
 
 
 def mentioned(text: str, options: Sequence[str]) -> int | None:
-    """The option that a text names: the one that it is, else the one whose mention comes last, the
-    longest of those that end there. None where it names none.
+    """Return the index of the option that a text names, or None.
+
+    An exact match wins, then the option mentioned last, and the longest one ending there.
     """
     wanted = text.strip().strip(".*\"' ").casefold()
-    for at, option in enumerate(options):
+    for index, option in enumerate(options):
         if option.casefold() == wanted:
-            return at
+            return index
     best: tuple[int, int, int] | None = None
-    for at, option in enumerate(options):
+    for index, option in enumerate(options):
         if not option.strip():
             continue
-        result = list(re.finditer(r"(?<!\w)" + re.escape(option.casefold()) + r"(?!\w)", text.casefold()))
-        if result:
-            mine = (result[-1].end(), len(option), -at)
-            best = mine if best is None else max(best, mine)
+        matches = list(re.finditer(r"(?<!\w)" + re.escape(option.casefold()) + r"(?!\w)", text.casefold()))
+        if matches:
+            rank = (matches[-1].end(), len(option), -index)
+            best = rank if best is None else max(best, rank)
     return None if best is None else -best[2]
 
 
 # -- http --------------------------------------------------------------------------------------------
-# Calls of a model's server: JSON to JSON, within the deadline of the call.
+# Calls of a model server: JSON to JSON, within the deadline of the call.
 
 
-#: Seconds a call may take that has no deadline.
+#: Timeout in seconds of calls without a deadline.
 LONGEST: Final = 600.0
-#: The longest answer that is read, in bytes.
+#: Longest response that is read, in bytes.
 MOST: Final = 64_000_000
 
 
 class Server:
-    """A server of a model. `place` is its address: `http://HOST:PORT`, or with a path."""
+    """A model server; `place` is its address: `http://HOST:PORT`, or with a path."""
 
     def __init__(self, place: str, key: str | None = None) -> None:
         parts = urlsplit(place)
@@ -150,7 +147,7 @@ class Server:
         self.place = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a call; raises `ModelError` with the server's message, and `DeadlineError`."""
+        """Send a request and return the response; raises `ModelError` with the server's message, and `DeadlineError`."""
         check()
         within = left()
         wait = LONGEST if within is None else max(within, 0.01)
@@ -179,14 +176,12 @@ class Server:
 
 
 # -- search for the best triples ---------------------------------------------------------------------
-# The triples that may follow as whole token sequences, and the search for the best of them by a
-# model's probabilities, token by token.
+# The search for the best triples that may follow by a model's probabilities, token by token.
 
 
-#: Asked with token ids behind a prompt, a place among them, and the tokens that may follow: gives
-#: the logarithms of the probability of each id from that place on, and of each that may follow.
-#: Where only masked scores are asked for, the first may be empty, and the others may be among
-#: themselves.
+#: Called with token ids after a prompt, an index among them, and the tokens that may follow; returns the
+#: logarithms of the probability of each id from that index on, and of each token that may follow. For
+#: masked scores, the first list may be empty, and the second may be relative to the allowed tokens.
 Scorer = Callable[[Sequence[int], int, Sequence[int]], tuple[Sequence[float], Sequence[float]]]
 _LEAST: Final = -1e30
 
@@ -199,11 +194,11 @@ class _Beam:
 
 
 def best_triples(chain: Chain, scorer: Scorer, n: int, score: Score, *, width: int | None = None) -> list[Proposal]:
-    """The n best triples that may follow, by token-level beam search of `width` beams (n by
-    default): each step keeps the beams of the largest sums of logarithms.
+    """Return the n best triples that may follow, by token-level beam search with `width` beams (by default n).
 
-    Tokens without an alternative cost no call where the score is masked: their probability among
-    what is allowed is one.
+    Each step keeps the beams with the largest sums of logarithms. With masked scores, tokens without an alternative
+    need no call:
+    their probability among the allowed tokens is one.
     """
     beams = [_Beam(chain.copy(), 0.0)]
     width = max(width or n, 1)
@@ -223,17 +218,17 @@ def best_triples(chain: Chain, scorer: Scorer, n: int, score: Score, *, width: i
 
 
 def _grown(beam: _Beam, scorer: Scorer, score: Score) -> list[_Beam]:
-    """A beam with each token that may follow its forced ones."""
+    """Extend a beam by each token that may follow its forced ones."""
     chain, start = beam.chain, len(beam.chain.ids)
-    while len(only := chain.next()) == 1:
-        chain.advance(only[0])
-    if not only and not chain.complete:
+    while len(tokens := chain.next()) == 1:
+        chain.advance(tokens[0])
+    if not tokens and not chain.complete:
         # A dead end: nothing may follow.
         return []
     if chain.complete and score == "masked":
         return [_Beam(chain, beam.score, True)]
-    behind, following = scorer(chain.ids, start, only)
-    base = beam.score + (sum(behind) if score == "raw" else 0.0)
+    forced_logs, following = scorer(chain.ids, start, tokens)
+    base = beam.score + (sum(forced_logs) if score == "raw" else 0.0)
     if chain.complete:
         return [_Beam(chain, base, True)]
     logs = np.maximum(np.array(following, np.float64), _LEAST)
@@ -241,7 +236,7 @@ def _grown(beam: _Beam, scorer: Scorer, score: Score) -> list[_Beam]:
         top = float(logs.max())
         logs = logs - (top + float(np.log(np.exp(logs - top).sum())))
     result = []
-    for token, log in zip(only, logs.tolist(), strict=True):
+    for token, log in zip(tokens, logs.tolist(), strict=True):
         branch = chain.copy()
         branch.advance(token)
         result.append(_Beam(branch, base + log, branch.complete))
@@ -249,55 +244,58 @@ def _grown(beam: _Beam, scorer: Scorer, score: Score) -> list[_Beam]:
 
 
 # -- alternatives as grammars ------------------------------------------------------------------------
-# Alternatives as a grammar, always factored by their beginnings: as flat alternatives ten thousand
-# of them take seconds to a first token, and some servers refuse more than 2,000.
+# Alternatives as a grammar, factored by common prefixes: as flat alternatives, ten thousand take seconds
+# to the first token, and some servers refuse more than 2,000.
 
 
 def gbnf_of_parts(parts: Parts) -> str:
-    """Token sequences as GBNF with token ids: what is accepted has exactly these tokens. What follows
-    several heads is one rule.
+    """Return token sequences as GBNF with token ids: exactly these sequences are accepted.
+
+    The continuations shared by several heads are one rule.
     """
     written = _Tokens()
     rules: list[str] = []
     uses = Counter(end for _, end in parts.heads)
-    behind: dict[int, str] = {}
-    for end, many in uses.items():
-        followed = _trie(parts.ends[end], [""] * len(parts.ends[end]), written.of, rules)
-        if many > 1 and " " in followed:
-            rules.append(f"e{end} ::= {followed}")
-            followed = f"e{end}"
-        behind[end] = followed
+    continuation: dict[int, str] = {}
+    for end, count in uses.items():
+        rule = _trie(parts.ends[end], [""] * len(parts.ends[end]), written.of, rules)
+        if count > 1 and " " in rule:
+            rules.append(f"e{end} ::= {rule}")
+            rule = f"e{end}"
+        continuation[end] = rule
     heads = [head for head, _ in parts.heads]
-    root = _trie(heads, [behind[end] for _, end in parts.heads], written.of, rules)
+    root = _trie(heads, [continuation[end] for _, end in parts.heads], written.of, rules)
     return "\n".join([f"root ::= {root}", *rules]) + "\n"
 
 
 def gbnf_of_texts(texts: Iterable[str]) -> str:
-    """Texts as GBNF."""
+    """Return texts as GBNF."""
     return gbnf({"root": trie(texts)})
 
 
 def regex_of(texts: Iterable[str]) -> str:
-    """Texts as one regular expression."""
+    """Return texts as one regular expression."""
     return regex({"root": trie(texts)})
 
 
 class _Tokens(dict[int, str]):
-    """Token ids as they are written, each put together once."""
+    """Token ids as written in GBNF, each formatted once."""
 
     def __missing__(self, ident: int) -> str:
         result = self[ident] = f"<[{ident}]>"
         return result
 
     def of(self, ids: Sequence[int]) -> str:
-        """Several in sequence."""
+        """Return several ids in sequence."""
         return " ".join([self[item] for item in ids])
 
 
 def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids], str], rules: list[str]) -> str:
-    """Sorted sequences, each followed by something, as one alternative; a rule is added for each
-    place where they part. In one pass: what a sequence shares with the one before says which places
-    are left behind, what it shares with the next where it begins.
+    """Return sorted sequences, each followed by a text, as one alternative; adds a rule for each point where they branch.
+
+    In one pass: the prefix shared with the previous sequence tells which branch points end, the one shared with the
+    next sequence
+    where a new one begins.
     """
     if not sequences:
         raise ValueError("a grammar of nothing")
@@ -305,7 +303,7 @@ def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids]
     alternatives: list[list[str]] = [[]]
 
     def up(depth: int, sequence: Ids) -> None:
-        """Leave the places that lie deeper: each becomes a rule, and a part of the one above."""
+        """Close the branch points deeper than `depth`: each becomes a rule, and a part of the one above."""
         while depths[-1] > depth:
             low = depths.pop()
             name = f"r{len(rules)}"
@@ -316,14 +314,14 @@ def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids]
             alternatives[-1].append(f"{write(sequence[depths[-1] : low])} {name}")
 
     last = len(sequences) - 1
-    for at, sequence in enumerate(sequences):
-        following = _shared(sequence, sequences[at + 1]) if at < last else 0
+    for index, sequence in enumerate(sequences):
+        following = _shared(sequence, sequences[index + 1]) if index < last else 0
         if following > depths[-1]:
             depths.append(following)
             alternatives.append([])
-        own, then = sequence[depths[-1] :], behind[at]
-        text = write(own) if own else then or '""'
-        alternatives[-1].append(f"{text} {then}" if own and then else text)
+        own, suffix = sequence[depths[-1] :], behind[index]
+        text = write(own) if own else suffix or '""'
+        alternatives[-1].append(f"{text} {suffix}" if own and suffix else text)
         if depths[-1] > following:
             up(following, sequence)
     result = alternatives[0]
@@ -335,22 +333,22 @@ def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids]
 
 
 def _shared(first: Sequence[object], second: Sequence[object]) -> int:
-    """The length of the common beginning of two sequences."""
+    """Return the length of the common prefix of two sequences."""
     result = 0
-    for mine, other in zip(first, second, strict=False):
-        if mine != other:
+    for item, counterpart in zip(first, second, strict=False):
+        if item != counterpart:
             break
         result += 1
     return result
 
 
 def enum_schema(field: str, values: Sequence[str]) -> dict[str, object]:
-    """A JSON schema of one field with one of some values, and nothing else."""
+    """Return a JSON schema for one field with one of some values, and nothing else."""
     return object_schema({field: {"type": "string", "enum": list(values)}})
 
 
 def enum_value(text: str, field: str, values: Iterable[str]) -> str | None:
-    """The value of the field in a model's JSON; None where it is none of the values."""
+    """Return the value of the field in a model's JSON; None if it is none of the values."""
     try:
         result = json.loads(text)
     except (ValueError, RecursionError):

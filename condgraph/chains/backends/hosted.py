@@ -1,5 +1,5 @@
-"""Models of conversations: by two choices a hop where they take JSON schemas, (head, relation), then
-the tail; else by asking, judging what comes, and asking again with what is wrong.
+"""Chat models: with JSON schemas by two choices for each hop, (head, relation), then the tail; otherwise by generating,
+verifying, and asking again with the mistake.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from condgraph.engine.errors import ModelError
 from condgraph.models.chat import ChatModel, Message
 from condgraph.vectors.encoders import LexicalEncoder
 
-#: Values that one enumeration has: what OpenAI takes, less room for the value that ends a chain.
+#: Most values of an enumeration: OpenAI's limit, less one for the value that ends a chain.
 MOST_VALUES: Final = 999
-#: The longest text of all values of an enumeration, in characters, where it has more than 250.
+#: Most characters of all values of an enumeration, if it has more than 250.
 MOST_SIGNS: Final = 15_000
 #: The value that ends a chain.
 ENOUGH: Final = "(no further triple)"
-#: How often a text is asked for again.
+#: Most repetitions of a request.
 REPAIRS: Final = 2
 _STEP: Final = "Which entity and relation is the next step? Choose one."
 _TAIL: Final = "Which one does it lead to? Choose one."
@@ -32,26 +32,26 @@ _NEXT: Final = "Write the next triple, in the form < head -> relation -> tail >,
 
 
 class _Conversation:
-    """What both ways have in common."""
+    """The common part of both kinds."""
 
     name = ""
 
     def __init__(self, llm: ChatModel) -> None:
         self._llm = llm
-        #: What was left out, in words.
+        #: Warnings about what was left out.
         self.warnings: list[str] = []
 
     @property
     def model(self) -> str:
-        """What it is called."""
+        """The name of the model."""
         return self._llm.name
 
     def told(self, n: int, wanted: Score) -> Score | None:
-        """None: one triple follows the other."""
+        """Return None: only one triple is generated at a time."""
         return None
 
     def chain(self, walk: Walk) -> Chain | None:
-        """Texts are constrained, not tokens."""
+        """Return None: texts are constrained, not tokens."""
         return None
 
     def _say(self, messages: Sequence[Message], schema: dict[str, object] | None = None, most: int = 400) -> str:
@@ -61,7 +61,7 @@ class _Conversation:
         return result[0].text
 
     def free(self, prompt: Prompt, most: int) -> Free:
-        """Free text between triples is not asked for: each costs a call."""
+        """Return no free text between triples, as each would cost a call."""
         return Free("", True)
 
     def _asked(self, prompt: Prompt, question: str) -> list[Message]:
@@ -73,9 +73,7 @@ class _Conversation:
         return enum_value(text, field, values)
 
     def _fitting(self, prompt: Prompt, values: Sequence[str], what: str) -> list[str]:
-        """The values that an enumeration has room for: those most like the question, with a warning
-        of the rest.
-        """
+        """Return the values that fit into an enumeration: those most similar to the question, with a warning about the rest."""
         signs = sum(map(len, values))
         if len(values) <= MOST_VALUES and (len(values) <= 250 or signs <= MOST_SIGNS):
             return list(values)
@@ -84,16 +82,16 @@ class _Conversation:
         result = encoder.encode([prompt.user.rsplit("Question:", 1)[-1], *values])
         order = np.argsort(-(result[1:] @ result[0]), kind="stable")[:most]
         self.warnings.append(f"the {most} {what} most like the question were offered, of {len(values)}")
-        return [values[at] for at in sorted(order.tolist())]
+        return [values[index] for index in sorted(order.tolist())]
 
 
 class Hosted(_Conversation):
-    """A model that takes JSON schemas: two enumerations a hop."""
+    """A model that accepts JSON schemas: two enumerations for each hop."""
 
     name = "two enumerations a hop"
 
     def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
-        """The triple that the model chose; none where it wants no more."""
+        """Return the triple that the model chose; none if it wants no more."""
         steps: dict[str, dict[str, Triple]] = {}
         for triple in walk.following():
             steps.setdefault(f"{triple.head}{ARROW} {triple.relation}", {})[triple.tail] = triple
@@ -116,21 +114,19 @@ class Hosted(_Conversation):
         return [Proposal(steps[step][tail], None, 0)]
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
-        """Which of some texts the answer is."""
+        """Return the index of the text that is the answer, or None."""
         offered = self._fitting(prompt, list(dict.fromkeys(options)), "answers")
         result = self._picked(prompt, "Which of these is the answer to the question?", "answer", [*offered, "none of them"])
         return list(options).index(result) if result is not None and result in options else None
 
 
 class Repaired(_Conversation):
-    """A model that takes no constraint: what it writes is judged, and asked for again with what is
-    wrong.
-    """
+    """A model without constraints: its text is verified, and requested again with the mistake."""
 
     name = "generate, verify, repair"
 
     def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
-        """The first triple that it wrote and that may follow; none where it wrote none."""
+        """Return the first written triple that may follow; none if there is none."""
         messages = self._asked(prompt, _NEXT)
         allowed = {triple.statements: triple for triple in walk.following()}
         if not allowed:
@@ -153,5 +149,5 @@ class Repaired(_Conversation):
         return []
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
-        """Which of some texts its answer names."""
+        """Return the index of the text that the answer names, or None."""
         return mentioned(self._say(self._asked(prompt, "What is the answer to the question? Write it alone."), most=100), options)

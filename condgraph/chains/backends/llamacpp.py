@@ -1,5 +1,5 @@
-"""llama.cpp's server: one beam by a grammar of token ids, one call a triple; several beams by calls
-of one token each, whose biases allow nothing but what may follow.
+"""llama.cpp's server: one beam by a grammar of token ids, with one call for each triple; several beams by calls for single
+tokens, with biases that only allow what may follow.
 
 Most tokens of a triple have no alternative, and need no call.
 """
@@ -17,60 +17,60 @@ from condgraph.chains.tokens import Coder
 from condgraph.chains.walk import Walk, triple_of
 from condgraph.engine.errors import ModelError
 
-#: The most triples that one grammar has; where more may follow, masks are asked for.
+#: Most triples of one grammar; if more may follow, masks are used.
 MOST_IN_GRAMMAR: Final = 20_000
-#: A bias that leaves nothing else.
+#: A bias that excludes all other tokens.
 _ONLY: Final = 1000.0
 #: Texts that are encoded by one call.
 _TOGETHER: Final = 2000
 
 
 class LlamaTokens:
-    """The tokenizer of a server, asked for many texts at a time."""
+    """The tokenizer of a server, called for many texts at a time."""
 
     def __init__(self, server: base.Server) -> None:
         self._server = server
-        # An id that no text gives, to tell texts apart.
+        # An id that no text produces, used to separate texts.
         result = server.post("/tokenize", {"content": "<|endoftext|>", "add_special": False, "parse_special": True})["tokens"]
         self._between = int(result[0]) if len(result) == 1 else 0
 
     def encode_many(self, texts: Sequence[str]) -> list[Sequence[int]]:
-        """The token ids of texts."""
+        """Return the token ids of texts."""
         result: list[Sequence[int]] = []
-        for at in range(0, len(texts), _TOGETHER):
-            part = texts[at : at + _TOGETHER]
+        for start in range(0, len(texts), _TOGETHER):
+            part = texts[start : start + _TOGETHER]
             content: list[str | int] = []
             for text in part:
                 content += [text, self._between]
             body = {"content": content, "add_special": False, "parse_special": False}
             ids = self._server.post("/tokenize", body)["tokens"]
-            value: list[int] = []
+            ids_of_text: list[int] = []
             several: list[Sequence[int]] = []
             for ident in ids:
                 if ident == self._between:
-                    several.append(value)
-                    value = []
+                    several.append(ids_of_text)
+                    ids_of_text = []
                 else:
-                    value.append(int(ident))
+                    ids_of_text.append(int(ident))
             if len(several) != len(part):
                 raise ModelError(f"the server gave tokens of {len(several)} texts for {len(part)}")
             result += several
         return result
 
     def pieces(self) -> Mapping[int, str]:
-        """Not known of a server: a grammar constrains free text instead."""
+        """Return nothing, as a server does not report texts of ids: a grammar constrains free text instead."""
         return {}
 
     @property
     def special(self) -> frozenset[int]:
-        """The id between texts."""
+        """The id that separates texts."""
         return frozenset((self._between,))
 
 
 class LlamaCpp:
-    """A model behind llama.cpp's server (also the one that `xllamacpp` runs in this process).
+    """A model on llama.cpp's server (or one that `xllamacpp` runs in this process).
 
-    `place` is its address. `grammar=False` asks for masks even with one beam.
+    `place` is its address. With `grammar=False`, masks are used even for one beam.
     """
 
     def __init__(self, place: str, *, grammar: bool = True, key: str | None = None) -> None:
@@ -79,24 +79,24 @@ class LlamaCpp:
         self._coder = Coder(LlamaTokens(self._server))
         self._model = ""
         self.name = "llama.cpp"
-        #: How many calls were made.
+        #: Number of calls.
         self.calls = 0
 
     @property
     def model(self) -> str:
-        """The file of the model, once it answered."""
+        """The file name of the model, known after the first response."""
         return self._model
 
     def told(self, n: int, wanted: base.Score) -> base.Score | None:
-        """A grammar gives probabilities among all tokens, masks among the allowed ones."""
+        """Return "raw" for a grammar, which gives probabilities among all tokens; "masked" for masks."""
         return "raw" if n == 1 and self._grammar else "masked"
 
     def chain(self, walk: Walk) -> Chain:
-        """The constraint by the server's tokenizer."""
+        """Return the constraint for the server's tokenizer."""
         return Chain(walk, self._coder)
 
     def triples(self, prompt: base.Prompt, walk: Walk, n: int, score: base.Score | None) -> list[base.Proposal]:
-        """Up to n triples that may follow."""
+        """Return up to n triples that may follow."""
         chain = self.chain(walk)
         if chain.done:
             return []
@@ -139,7 +139,7 @@ class LlamaCpp:
         return [base.Proposal(triple_of(written.walk.place, written.found), total, used)]
 
     def _one_token(self, ids: Sequence[int], allowed: Sequence[int]) -> dict[int, float]:
-        """The logarithm of the probability of each allowed token, among them."""
+        """Return the logarithm of the probability of each allowed token, relative to them."""
         body = {
             "prompt": list(ids), "n_predict": 1, "temperature": 1.0, "samplers": ["temperature"], "seed": 1,
             "logit_bias": [[item, _ONLY] for item in allowed], "n_probs": len(allowed), "post_sampling_probs": True,
@@ -148,13 +148,13 @@ class LlamaCpp:
         return {int(item["id"]): float(np.log(max(item["prob"], 1e-300))) for item in result[0].get("top_probs", ())}
 
     def free(self, prompt: base.Prompt, most: int) -> base.Free:
-        """Free text; a sign that begins a triple ends it."""
+        """Return free text, which ends before the opening of a triple."""
         body = {"prompt": prompt.text, "n_predict": most, "temperature": 0.0, "stop": ["<", "\n\n"], "samplers": ["temperature"]}
         result = self._post(body)
         return base.Free(str(result.get("content", "")), result.get("stopping_word") == "<")
 
     def choose(self, prompt: base.Prompt, options: Sequence[str]) -> int | None:
-        """Which of some texts it goes on with, by a grammar of them."""
+        """Return the index of the text that the model continues with, by a grammar of the texts."""
         if not options:
             return None
         longest = max(len(option.encode()) for option in options)

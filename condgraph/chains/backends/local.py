@@ -1,5 +1,5 @@
-"""Models of transformers in this process: a processor of logits for `generate`, with a state for
-every prefix, so that beams may be reordered; and the model as Algorithm 1 asks it.
+"""Transformers models in this process: a logits processor for `generate`, with a state for every prefix, so that beams may be
+reordered; and the model as a backend for Algorithm 1.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from condgraph.chains.walk import Walk
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import ChainError, MissingExtraError, OptionError
 
-#: Prefixes whose states are kept.
+#: Prefixes whose states are cached.
 _MOST_KEPT: Final = 20_000
 
 
 class ChainProcessor:
-    """A `LogitsProcessor` that leaves the tokens that a chain allows.
+    """A `LogitsProcessor` that only leaves the tokens that a chain allows.
 
-    Given to `model.generate(logits_processor=[...])` with greedy search, beams or sampling.
-    `prompt` is the number of tokens before the chain, `end` the id that ends the text. With `free`
-    there is free text before, between and behind triples, which may have no token that would begin
-    a triple unseen; else one triple follows the other. Of a beam that has no probability (sampled
-    beams may end with one) `chain(ids)` is None: it is no chain. A state from which nothing may follow allows
-    `end` alone.
+    Pass it to `model.generate(logits_processor=[...])` with greedy search, beams or sampling. `prompt` is the number of
+    tokens before
+    the chain, `end` the id that ends the text. With `free`, there may be free text before, between and after triples,
+    except tokens
+    that would begin a triple unnoticed; otherwise one triple follows the other. For a beam with probability zero
+    (sampled beams may
+    end with one), `chain(ids)` is None: it is no chain. A state from which nothing may follow allows only `end`.
     """
 
     def __init__(self, chain: Chain, *, prompt: int, end: int, free: bool = False) -> None:
@@ -40,12 +41,12 @@ class ChainProcessor:
         self._states: dict[tuple[int, ...], tuple[Chain, bool] | None] = {(): (start, not free)}
 
     def chain(self, ids: Sequence[int]) -> Chain | None:
-        """The chain of the ids after the prompt; None if they are none."""
+        """Return the chain of the ids after the prompt; None if they are none."""
         result = self._state(tuple(map(int, ids)))
         return None if result is None else result[0]
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Scores of shape (rows, vocabulary), those of all other tokens at minus infinity."""
+        """Return scores of shape (rows, vocabulary), with minus infinity for tokens that are not allowed."""
         import torch
 
         result = torch.full_like(scores, -float("inf"))
@@ -59,10 +60,10 @@ class ChainProcessor:
             if inside:
                 allowed = chain.next()
                 if not chain.ids and (chain.triples or not allowed):
-                    # Between triples the text may end; where nothing may follow it has to.
+                    # Between triples the text may end; if nothing may follow, it has to.
                     allowed = [*allowed, self._end]
-                at = torch.tensor(allowed, dtype=torch.long, device=scores.device)
-                result[row, at] = scores[row, at]
+                indices = torch.tensor(allowed, dtype=torch.long, device=scores.device)
+                result[row, indices] = scores[row, indices]
             else:
                 banned = [*self._coder.banned.tolist(), *self._coder.tokens.special - {self._end}]
                 if chain.done:
@@ -84,12 +85,12 @@ class ChainProcessor:
         return result
 
     def _state_before(self, ids: tuple[int, ...]) -> tuple[Chain, bool] | None:
-        """The state of all ids but the last; from the longest prefix that is kept."""
-        at = len(ids) - 1
-        while ids[:at] not in self._states:
-            at -= 1
-        result = self._states[ids[:at]]
-        for token in ids[at:-1]:
+        """Return the state of all ids but the last, from the longest cached prefix."""
+        length = len(ids) - 1
+        while ids[:length] not in self._states:
+            length -= 1
+        result = self._states[ids[:length]]
+        for token in ids[length:-1]:
             if result is None:
                 return None
             result = self._after(result, token)
@@ -115,7 +116,7 @@ class ChainProcessor:
 
 
 class Transformers:
-    """A causal model of transformers and its tokenizer."""
+    """A causal transformers model and its tokenizer."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         try:
@@ -125,33 +126,33 @@ class Transformers:
         self._torch, self._model, self._tokenizer = torch, model, tokenizer
         self._coder: Coder = coder_of(tokenizer)
         self.name = "transformers, masks"
-        #: How many times the model was run.
+        #: Number of runs of the model.
         self.calls = 0
 
     @property
     def model(self) -> str:
-        """What the model's configuration calls it."""
+        """The model's name in its configuration."""
         config = getattr(self._model, "config", None)
         return str(getattr(config, "name_or_path", "") or type(self._model).__name__)
 
     def told(self, n: int, wanted: Score) -> Score | None:
-        """Both."""
+        """Return the score that is wanted, as both are available."""
         return wanted
 
     def chain(self, walk: Walk) -> Chain:
-        """The constraint by the model's tokenizer."""
+        """Return the constraint for the model's tokenizer."""
         return Chain(walk, self._coder)
 
     def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
-        """The n best triples that may follow, by token-level beam search."""
+        """Return the n best triples that may follow, by token-level beam search."""
         before = self._ids(prompt.text)
         if score is None:
             raise OptionError("a score is 'masked' or 'raw'")
 
         def scorer(ids: Sequence[int], start: int, allowed: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
             logs = self._logs([*before, *ids], len(ids) - start + 1)
-            behind = [float(row[token]) for row, token in zip(logs, ids[start:], strict=False)]
-            return behind, logs[-1].take(np.array(allowed, np.int64)).tolist() if len(allowed) else []
+            forced_logs = [float(row[token]) for row, token in zip(logs, ids[start:], strict=False)]
+            return forced_logs, logs[-1].take(np.array(allowed, np.int64)).tolist() if len(allowed) else []
 
         return best_triples(self.chain(walk), scorer, n, score)
 
@@ -160,16 +161,16 @@ class Transformers:
         return result
 
     def _logs(self, ids: Sequence[int], last: int) -> Any:
-        """The logarithms of the probabilities of what follows at the last places, (last, tokens)."""
+        """Return the logarithms of the next-token probabilities at the last positions, (last, tokens)."""
         torch = self._torch
         self.calls += 1
         with torch.no_grad():
-            given = torch.tensor([list(ids)], dtype=torch.long, device=self._model.device)
-            logits = self._model(given).logits[0, -last:].double()
+            inputs = torch.tensor([list(ids)], dtype=torch.long, device=self._model.device)
+            logits = self._model(inputs).logits[0, -last:].double()
         return torch.log_softmax(logits, -1).cpu().numpy()
 
     def free(self, prompt: Prompt, most: int) -> Free:
-        """Free text by greedy search; a sign that begins a triple ends it."""
+        """Return free text by greedy search, which ends before the opening of a triple."""
         ids = self._ids(prompt.text)
         result: list[int] = []
         special, banned = self._coder.tokens.special, set(self._coder.banned.tolist())
@@ -189,11 +190,11 @@ class Transformers:
         return Free(self._tokenizer.decode(result).replace(OPEN, ""), False)
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
-        """The most probable text after the prompt, by the mean over its tokens."""
-        before, best = self._ids(prompt.text), []
-        for at, option in enumerate(options):
+        """Return the index of the most probable text after the prompt, by the mean over its tokens."""
+        before, ranks = self._ids(prompt.text), []
+        for index, option in enumerate(options):
             check()
             ids = list(self._coder.encode(" " + option)) or [0]
             logs = self._logs([*before, *ids], len(ids) + 1)
-            best.append((float(np.mean([row[token] for row, token in zip(logs, ids, strict=False)])), -at))
-        return -max(best)[1] if best else None
+            ranks.append((float(np.mean([row[token] for row, token in zip(logs, ids, strict=False)])), -index))
+        return -max(ranks)[1] if ranks else None
