@@ -11,8 +11,8 @@ from typing import Any, Final, overload
 from condgraph.engine import algebra as alg
 from condgraph.engine.allen import NEVER_AFTER, NEVER_BEFORE, Bounds
 from condgraph.engine.bounds import check, within
-from condgraph.engine.errors import OptionError, UnknownNameError, nearest, shortened
-from condgraph.engine.facts import Entity
+from condgraph.engine.errors import OptionError, UnknownNameError, nearest, numbered, shortened
+from condgraph.engine.facts import END_TIME, START_TIME, Entity
 from condgraph.engine.period import TimeLike, time_of
 from condgraph.engine.records import Evidence
 from condgraph.engine.store import QueriedGraph, plan_answer
@@ -74,17 +74,21 @@ class Timeline(Sequence[Lasting]):
     """Statements that have a time, by their earliest start, then by their earliest end; those without one are `untimed`."""
 
     def __init__(self, statements: Sequence[Evidence], warnings: Sequence[str] = ()) -> None:
-        timed, untimed = [], []
+        timed, untimed, never = [], [], 0
         for statement in statements:
             bounds = Bounds.stated(statement.qualifiers)
             if bounds is None:
                 untimed.append(statement)
+                never += {START_TIME, END_TIME} <= {key for key, value in statement.qualifiers if isinstance(value, Time)}
             else:
                 timed.append(Lasting(statement, bounds))
         timed.sort(key=lambda one: (one.bounds.start, one.bounds.end, str(one.statement)))
         self._items: tuple[Lasting, ...] = tuple(timed)
         self.untimed: tuple[Evidence, ...] = tuple(sorted(untimed, key=str))
         self.warnings: tuple[str, ...] = tuple(warnings)
+        if never:
+            what = numbered(never, "statement ends before it starts, and holds", "statements end before they start, and hold")
+            self.warnings += (f"{what} at no time: listed as untimed",)
 
     def __len__(self) -> int:
         return len(self._items)

@@ -56,8 +56,8 @@ class Bounds:
 
     @classmethod
     def stated(cls, qualifiers: Iterable[tuple[str, Any]]) -> Bounds | None:
-        """Return when a statement holds according to its qualifiers, or None without such qualifiers. Of several
-        starts the earliest counts, of several ends the latest.
+        """Return when a statement holds according to its qualifiers, or None if they say nothing, or if it ends before it
+        starts, and so holds at no time. Of several starts the earliest counts, of several ends the latest.
         """
         stated: dict[str, list[Any]] = {}
         for key, value in qualifiers:
@@ -80,10 +80,7 @@ class Bounds:
             end = max(side[0] for side in sides), max(side[1] for side in sides)
         # The start is before the end.
         start, end = (start[0], min(start[1], end[1] - 1)), (max(end[0], start[0] + 1), end[1])
-        # Ends in the wrong order are unknown, as for `engine.period`.
-        if start[0] > start[1] or end[0] > end[1]:
-            return cls((NEVER_BEFORE, NEVER_AFTER - 1), (NEVER_BEFORE + 1, NEVER_AFTER))
-        return cls(start, end)
+        return None if start[0] > start[1] or end[0] > end[1] else cls(start, end)
 
     def relations(self, other: Bounds) -> tuple[str, ...]:
         """Return the possible relations to another interval, in the order of `RELATIONS`; a single one if both are

@@ -260,7 +260,9 @@ class _Times:
         same = self.dated[i] & (self.first[i] == self.first[j]) & (self.last[i] == self.last[j])
         same &= (self.first[i] > _EARLIEST) | (self.last[i] < _LATEST)
         must = (must & may) | neither | (same & self.dated[j])
-        return must | (may & ~follows), must
+        # What ends before it starts holds at no time.
+        some = (self.first[i] <= self.last[i]) & (self.first[j] <= self.last[j])
+        return (must | (may & ~follows)) & some, must & some
 
 
 class _Objects:

@@ -258,6 +258,18 @@ def test_stores(graph: condgraph.Graph, stored: Any) -> None:
         assert [one.bounds for one in one] == [one.bounds for one in other]
 
 
+def test_what_ends_before_it_starts_holds_at_no_time() -> None:
+    graph = condgraph.Graph()
+    terms = (("A", 1990, 1980), ("B", 1970, 2000))
+    graph.add([Statement("x", "head", Ref(n), (("start time", Time.year(a)), ("end time", Time.year(b)))) for n, a, b in terms])
+    line = graph.timeline("x", "head")
+    assert [names(line), [one.object.id for one in line.untimed]] == [["B"], ["A"]]  # type: ignore[union-attr]
+    assert line.warnings == ("1 statement ends before it starts, and holds at no time: listed as untimed",)
+    assert graph.query("Find(x) Relate(head, forward) QueryName()", at="1985").texts == ["B"]
+    assert graph.query("MATCH ()-[r:head]->(b) WHERE allen(r, 1985) IS NULL RETURN b.name").texts == ["A"]
+    assert not list(graph.conflicts("head"))
+
+
 def test_bounds_of_what_qualifiers_say() -> None:
     start, end, point = "start time", "end time", "point in time"
     year, day = Time.year(1984), DAY(1984, 5, 1)
@@ -269,7 +281,8 @@ def test_bounds_of_what_qualifiers_say() -> None:
     assert Bounds.stated(((start, year),)) == Bounds((year.start, year.end - 1), (year.start + 1, NEVER_AFTER))
     assert Bounds.stated(((end, year),)) == Bounds((NEVER_BEFORE, year.end - 1), (year.start + 1, year.end))
     nothing = Bounds((NEVER_BEFORE, NEVER_AFTER - 1), (NEVER_BEFORE + 1, NEVER_AFTER))
-    assert Bounds.stated(((point, UNKNOWN),)) == Bounds.stated(((start, DAY(1990, 1, 1)), (end, day))) == nothing
+    assert Bounds.stated(((point, UNKNOWN),)) == nothing
+    assert Bounds.stated(((start, DAY(1990, 1, 1)), (end, day))) is None
     several = Bounds.stated(((start, DAY(1980, 1, 1)), (start, DAY(1970, 1, 1)), (end, day), (end, DAY(1990, 1, 1))))
     assert several == Bounds((DAY(1970, 1, 1).start,) * 2, (DAY(1990, 1, 1).end,) * 2)
 
