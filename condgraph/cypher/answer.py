@@ -36,13 +36,12 @@ from condgraph.engine.execute.sums import Aggregate, zeros
 from condgraph.engine.facts import Entity, EntityKind, Item, Ref, Sourced
 from condgraph.engine.kinds import all_comparable, condition_of, kinds_tested, may_warn
 from condgraph.engine.lowered import Step
-from condgraph.engine.operands import exact
 from condgraph.engine.row_shapes import Name, row_tests
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.stored_answer import StoredAnswer
-from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value, text_of
+from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Quantity, Time, Value, exact, text_of
 
 if TYPE_CHECKING:
     from condgraph.cypher.queries import CypherStore

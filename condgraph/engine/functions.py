@@ -52,7 +52,7 @@ def compared(left: Any, right: Any, operator: str, what: str) -> bool:
         return _times(a, b, operator)
     if isinstance(a, values.Quantity) and isinstance(b, values.Quantity):
         a, b, _ = operands.alike(a, b, what)
-        return bool(OPERATORS[operator](operands.exact(a.number), operands.exact(b.number)))
+        return bool(OPERATORS[operator](values.exact(a.number), values.exact(b.number)))
     left_text, right_text = (values.collapse(shown(value)).casefold() for value in (left, right))
     return bool(OPERATORS[operator](left_text, right_text))
 
@@ -270,7 +270,7 @@ def difference(arguments: Sequence[operands.Operand], options: operands.Options)
             _of_years(value, other, "difference")
     first_number, second_number = (_number(value, arguments[0], "difference") for value in (a, b))
     first_number, second_number, unit = operands.alike(first_number, second_number, "difference")
-    result = operands.exact(first_number.number) - operands.exact(second_number.number)
+    result = values.exact(first_number.number) - values.exact(second_number.number)
     return [values.Quantity(operands.plain(result if _signed(options) else abs(result)), unit)]
 
 
@@ -345,7 +345,7 @@ def long_of(value: operands.Measure, options: operands.Options) -> values.Quanti
 def distance(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
     """Return the distance of two points in metres, or in the unit of the options."""
     points = [_point(operand) for operand in arguments]
-    metres = values.Quantity(operands.plain(operands.exact(points[0].distance(points[1]))), "metre")
+    metres = values.Quantity(operands.plain(values.exact(points[0].distance(points[1]))), "metre")
     unit = options.get("unit", "")
     if not unit or fold_unit(unit) == fold_unit(metres.unit):
         return [metres]
@@ -371,7 +371,7 @@ def add(arguments: Sequence[operands.Operand], options: operands.Options) -> lis
             operand.remarks.append(f"add: operand {place} is nothing, and adds nothing")
         for measure in watched(_each(operand, "add")):
             _, converted, unit = operands.alike(first, measure, "add")
-            total += operands.exact(converted.number)
+            total += values.exact(converted.number)
             first = first if first.unit == unit else measure
     time = next((value for operand in arguments for value in operand.values if isinstance(value, values.Time)), None)
     if time is not None:
@@ -388,7 +388,7 @@ def multiply(arguments: Sequence[operands.Operand], options: operands.Options) -
         if unit_and_divisor is None:
             raise operands.Inapplicable(f"multiply: {with_unit} and {measure} both have a unit")
         unit, divisor = unit_and_divisor
-        product *= operands.exact(measure.number) / divisor
+        product *= values.exact(measure.number) / divisor
         if measure.unit == unit != with_unit.unit:
             with_unit = measure
     return [values.Quantity(operands.plain(product), with_unit.unit)]
@@ -406,7 +406,7 @@ def divide(arguments: Sequence[operands.Operand], options: operands.Options) -> 
             with suppress(operands.Inapplicable):
                 a, b, _ = operands.alike(a, b, "divide")
                 unit = values.NO_UNIT
-    return [values.Quantity(operands.quotient(operands.exact(a.number) / operands.exact(b.number)), unit)]
+    return [values.Quantity(operands.quotient(values.exact(a.number) / values.exact(b.number)), unit)]
 
 
 def remainder(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
@@ -415,7 +415,7 @@ def remainder(arguments: Sequence[operands.Operand], options: operands.Options) 
     if not b.number:
         raise operands.Inapplicable("division by zero has no result")
     a, b, unit = operands.alike(a, b, "%")
-    return [values.Quantity(operands.plain(operands.exact(a.number) % operands.exact(b.number)), unit)]
+    return [values.Quantity(operands.plain(values.exact(a.number) % values.exact(b.number)), unit)]
 
 
 def percentage(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
@@ -428,13 +428,13 @@ def percentage(arguments: Sequence[operands.Operand], options: operands.Options)
     except operands.Inapplicable as error:
         # Different units may still make sense (wins of matches), so only report it.
         arguments[0].remarks.append(str(error))
-    return [values.Quantity(operands.quotient(operands.exact(a.number) * 100 / operands.exact(b.number)), "%")]
+    return [values.Quantity(operands.quotient(values.exact(a.number) * 100 / values.exact(b.number)), "%")]
 
 
 def absolute(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
     """Return numbers without their sign."""
     return [
-        values.Quantity(operands.plain(abs(operands.exact(value.number))), value.unit)
+        values.Quantity(operands.plain(abs(values.exact(value.number))), value.unit)
         for value in watched(_each(arguments[0], "abs"))
     ]
 
@@ -449,7 +449,7 @@ def rounded(arguments: Sequence[operands.Operand], options: operands.Options) ->
     results = []
     for measure in watched(_each(arguments[0], "round")):
         # Python rounds fractions half to even, also to tens and hundreds (negative digits).
-        results.append(values.Quantity(operands.plain(Fraction(round(operands.exact(measure.number), digits))), measure.unit))
+        results.append(values.Quantity(operands.plain(Fraction(round(values.exact(measure.number), digits))), measure.unit))
     return results
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
@@ -88,11 +87,6 @@ def number_in(text: str) -> values.Number:
     if len(digits) > values.MOST_DIGITS:
         raise Inapplicable(f"a number of more than {values.MOST_DIGITS} digits is no number")
     return values.parse_number(digits)
-
-
-def exact(number: Any) -> Fraction:
-    """Return a number without loss: a float stands for its shortest text."""
-    return Fraction(Decimal(repr(number))) if isinstance(number, float) else Fraction(number)
 
 
 def plain(number: Fraction) -> values.Number:

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from condgraph.engine.errors import LiteralError, shortened
-from condgraph.engine.values import DAY_SECONDS, OPEN_START, UNKNOWN_END, Precision, Time, civil, days_in_month
+from condgraph.engine.values import DAY_SECONDS, OPEN_START, UNKNOWN_END, Precision, Time, civil, days_in_month, exact
 
 NANOS: Final = 1_000_000_000
 DAY_NANOS: Final = DAY_SECONDS * NANOS
@@ -130,10 +130,10 @@ class Duration:
 
     def times(self, factor: Any, *, divided: bool = False) -> Duration:
         """The product with a number, or the quotient by it."""
-        exact = _exact(factor)
+        share = _exact(factor)
         if divided:
-            exact = 1 / exact
-        return Duration.of(self.months * exact, self.days * exact, Fraction(self.total_nanos, NANOS) * exact)
+            share = 1 / share
+        return Duration.of(self.months * share, self.days * share, Fraction(self.total_nanos, NANOS) * share)
 
     def __str__(self) -> str:
         years, months = _split(self.months, 12)
@@ -169,7 +169,7 @@ def _split(number: int, by: int) -> tuple[int, int]:
 def _exact(number: Any) -> Fraction:
     if not abs(number) < math.inf:
         raise _wrong(f"a duration has no part of {number}")
-    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
+    return exact(number)
 
 
 def day_of(days: int) -> Time:
@@ -508,8 +508,8 @@ def _duration_of(fields: Mapping[str, Any]) -> Duration:
             raise _wrong(f"a duration has no part {name!r}; it has {', '.join(_DURATION_FIELDS)}")
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise _wrong(f"the part {name!r} of a duration is a number, not {value!r}")
-        exact = _exact(value)
-        months, days, seconds = months + exact * part[0], days + exact * part[1], seconds + exact * part[2]
+        amount = _exact(value)
+        months, days, seconds = months + amount * part[0], days + amount * part[1], seconds + amount * part[2]
     return Duration.of(months, days, seconds)
 
 

@@ -301,6 +301,11 @@ def tie_break(number: Number) -> str:
     return ("2" if above else "0") + number_order(exact)
 
 
+def exact(number: Any) -> Fraction:
+    """Return a number without loss; a float stands for its shortest text."""
+    return Fraction(Decimal(repr(number))) if isinstance(number, float) else Fraction(number)
+
+
 def as_number(exact: Fraction) -> Number:
     """An exact number without loss: an integer, a float whose shortest text it is, or a decimal.
     Where its decimals do not end, or are more than a number may have, as `nearest_number`.

@@ -15,8 +15,8 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.execute.aggregates import sample_deviation
 from condgraph.engine.execute.run import Run
 from condgraph.engine.facts import Statement
-from condgraph.engine.operands import exact, quotient
-from condgraph.engine.values import Quantity, Time
+from condgraph.engine.operands import quotient
+from condgraph.engine.values import Quantity, Time, exact
 
 DEVIATION = "Query1: \"get_information(relation='size')\"\nQuery2: \"stdev(set='output_of_query1')\""
 

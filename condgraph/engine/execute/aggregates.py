@@ -22,9 +22,9 @@ from condgraph.engine.execute.left_out import most_frequent, no_such, outnumbere
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
 from condgraph.engine.execute.sets import EMPTY, FEW, Bag, Mask, Numbers, Part, distinct
 from condgraph.engine.facts import shown
-from condgraph.engine.operands import Inapplicable, exact, plain, quotient
+from condgraph.engine.operands import Inapplicable, plain, quotient
 from condgraph.engine.snapshot.ordered import Cells, add_types
-from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, as_float, format_number, parse_number
+from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, as_float, exact, format_number, parse_number
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run

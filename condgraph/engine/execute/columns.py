@@ -31,11 +31,11 @@ from condgraph.engine.execute.sets import DENSE, EMPTY, Bag, FactSet, equal_runs
 from condgraph.engine.execute.sums import Aggregate
 from condgraph.engine.facts import shown
 from condgraph.engine.functions import time_between
-from condgraph.engine.operands import Inapplicable, alike, exact, plain, quotient, unit_of_product
+from condgraph.engine.operands import Inapplicable, alike, plain, quotient, unit_of_product
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.time_parts import in_zone, part_of_time, truncated
 from condgraph.engine.units import clock_text, fold_unit
-from condgraph.engine.values import NO_UNIT, Point, Quantity, Time, read_point
+from condgraph.engine.values import NO_UNIT, Point, Quantity, Time, exact, read_point
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run

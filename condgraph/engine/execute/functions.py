@@ -19,9 +19,8 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import PlanError, shortened
 from condgraph.engine.execute import points, rdf_terms
 from condgraph.engine.execute.terms import EntityAt, PathAt, StatementAt, type_name
-from condgraph.engine.operands import exact
 from condgraph.engine.units import clock_text, conversions
-from condgraph.engine.values import Point, Quantity, Time, as_number, format_number, parse_number, parse_quantity
+from condgraph.engine.values import Point, Quantity, Time, as_number, exact, format_number, parse_number, parse_quantity
 
 # -- comparison --------------------------------------------------------------------------------------
 # Equality and order of the terms of rows (`algebra.expressions`).

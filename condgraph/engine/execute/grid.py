@@ -18,8 +18,7 @@ from condgraph.engine.execute.left_out import most_frequent
 from condgraph.engine.execute.series import Cell, ListSeries, Places, Series
 from condgraph.engine.execute.sets import order_key
 from condgraph.engine.facts import shown
-from condgraph.engine.operands import exact
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, exact
 
 #: Separators of the cells of a row, and of the values of a cell, in a text.
 BETWEEN: Final = " | "

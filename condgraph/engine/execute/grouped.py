@@ -22,10 +22,9 @@ from condgraph.engine.execute.sets import Mask
 from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_out
 from condgraph.engine.facts import Entity, EntityKind, shown
 from condgraph.engine.functions import OPERATORS, time_mask
-from condgraph.engine.operands import exact
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.engine.units import clock_text
-from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, collapse
+from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, collapse, exact
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run

@@ -29,9 +29,8 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import LiteralError, OptionError, ParseError, PlanError, nearest, shortened
 from condgraph.engine.functions import OPERATORS, time_mask
-from condgraph.engine.operands import exact
 from condgraph.engine.units import conversions
-from condgraph.engine.values import NO_UNIT, Quantity, Time, collapse, format_number, parse_quantity
+from condgraph.engine.values import NO_UNIT, Quantity, Time, collapse, exact, format_number, parse_quantity
 from condgraph.languages.parameters import GivenText, Hole, hole_or_text, in_order
 
 # -- values ------------------------------------------------------------------------------------------

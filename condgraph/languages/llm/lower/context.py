@@ -13,10 +13,9 @@ from condgraph.engine.external import CallContext, LlmFunction
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.functions import OPERATORS
 from condgraph.engine.lowered import Substitution
-from condgraph.engine.operands import exact
 from condgraph.engine.reading.shapes import ambiguous
 from condgraph.engine.schema import Kinds, Schema
-from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse, fold
+from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse, exact, fold
 from condgraph.languages.llm.lower.literals import LiteralTests, exactly, inner_number, leading_number, literal_tests, read_quantity
 from condgraph.languages.llm.syntax.tree import Application, Expression, Items, Literal, Program, Span
 from condgraph.names.linking import ENTITY_THRESHOLD, LARGE, Column, Linker
