@@ -1,8 +1,8 @@
-"""Which variables the rows of a plan bind, to what, and whether in every row: what a store has to know before it can join
-rows in a query of its own; and how a plan is divided between a store and the client.
+"""Infer which variables the rows of a plan bind, to what, and whether in every row; and divide a plan between a store
+and the client.
 
-A store joins rows by what identifies their terms, so that it has to know what a variable can be. An operator whose rows it
-cannot know so much of has no shape: then the store fetches the statements that the plan rests on, and the client joins them.
+A store joins rows by what identifies their terms, so it must know what a variable can be. An operator for which this
+is unknown has no shape: then the store fetches the statements that the plan rests on, and the client joins them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from condgraph.engine.errors import DeadlineError
 from condgraph.engine.facts import Ref
 from condgraph.engine.values import NO_UNIT, Quantity, Value
 
-#: What a variable is bound to: an entity, a value, one of the two, a statement, the name of a predicate or key, a truth value, a
-#: count.
+#: The sorts of terms: an entity, a value, either, a statement, the name of a predicate or key, a truth value, a count.
 Sort: TypeAlias = Literal["entity", "value", "any", "statement", "name", "truth", "count"]
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a variable is bound to, and whether every row binds it."""
+    """The sort of a variable's terms, and whether every row binds it."""
 
     sort: Sort
     certain: bool = True
@@ -36,36 +35,36 @@ RowShape: TypeAlias = dict[str, Bound]
 
 
 class KnownObjects(Protocol):
-    """A schema, as far as rows need it."""
+    """The part of a schema that row shapes need."""
 
     def has_attribute(self, name: str) -> bool:
-        """Whether a predicate has values as objects."""
+        """Return whether a predicate has values as objects."""
         ...
 
 
 class Shapes(dict[int, RowShape]):
-    """The shapes of operators by their identities; `schema` says what objects the predicates of patterns have, if it is known."""
+    """The shapes of operators by identity; `schema`, if known, tells what objects the predicates of patterns have."""
 
     schema: KnownObjects | None = None
 
 
 class _Unknown(Exception):
-    """Rows that have no shape."""
+    """Raised for rows that have no shape."""
 
 
 def met(one: Sort, other: Sort) -> Sort:
-    """The sort of a term that is of both."""
+    """Return the sort of a term that has both sorts."""
     if one == other:
         return one
     pair = {one, other}
     if "any" in pair and pair <= {"any", "entity", "value"}:
         return one if other == "any" else other
-    # A name equals a text, and other pairs nothing.
+    # Other pairs have nothing in common, except names and texts.
     raise _Unknown
 
 
 def either(one: Sort, other: Sort) -> Sort:
-    """The sort of a term that is of one of the two."""
+    """Return the sort of a term that has one of two sorts."""
     if one == other:
         return one
     if {one, other} <= {"any", "entity", "value"}:
@@ -74,7 +73,7 @@ def either(one: Sort, other: Sort) -> Sort:
 
 
 def shape_of(node: Solutions, known: Mapping[int, RowShape]) -> RowShape | None:
-    """The shape of the rows of an operator, given those of its inputs by their identities; None where it has none."""
+    """Return the shape of an operator's rows, given those of its inputs by identity; None if it has none."""
     try:
         rule = _RULES.get(type(node).__name__)
         return None if rule is None else rule(node, known)
@@ -83,14 +82,14 @@ def shape_of(node: Solutions, known: Mapping[int, RowShape]) -> RowShape | None:
 
 
 def of_pattern(node: alg.Pattern, known: Mapping[int, RowShape] = {}) -> RowShape:
-    """The shape of a basic pattern."""
+    """Return the shape of a basic pattern."""
     result: RowShape = {}
     schema = known.schema if isinstance(known, Shapes) else None
 
     def bind(place: object, sort: Sort) -> None:
         if isinstance(place, alg.Variable):
-            before = result.get(place.name)
-            result[place.name] = Bound(sort if before is None else met(before.sort, sort))
+            previous = result.get(place.name)
+            result[place.name] = Bound(sort if previous is None else met(previous.sort, sort))
 
     for part in node.statements:
         bind(part.subject, "entity")
@@ -110,25 +109,24 @@ def of_pattern(node: alg.Pattern, known: Mapping[int, RowShape] = {}) -> RowShap
 
 
 def _path(node: alg.Path, known: Mapping[int, RowShape]) -> RowShape:
-    # From one step on, that there is a path of so many steps at most is reachability, which servers look for without
-    # going along every path.
+    # With at least 0 or 1 steps this is reachability, which servers compute without enumerating every path.
     plain = node.mode == "ends" and node.path is None and node.length is None and node.least <= 1 and node.among is None
     if not plain or len({hop.direction for hop in node.hops}) != 1 or any(hop.predicates is None for hop in node.hops):
         raise _Unknown
     result = {} if node.of is None else dict(known[id(node.of)])
     for place in (node.subject, node.object):
         if isinstance(place, alg.Variable):
-            before = result.get(place.name)
-            if before is not None and not before.certain:
+            previous = result.get(place.name)
+            if previous is not None and not previous.certain:
                 raise _Unknown
-            result[place.name] = Bound("entity" if before is None else met(before.sort, "entity"))
+            result[place.name] = Bound("entity" if previous is None else met(previous.sort, "entity"))
     if node.least == 0 and not any(_anchored(place, known, node) for place in (node.subject, node.object)):
         raise _Unknown
     return result
 
 
 def _anchored(place: object, known: Mapping[int, RowShape], node: alg.Path) -> bool:
-    """Whether an end of a path is known before it is followed."""
+    """Return whether an end of a path is known before it is followed."""
     if isinstance(place, alg.Variable):
         return node.of is not None and place.name in known[id(node.of)]
     return isinstance(place, alg.Entities)
@@ -136,9 +134,9 @@ def _anchored(place: object, known: Mapping[int, RowShape], node: alg.Path) -> b
 
 def _rows(node: alg.Rows, known: Mapping[int, RowShape]) -> RowShape:
     result = {}
-    for at, name in enumerate(node.names):
-        terms = [row[at] for row in node.rows]
-        # A number without a unit is one of Python, where that of a statement is a quantity.
+    for index, name in enumerate(node.names):
+        terms = [row[index] for row in node.rows]
+        # In rows, a number without a unit is a plain number, but the number of a statement is a quantity.
         plain = [isinstance(term, Quantity) and term.unit == NO_UNIT for term in terms]
         if any(plain) or any(isinstance(term, bool | Ref | int | float) for term in terms):
             raise _Unknown
@@ -236,20 +234,20 @@ _RULES: Final[dict[str, Callable[[Any, Mapping[int, RowShape]], RowShape]]] = {
 
 
 class Name(str):
-    """The name of a predicate or key, which no statement carries."""
+    """The name of a predicate or key, which belongs to no statement."""
 
     __slots__ = ()
 
 
-#: The terms of a row that a store gave, entities by their ids.
+#: The terms of a row from a store, entities by id.
 Row: TypeAlias = tuple[Value | Ref | Name | bool | int | None, ...]
 
 # -- Division ----------------------------------------------------------------------------------------
-# The client goes on from rows: what orders, cuts, groups and computes of their terms alone is run in process on a `Rows` of
-# what the store gave.
+# The client continues from rows: operators that order, cut, group or compute from their terms alone run in process on the
+# rows of the store.
 
 
-#: Functions that look at the graph, or at more of an entity or statement than what identifies it.
+#: Functions that read the graph, or more of an entity or statement than its identity.
 _LOOKING: Final = frozenset(
     [
         *("id", "elementid", "labels", "type", "keys", "properties", "startnode", "endnode", "nodes", "relationships", "names"),
@@ -263,7 +261,7 @@ _PLAIN: Final = (
 
 
 def is_plain(expression: Any) -> bool:
-    """Whether an expression looks at nothing but the terms of its row."""
+    """Return whether an expression reads only the terms of its row."""
     if not isinstance(expression, ex.Expression):
         return False
     return all(
@@ -272,7 +270,7 @@ def is_plain(expression: Any) -> bool:
 
 
 def _finishes(node: Node) -> bool:
-    """Whether an operator works on the terms of rows alone."""
+    """Return whether an operator needs only the terms of rows."""
     if isinstance(node, alg.Filter):
         return is_plain(node.test)
     if isinstance(node, alg.Extend | alg.Unwind):
@@ -283,9 +281,9 @@ def _finishes(node: Node) -> bool:
 
 
 def core_of(plan: Solutions, beyond: Collection[int], schema: KnownObjects, *, spelled: bool) -> Solutions | None:
-    """The operator whose rows a store gives, below what the client finishes with their terms alone; None where the client needs
-    more than these. `beyond` are the operators (by identity) that the store cannot give; `spelled` says that equal values may be
-    written in several ways, which their statements tell.
+    """Return the operator whose rows a store returns, below those that the client computes from terms alone; None if
+    the client needs more. `beyond` are the operators (by identity) that the store cannot run; `spelled`: equal values
+    may have several texts, which only their statements tell.
     """
     node: Node = plan
     while id(node) in beyond and _finishes(node):
@@ -295,13 +293,13 @@ def core_of(plan: Solutions, beyond: Collection[int], schema: KnownObjects, *, s
     shape = shapes_of(node, schema).get(id(node))
     if shape is None:
         return None
-    # Of a statement the client needs all.
-    whole: tuple[Sort, ...] = ("statement", "value", "any") if spelled else ("statement",)
-    return None if any(shape[name].sort in whole for name in needed(plan, node)) else node
+    # The client needs the complete statement, not only its identity.
+    incomplete_sorts: tuple[Sort, ...] = ("statement", "value", "any") if spelled else ("statement",)
+    return None if any(shape[name].sort in incomplete_sorts for name in needed(plan, node)) else node
 
 
 def needed(plan: Solutions, core: Solutions) -> tuple[str, ...]:
-    """The variables of the rows that a store gives which the rest of a plan looks at, in order."""
+    """Return the variables of a store's rows that the rest of a plan uses, in order."""
     chain: list[Any] = [plan]
     while chain[-1] is not core:
         chain.append(chain[-1].of)
@@ -310,8 +308,10 @@ def needed(plan: Solutions, core: Solutions) -> tuple[str, ...]:
         if isinstance(node, alg.Project):
             names = {old for new, old in node.names if new in names}
         elif isinstance(node, alg.GroupRows):
-            every = any(item.of is None and item.distinct for item in node.aggregates)
-            names = set(node.of.variables) if every else {*node.keys, *(item.of for item in node.aggregates if item.of is not None)}
+            uses_all = any(item.of is None and item.distinct for item in node.aggregates)
+            names = (
+                set(node.of.variables) if uses_all else {*node.keys, *(item.of for item in node.aggregates if item.of is not None)}
+            )
         elif isinstance(node, alg.Filter):
             names |= ex.variables(node.test)
         elif isinstance(node, alg.Extend | alg.Unwind):
@@ -327,7 +327,7 @@ def needed(plan: Solutions, core: Solutions) -> tuple[str, ...]:
 
 
 def shapes_of(plan: Node, schema: KnownObjects | None = None) -> Shapes:
-    """The shapes of the operators of a plan that have one."""
+    """Return the shapes of the operators of a plan that have one."""
     known = Shapes()
     known.schema = schema
     for node in postorder(plan):
@@ -340,32 +340,34 @@ def shapes_of(plan: Node, schema: KnownObjects | None = None) -> Shapes:
 
 
 def visible(names: Iterable[str]) -> str:
-    """The variables that a query names itself, listed for people."""
+    """List the variables that the query itself names, for messages."""
     return ", ".join(name for name in names if not name.startswith((" ", "."))) or "no variable"
 
 
 def product_in(plan: Node) -> tuple[str, str] | None:
-    """The variables of two parts of a plan that are joined and share none; None if there are no such parts."""
+    """Return the variables of two parts of a plan that are joined without sharing any; None if there are no such
+    parts.
+    """
     for node in postorder(plan):
         parts: list[set[str]] = []
         if isinstance(node, alg.Join):
             parts = [set(node.left.variables), set(node.right.variables)]
         elif isinstance(node, alg.Pattern):
             parts = [set(part.variables) for part in node.statements] + [set(part.variables) for part in node.memberships]
-        apart: list[set[str]] = []
+        components: list[set[str]] = []
         for names in filter(None, parts):
-            # With all that it meets it is one part.
-            met_by = [other for other in apart if not other.isdisjoint(names)]
-            apart = [other for other in apart if other.isdisjoint(names)] + [names.union(*met_by)]
-        if len(apart) > 1:
-            first, second = (visible(sorted(names)) for names in apart[:2])
+            # Merge it with all components that it shares a variable with.
+            connected = [component for component in components if not component.isdisjoint(names)]
+            components = [component for component in components if component.isdisjoint(names)] + [names.union(*connected)]
+        if len(components) > 1:
+            first, second = (visible(sorted(names)) for names in components[:2])
             return first, second
     return None
 
 
 @contextmanager
 def naming_products(plan: Node) -> Iterator[None]:
-    """A deadline that passes while a store runs a plan names the parts of it that share no variable."""
+    """Let a deadline that passes while a store runs a plan name the parts that share no variable."""
     try:
         yield
     except DeadlineError as error:
@@ -378,8 +380,8 @@ def naming_products(plan: Node) -> Iterator[None]:
 
 
 def row_tests(plan: Node) -> list[alg.Where | alg.WhereQualifier]:
-    """The conditions of the patterns of a plan, as those of facts: what they cannot compare is counted among the statements of
-    each part of a pattern, whatever the other parts leave of them.
+    """Return the conditions of a plan's patterns as conditions on facts: values that cannot be compared are counted
+    for each part of a pattern, whatever the other parts match.
     """
     result: list[alg.Where | alg.WhereQualifier] = []
     statement = alg.Variable(" tested")

@@ -1,5 +1,5 @@
-"""The notation of columns, properties or qualifiers that say when something holds: `[valid_from, valid_to)`, whose end is
-the first moment in which it no longer does, `[valid_from, valid_to]`, whose end is the last, or `observed_on`.
+"""The notation for columns, properties or qualifiers that give the validity of rows: `[valid_from, valid_to)`, whose
+end is excluded, `[valid_from, valid_to]`, whose end is included, or `observed_on`.
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Valu
 TIMES_HINT: Final = (
     "times are '[valid_from, valid_to)' (the end is excluded), '[valid_from, valid_to]' (it is included), or 'observed'"
 )
-#: The qualifiers that say when a statement holds.
+#: The qualifiers that give the validity of a statement.
 TIMES: Final = (START_TIME, END_TIME, POINT_IN_TIME)
 _INTERVAL: Final = re.compile(r"\[([^,\[\])]*),([^,\[\])]*)([\])])", re.ASCII)
-#: What stands for no end.
+#: Texts for an open end.
 _FOREVER: Final = frozenset(("infinity", "+infinity", "inf", "-infinity", "forever", "current", "present", "open", "null", "-"))
-#: Days after this are no end: 9999-12-31, and what is near it.
+#: Times from here on mean an open end, such as 9999-12-31.
 LAST: Final = Time.year(9998)
-#: What a row says of its times, with its columns.
+#: Qualifiers of the statements of a row, as keys and values.
 Qualifiers = tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RowTimes:
-    """The columns of a table that say when its rows hold: `start` and `end`, "" for none, or `point` alone."""
+    """The columns of a table that give the validity of its rows: `start` and `end`, "" for none, or `point` alone."""
 
     start: str = ""
     end: str = ""
     point: str = ""
-    #: Whether the end is the first moment in which the row no longer holds.
+    #: Whether the end is the first moment at which the row no longer holds.
     excluded: bool = False
 
     @classmethod
     def of(cls, text: Any, columns: Sequence[str] | None = None) -> RowTimes:
-        """Read `[from, to)`, `[from, to]` or a column; raises `OptionError`, also for what is none of `columns`."""
+        """Parse `[from, to)`, `[from, to]` or a column; raise `OptionError` for other texts, and for names not in
+        `columns`.
+        """
         if not isinstance(text, str) or not text.strip():
             raise OptionError(f"times= is no interval of columns: {shortened(repr(text), 100)}", hint=TIMES_HINT)
         interval = _INTERVAL.fullmatch(text.strip())
@@ -63,12 +65,12 @@ class RowTimes:
         return self.point or f"[{self.start}, {self.end}{')' if self.excluded else ']'}"
 
     def columns(self) -> list[str]:
-        """The columns that are named."""
+        """Return the named columns."""
         return [name for name in (self.start, self.end, self.point) if name]
 
     def qualifiers(self, cells: Mapping[str, Value], what: str = "the row") -> Qualifiers:
-        """What the cells of a row say as qualifiers of its statements; raises ValueError for cells that are no times, and
-        where the row holds at no time.
+        """Return the validity in the cells of a row as qualifiers; raise ValueError for cells that are not times, or
+        if the row holds at no time.
         """
         start = _time(self.start, cells.get(self.start))
         end = _time(self.end, cells.get(self.end))
@@ -83,7 +85,7 @@ class RowTimes:
 
 
 def _time(column: str, cell: Value | None) -> Time | None:
-    """A cell as a time; None where it is empty, and where it stands for no end."""
+    """Return a cell as a time; None if it is empty or means an open end."""
     if cell is None:
         return None
     if isinstance(cell, Quantity) and isinstance(cell.number, int) and not cell.unit.strip("1") and 0 < cell.number < 10_000:
@@ -101,7 +103,7 @@ def _time(column: str, cell: Value | None) -> Time | None:
 
 
 def last_before(time: Time) -> Time:
-    """The last day before a day, and the last second before any other time."""
+    """Return the last day before a day, or the last second before any other time."""
     if time.precision is Precision.DAY:
         return Time(time.start - DAY_SECONDS, time.start, Precision.DAY)
     return Time(time.start - 1, time.start, Precision.SECOND)

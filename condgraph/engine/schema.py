@@ -1,8 +1,8 @@
-"""The schema of a graph, by which programs are lowered: names, types, units, qualifier keys and
-sources, never facts.
+"""The schema of a graph, against which programs are lowered: names, types, units, qualifier keys and sources, never
+facts.
 
-Every choice a program leaves open (is this key a qualifier, is that literal a year or a number) is
-made from here, so that one plan means the same on every store.
+Every choice that a program leaves open (is this key a qualifier, is that literal a year or a number) is made from the
+schema, so that a plan means the same on every store.
 """
 
 from __future__ import annotations
@@ -26,24 +26,23 @@ if TYPE_CHECKING:
 
 
 # -- labels of rows ----------------------------------------------------------------------------------
-# Labels of table rows that have no key: the column that says most about them.
+# Labels of table rows without a key: the most informative column.
 
 
-#: What stands between source and number in the name of a row.
+#: Separates source and number in the name of a row.
 BEFORE_ROW: Final = " row "
-#: Rows of a source that are looked at.
+#: The number of rows of a source that are examined.
 _LOOKED_AT: Final = 10_000
-#: Characters that the texts of a telling column have at most, on average.
+#: The largest mean length of the texts of such a column, in characters.
 _LONGEST: Final = 80
-#: Headers that name a row, where their texts are mostly there and mostly different.
+#: Headers of columns that name a row, if their texts are mostly present and mostly distinct.
 _NAMES: Final = ("name", "title", "label")
 
 
 def telling_columns(snapshot: Snapshot) -> dict[str, str]:
-    """The column that tells most of each source whose rows have no keys: of its texts (of at most 80
-    characters on average) half or more are different, and half or more of the rows have one. One that
-    is called like a name comes first, then the one with the most different texts, then the first.
-    Looked at are the first 10,000 rows.
+    """Return the most informative column of each source whose rows have no keys: at least half of its texts (of at
+    most 80 characters on average) are distinct, and at least half of the rows have one. Columns with a header like a
+    name come first, then the most distinct texts, then the first column. Only the first 10,000 rows are examined.
     """
     get = snapshot.arrays.get
     keys, rows = get("row.key"), get("row.entity")
@@ -51,8 +50,8 @@ def telling_columns(snapshot: Snapshot) -> dict[str, str]:
         return {}
     sources, first = np.unique(keys >> 32, return_index=True)
     named = {}
-    for source, at in zip(sources.tolist(), first.tolist(), strict=True):
-        entity = snapshot.entity(int(rows[at]))
+    for source, index in zip(sources.tolist(), first.tolist(), strict=True):
+        entity = snapshot.entity(int(rows[index]))
         name = snapshot.source_of(source).name
         if entity.name == f"{name}{BEFORE_ROW}{entity.row}":
             named[source] = name
@@ -64,20 +63,20 @@ def telling_columns(snapshot: Snapshot) -> dict[str, str]:
     best: dict[int, tuple[tuple[bool, int], str]] = {}
     for predicate in range(len(offsets) - 1):
         low, high = offsets[predicate : predicate + 2].tolist()
-        of = subjects[low:high]
-        texts = (kinds[low:high] == Kind.TEXT) & (places.take(of) >= 0) & (numbers.take(of) <= _LOOKED_AT)
+        owners_ = subjects[low:high]
+        texts = (kinds[low:high] == Kind.TEXT) & (places.take(owners_) >= 0) & (numbers.take(owners_) <= _LOOKED_AT)
         if not texts.any():
             continue
-        owners, said = places.take(of[texts]), refs[low:high][texts]
+        owners, text_numbers = places.take(owners_[texts]), refs[low:high][texts]
         column = snapshot.predicate_name(predicate)
         for source in np.unique(owners).tolist():
             if source not in named:
                 continue
-            here = said[owners == source]
-            different = np.unique(here)
-            if len(here) * 2 < counts[source] or len(different) * 2 < len(here):
+            source_texts = text_numbers[owners == source]
+            different = np.unique(source_texts)
+            if len(source_texts) * 2 < counts[source] or len(different) * 2 < len(source_texts):
                 continue
-            if sum(len(snapshot.texts[one]) for one in different.tolist()) > _LONGEST * len(different):
+            if sum(len(snapshot.texts[text]) for text in different.tolist()) > _LONGEST * len(different):
                 continue
             rank = column.casefold().endswith(_NAMES), len(different)
             if source not in best or rank > best[source][0]:
@@ -88,91 +87,92 @@ def telling_columns(snapshot: Snapshot) -> dict[str, str]:
 # -- schema ------------------------------------------------------------------------------------------
 
 
-#: How many values of each type and unit (the unit is "1" for all but quantities).
+#: The number of values of each type and unit (the unit is "1" for all but quantities).
 Kinds = dict[tuple[Kind, str], int]
-#: What some entities are: a concept that they are stated to be in, the table whose rows they are, or
-#: nothing of the kind, as ("concept", name), ("table", source), ("concepts", "") and ("entities", "").
+#: Classes of entities: a stated concept ("concept", name), the table whose rows they are ("table",
+#: source), or without either: concepts ("concepts", ""), others ("entities", "").
 Classes: TypeAlias = frozenset[tuple[str, str]]
 End: TypeAlias = Literal["subject", "object"]
-#: How the numbers of a key are read, and its texts: whether there are some that others may read (whole numbers as floats, truth
-#: values as texts), and where the first that shows it is, by subject, predicate and value: among these places, or not known
-#: (None).
+#: How the numbers of a key, and its texts, are read: whether the reading of some depends on others (integers as floats, truth
+#: values as texts), and the first statement that decides it, by subject, predicate and value (None: unknown).
 ShownKey: TypeAlias = list[list[Any]]
-#: That of the keys of "attributes" and of "qualifiers", by name.
+#: The same by name, for "attributes" and "qualifiers".
 Shown: TypeAlias = dict[str, dict[str, ShownKey]]
 
 
-#: Of so many entities the names are all compared with one that is not known; of more, those that
-#: stand around it.
+#: Up to this many entities, an unknown name is compared with all names; for more, with its neighbours
+#: in sorted order.
 MOST_COMPARED: Final = 200_000
-#: How many names on each side of it.
+#: The number of neighbours on each side.
 AROUND: Final = 5_000
-#: Rows of a table that are looked at to see whether they have keys.
+#: The number of rows of a table that are examined for keys.
 _KEYS_LOOKED_AT: Final = 20
 
 
 def places_in(known: Mapping[str, ShownKey], keys: Collection[str] | None) -> list[list[Any]]:
-    """The places by which values of some keys (None: of any) are read that are not read by themselves."""
+    """Return the statements that decide how values of some keys (None: any) are read, where some values do not decide
+    it themselves.
+    """
     names = known if keys is None else [name for name in keys if name in known]
-    return [place for name in names for others, places in known[name] if others for place in places or ()]
+    return [place for name in names for depends, places in known[name] if depends for place in places or ()]
 
 
 def beginnings(name: str) -> list[str]:
-    """What a name may be written as, where it is looked up by how it begins."""
+    """Return spellings of a name, for a lookup by its beginning."""
     return list(dict.fromkeys((name, name.capitalize(), name.title(), name.lower(), name.upper())))
 
 
 def offered(name: str, own: Iterable[str], names: Iterable[str], most: int) -> list[str]:
-    """What is offered for an unknown name: `own`, the name of the entity whose id it is, however little
-    the two are alike, and then the nearest of some names.
+    """Return suggestions for an unknown name: `own`, the name of the entity with that id, however different, then the
+    nearest names.
     """
     return list(dict.fromkeys([*own, *nearest(name, names, most=most)]))[:most]
 
 
 def ids_of_key(key: str, tables: Iterable[str]) -> list[str]:
-    """What the ids of rows may be that have a key, in some tables."""
+    """Return the possible ids of rows with a key, in some tables."""
     return list(dict.fromkeys(f"{stem}/{key}" for table in sorted(tables) for stem in (table, table.rpartition("/")[2])))
 
 
 def _has_key(snapshot: Snapshot, number: int) -> bool:
-    """Whether the id of a row ends in a cell of it, or in something else than its number."""
+    """Return whether the id of a row ends in one of its cells, or in something other than its number."""
     row = snapshot.entity(number)
     key = row.id.rpartition("/")[2]
     if key != str(row.row):
         return True
     raws = snapshot.arrays.get("att.raw")
     for statement in snapshot.outgoing(number, snapshot.relations, snapshot.statements).tolist():
-        at = statement - snapshot.relations
-        raw = int(raws[at]) if len(raws) else -1
-        if collapse(snapshot.texts[raw] if raw >= 0 else text_of(snapshot.value("att", at))) == key:  # type: ignore[arg-type]
+        attribute = statement - snapshot.relations
+        raw = int(raws[attribute]) if len(raws) else -1
+        if collapse(snapshot.texts[raw] if raw >= 0 else text_of(snapshot.value("att", attribute))) == key:  # type: ignore[arg-type]
             return True
     return False
 
 
 def table_of(name: str, tables: Iterable[str]) -> str | None:
-    """The table of a name: the source that is called so, or the one whose name ends in it behind "/".
+    """Return the table with a name: the source of that name, or the only one whose name ends in it after "/".
 
     >>> table_of("trips", ("bus/trips", "stops")), table_of("trips", ("a/trips", "b/trips"))
     ('bus/trips', None)
     """
     if name in tables:
         return name
-    found = [table for table in tables if table.rpartition("/")[2] == name]
-    return found[0] if len(found) == 1 else None
+    matches = [table for table in tables if table.rpartition("/")[2] == name]
+    return matches[0] if len(matches) == 1 else None
 
 
 def below(concepts: Iterable[int], children: NDArray[Any], parents: NDArray[Any]) -> list[int]:
-    """Some concepts, and those below them."""
-    found = set(waiting := list(concepts))
-    while waiting:
-        fresh = set(children[np.isin(parents, waiting)].tolist()) - found
-        found |= fresh
-        waiting = list(fresh)
-    return sorted(found)
+    """Return some concepts and their subclasses."""
+    result = set(frontier := list(concepts))
+    while frontier:
+        new_concepts = set(children[np.isin(parents, frontier)].tolist()) - result
+        result |= new_concepts
+        frontier = list(new_concepts)
+    return sorted(result)
 
 
 class Schema:
-    """The schema of one snapshot; each part is read when it is first asked for."""
+    """The schema of one snapshot; each part is read on first access."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -180,66 +180,67 @@ class Schema:
         self._qualifiers: dict[tuple[int, int], Kinds] = {}
         self._ends: dict[tuple[int, End], Classes] = {}
         self._below: dict[str, Classes] = {}
-        #: What others keep for as long as this generation is open, by their own names (indexes of
-        #: names, say).
+        #: A cache for other modules, as long as this generation is open (for example indexes of names).
         self.kept: dict[str, Any] = {}
 
     @property
     def snapshot(self) -> Snapshot:
-        """The generation this is the schema of: for indexes of names, never for choices of a plan."""
+        """The snapshot of this schema: for indexes of names, never for choices of a plan."""
         return self._snapshot
 
-    # -- what a name is ----------------------------------------------------------------------------
+    # -- names -------------------------------------------------------------------------------------
 
     def has_relation(self, name: str) -> bool:
-        """Some statement with this predicate has an entity as object."""
+        """Return whether a statement with this predicate has an entity as object."""
         number = self._snapshot.predicate(name)
         offsets = self._snapshot.relation_offsets
         return number >= 0 and offsets[number] < offsets[number + 1]
 
     def has_attribute(self, name: str) -> bool:
-        """Some statement with this predicate has a value as object."""
+        """Return whether a statement with this predicate has a value as object."""
         number = self._snapshot.predicate(name)
         offsets = self._snapshot.attribute_offsets
         return number >= 0 and offsets[number] < offsets[number + 1]
 
     def has_qualifier(self, key: str, predicate: str | None = None) -> bool:
-        """Some statement (of this predicate) has a qualifier of this key."""
+        """Return whether a statement (of this predicate) has a qualifier with this key."""
         return bool(self.qualifier_kinds(key, predicate))
 
     def has_entity(self, name: str) -> bool:
-        """Some entity or concept has exactly this name."""
+        """Return whether an entity or concept has exactly this name."""
         return len(self._snapshot.named(name)) > 0
 
     def also_called(self, name: str) -> tuple[tuple[str, str], ...]:
-        """The entities, id and name, of which an alternative label is exactly this name: of graphs
-        that were loaded from RDF, whose labels beyond the first are facts.
+        """Return the entities, id and name, that have exactly this alternative label; for graphs from RDF, whose
+        labels beyond the first are facts.
         """
         snapshot, get = self._snapshot, self._snapshot.arrays.get
         text = snapshot.texts.find(name)
         if text < 0 or not self._labels:
             return ()
-        found: set[int] = set()
+        numbers: set[int] = set()
         offsets, kinds, refs, subjects = (get(f"att.{part}") for part in ("offsets", "kind", "ref", "s"))
         for predicate in self._labels:
-            here = slice(*offsets[predicate : predicate + 2].tolist())
-            found.update(subjects[here][(kinds[here] == Kind.TEXT) & (refs[here] == text)].tolist())
-        entities = map(snapshot.entity, sorted(found))
-        return tuple((one.id, one.name) for one in entities)
+            run = slice(*offsets[predicate : predicate + 2].tolist())
+            numbers.update(subjects[run][(kinds[run] == Kind.TEXT) & (refs[run] == text)].tolist())
+        entities = map(snapshot.entity, sorted(numbers))
+        return tuple((entity.id, entity.name) for entity in entities)
 
     @cached_property
     def _labels(self) -> list[int]:
-        """The predicates whose texts are further names."""
-        terms = [loads(self._snapshot.source_of(i).terms) for i in range(len(self._snapshot.arrays.get("src.name")))]
-        names = {name for one in terms for name, own in one.predicates.items() if own.iri in ALTERNATIVE}
+        """The predicates whose texts are alternative labels."""
+        terms = [loads(self._snapshot.source_of(number_).terms) for number_ in range(len(self._snapshot.arrays.get("src.name")))]
+        names = {
+            name for source_terms in terms for name, property_ in source_terms.predicates.items() if property_.iri in ALTERNATIVE
+        }
         return sorted(number for name in names if (number := self._snapshot.predicate(name)) >= 0)
 
     def has_text(self, text: str) -> bool:
-        """Something in the graph is exactly this text: a name, a value, an id."""
+        """Return whether the graph contains exactly this text: a name, a value, an id."""
         return self._snapshot.texts.find(text) >= 0
 
     def attributes_with(self, text: str) -> list[str]:
-        """The attributes that have a text as a value."""
+        """Return the attributes that have a text as a value."""
         number, get = self._snapshot.texts.find(text), self._snapshot.arrays.get
         if number < 0:
             return []
@@ -248,60 +249,58 @@ class Schema:
         return [self._snapshot.predicate_name(predicate) for predicate in predicates.tolist()]
 
     def has_concept(self, name: str) -> bool:
-        """Some concept has exactly this name."""
+        """Return whether a concept has exactly this name."""
         return len(self._snapshot.concepts_named(name)) > 0
 
     def has_id(self, ident: str) -> bool:
-        """Some entity has this id."""
+        """Return whether an entity has this id."""
         return self._snapshot.identified(ident) >= 0
 
     # -- types -------------------------------------------------------------------------------------
 
     def attribute_kinds(self, name: str) -> Kinds:
-        """The types and units of an attribute's values, with how many there are; empty for no
+        """Return the types and units of an attribute's values, with their counts; empty if there is no such
         attribute.
         """
         number = self._snapshot.predicate(name)
-        found = self._attributes.get(number)
-        if found is None:
+        kinds = self._attributes.get(number)
+        if kinds is None:
             get, texts = self._snapshot.arrays.get, self._snapshot.texts
-            predicates, found = get("grp.pred"), {}
-            for i in range(*np.searchsorted(predicates, [number, number + 1]).tolist()):
-                unit = int(get("grp.unit")[i])
-                key = Kind(int(get("grp.kind")[i])), texts[unit] if unit >= 0 else NO_UNIT
-                found[key] = int(get("grp.start")[i + 1] - get("grp.start")[i])
-            self._attributes[number] = found
-        return found
+            predicates, kinds = get("grp.pred"), {}
+            for run in range(*np.searchsorted(predicates, [number, number + 1]).tolist()):
+                unit = int(get("grp.unit")[run])
+                key = Kind(int(get("grp.kind")[run])), texts[unit] if unit >= 0 else NO_UNIT
+                kinds[key] = int(get("grp.start")[run + 1] - get("grp.start")[run])
+            self._attributes[number] = kinds
+        return kinds
 
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
-        """The types and units of a qualifier's values, on one predicate or on any; empty where
-        there are none.
-        """
+        """Return the types and units of a qualifier's values, on one predicate or on any; empty if there are none."""
         number = self._snapshot.predicate(key)
         owner = -1 if predicate is None else self._snapshot.predicate(predicate)
         if number < 0 or (predicate is not None and owner < 0):
             return {}
-        found = self._qualifiers.get((number, owner))
-        if found is None:
+        kinds = self._qualifiers.get((number, owner))
+        if kinds is None:
             get, texts = self._snapshot.arrays.get, self._snapshot.texts
             rows = get("sch.q.key") == number
             if owner >= 0:
                 rows = rows & (get("sch.q.pred") == owner)
-            found = {}
-            for i in np.flatnonzero(rows).tolist():
-                unit = int(get("sch.q.unit")[i])
-                kind = Kind(int(get("sch.q.kind")[i])), texts[unit] if unit >= 0 else NO_UNIT
-                found[kind] = found.get(kind, 0) + int(get("sch.q.count")[i])
-            self._qualifiers[number, owner] = found
-        return found
+            kinds = {}
+            for row in np.flatnonzero(rows).tolist():
+                unit = int(get("sch.q.unit")[row])
+                kind = Kind(int(get("sch.q.kind")[row])), texts[unit] if unit >= 0 else NO_UNIT
+                kinds[kind] = kinds.get(kind, 0) + int(get("sch.q.count")[row])
+            self._qualifiers[number, owner] = kinds
+        return kinds
 
     def several_values(self, name: str, *, qualifier: bool = False) -> bool | None:
-        """Whether some entity has several values of an attribute, or some statement of a qualifier; None where that is not
-        known.
+        """Return whether an entity has several values of an attribute, or a statement of a qualifier; None if
+        unknown.
         """
-        known: dict[tuple[str, bool], bool] = self.kept.setdefault("several values", {})
-        found = known.get((name, qualifier))
-        if found is None:
+        cache: dict[tuple[str, bool], bool] = self.kept.setdefault("several values", {})
+        result = cache.get((name, qualifier))
+        if result is None:
             snapshot, number = self._snapshot, self._snapshot.predicate(name)
             owners: NDArray[Any] = np.empty(0, np.int32)
             if qualifier and number >= 0:
@@ -311,15 +310,15 @@ class Schema:
             elif number >= 0:
                 low, high = snapshot.attribute_offsets[number : number + 2]
                 owners = snapshot.attribute_subject[low:high]
-            found = known[name, qualifier] = len(different(owners)) < len(owners)
-        return found
+            result = cache[name, qualifier] = len(different(owners)) < len(owners)
+        return result
 
     @cached_property
     def shown(self) -> Shown:
         """How the numbers and texts of each key are read (`snapshot.readings`)."""
         snapshot = self._snapshot
 
-        def described(known: Reading) -> ShownKey | None:
+        def describe_reading(known: Reading) -> ShownKey | None:
             places: list[list[list[Any]]] = [[], []]
             shows = (known.fraction, known.number_shown), (known.word, known.text_shown)
             for of, (statement, value) in zip(places, shows, strict=True):
@@ -329,53 +328,55 @@ class Schema:
             kinds = known.whole or known.truth or any(places)
             return [[known.whole, places[0]], [known.truth, places[1]]] if kinds else None
 
-        every = {
-            "attributes": {name: described(attribute_reading(snapshot, name)) for name in self.attributes},
-            "qualifiers": {name: described(qualifier_reading(snapshot, name)) for name in self.qualifiers},
+        all_keys = {
+            "attributes": {name: describe_reading(attribute_reading(snapshot, name)) for name in self.attributes},
+            "qualifiers": {name: describe_reading(qualifier_reading(snapshot, name)) for name in self.qualifiers},
         }
-        return {sort: {name: known for name, known in of.items() if known} for sort, of in every.items()}
+        return {sort: {name: known for name, known in of.items() if known} for sort, of in all_keys.items()}
 
     def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
-        """Where the values are by which others of some "attributes" or "qualifiers" (None: of any) are read, by subject,
-        predicate and value.
+        """Return the values that decide how others of some "attributes" or "qualifiers" (None: any) are read, as
+        subject, predicate and value.
         """
         return places_in(self.shown[sort], keys)
 
     def word_of(self, name: str) -> str:
-        """A text of an attribute that is no truth value, for which others are texts as well; empty where there is none."""
+        """Return a text of an attribute that is not a truth value, because of which all its values are texts; "" if
+        there is none.
+        """
         return attribute_reading(self._snapshot, name).text_shown
 
-    # -- what entities are -------------------------------------------------------------------------
+    # -- classes of entities -----------------------------------------------------------------------
 
     def end_classes(self, predicate: str, end: End) -> Classes | None:
-        """The classes of the subjects, or objects, of all statements of a predicate; None where that
-        is not known.
-        """
+        """Return the classes of the subjects, or objects, of all statements of a predicate; None if unknown."""
         snapshot, number = self._snapshot, self._snapshot.predicate(predicate)
         if number < 0:
             return frozenset()
-        found = self._ends.get((number, end))
-        if found is None:
-            there = np.zeros(snapshot.entities, bool)
+        classes = self._ends.get((number, end))
+        if classes is None:
+            is_end = np.zeros(snapshot.entities, bool)
             low, high = snapshot.relation_offsets[number : number + 2]
-            there[(snapshot.relation_subject if end == "subject" else snapshot.relation_object)[low:high]] = True
+            is_end[(snapshot.relation_subject if end == "subject" else snapshot.relation_object)[low:high]] = True
             if end == "subject":
                 low, high = snapshot.attribute_offsets[number : number + 2]
-                there[snapshot.attribute_subject[low:high]] = True
-            found = self._ends[number, end] = self._classes(there)
-        return found
+                is_end[snapshot.attribute_subject[low:high]] = True
+            classes = self._ends[number, end] = self._classes(is_end)
+        return classes
 
     def concept_classes(self, name: str) -> Classes | None:
-        """The classes of the members of the concepts of a name, closed under subclass."""
-        found = self._below.get(name)
-        if found is None:
+        """Return the classes of the members of the concepts with a name, including subclasses."""
+        classes = self._below.get(name)
+        if classes is None:
             get = self._snapshot.arrays.get
             concepts = below(self._snapshot.concepts_named(name), get("sub.c"), get("sub.p"))
-            found = self._below[name] = frozenset(("concept", one) for one in map(self._snapshot.name, concepts))
-        return found
+            classes = self._below[name] = frozenset(
+                ("concept", concept_name) for concept_name in map(self._snapshot.name, concepts)
+            )
+        return classes
 
     def table_classes(self, source: str) -> Classes | None:
-        """The classes of the rows of a table."""
+        """Return the classes of the rows of a table."""
         owners = self._snapshot.arrays.get("ent.source")
         if source not in self.tables or not len(owners):
             return None
@@ -383,28 +384,28 @@ class Schema:
         return self._classes(rows & (owners == self.sources.index(source)))
 
     def _classes(self, there: NDArray[np.bool_]) -> Classes:
-        """The classes of the entities of a mask."""
+        """Return the classes of the entities in a mask."""
         snapshot, (members, concepts, alone) = self._snapshot, self._memberships
-        kinds, rest = snapshot.entity_kind, there & alone
-        found = {("concept", snapshot.name(one)) for one in np.unique(concepts[there[members]]).tolist()}
-        found |= {("concepts", "")} if (rest & (kinds == EntityKind.CONCEPT)).any() else set()
-        rest &= kinds != EntityKind.CONCEPT
+        kinds, remaining = snapshot.entity_kind, there & alone
+        classes = {("concept", snapshot.name(number)) for number in np.unique(concepts[there[members]]).tolist()}
+        classes |= {("concepts", "")} if (remaining & (kinds == EntityKind.CONCEPT)).any() else set()
+        remaining &= kinds != EntityKind.CONCEPT
         owners = snapshot.arrays.get("ent.source")
         if len(owners):
-            rows = rest & (kinds == EntityKind.ROW) & (owners >= 0)
-            found |= {("table", self.sources[one]) for one in np.unique(owners[rows]).tolist()}
-            rest &= ~rows
-        return frozenset(found | ({("entities", "")} if rest.any() else set()))
+            rows = remaining & (kinds == EntityKind.ROW) & (owners >= 0)
+            classes |= {("table", self.sources[number]) for number in np.unique(owners[rows]).tolist()}
+            remaining &= ~rows
+        return frozenset(classes | ({("entities", "")} if remaining.any() else set()))
 
     @cached_property
     def _memberships(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-        """Members and their concepts side by side, concepts as members left out; and who is none."""
+        """Members and their concepts, without concepts as members; and a mask of the entities without membership."""
         snapshot, get = self._snapshot, self._snapshot.arrays.get
         members, concepts = get("mem.e"), get("mem.c")
-        kept = (snapshot.entity_kind[members] != EntityKind.CONCEPT) & (snapshot.entity_kind[concepts] == EntityKind.CONCEPT)
-        alone = np.ones(snapshot.entities, bool)
-        alone[members[kept]] = False
-        return members[kept], concepts[kept], alone
+        chosen = (snapshot.entity_kind[members] != EntityKind.CONCEPT) & (snapshot.entity_kind[concepts] == EntityKind.CONCEPT)
+        without_concept = np.ones(snapshot.entities, bool)
+        without_concept[members[chosen]] = False
+        return members[chosen], concepts[chosen], without_concept
 
     # -- sources -----------------------------------------------------------------------------------
 
@@ -414,30 +415,30 @@ class Schema:
         return frozenset(self.sources[number] for number in np.unique(self._snapshot.arrays.get("row.key") >> 32).tolist())
 
     def table_called(self, name: str) -> str | None:
-        """The table whose rows are meant where a concept of a name is asked for, and there is none."""
+        """Return the table whose rows are meant by a concept name that is not a concept."""
         return None if self.has_concept(name) else table_of(name, self.tables)
 
     @cached_property
     def keyed_tables(self) -> frozenset[str]:
-        """The tables whose rows have keys and no numbers alone, as far as some of their rows say."""
+        """The tables whose rows have keys other than their numbers, judged by a sample."""
         get, snapshot = self._snapshot.arrays.get, self._snapshot
-        found = set()
+        tables = set()
         for table in self.tables:
             source = self.sources.index(table)
             low, high = np.searchsorted(get("row.key"), [source << 32, (source + 1) << 32]).tolist()
             rows = get("row.entity")[np.unique(np.linspace(low, high - 1, _KEYS_LOOKED_AT).astype(np.int64))]
             if all(_has_key(snapshot, number) for number in rows.tolist()):
-                found.add(table)
-        return frozenset(found)
+                tables.add(table)
+        return frozenset(tables)
 
     def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
-        """The rows, id and name, that a text is the key of."""
-        found = (self._snapshot.identified(ident) for ident in ids_of_key(key, self.keyed_tables))
-        return tuple((self._snapshot.ident(number), self._snapshot.name(number)) for number in found if number >= 0)
+        """Return the rows, id and name, with a text as their key."""
+        numbers = (self._snapshot.identified(ident) for ident in ids_of_key(key, self.keyed_tables))
+        return tuple((self._snapshot.ident(number), self._snapshot.name(number)) for number in numbers if number >= 0)
 
     @cached_property
     def telling(self) -> dict[str, str]:
-        """The columns that rows without keys are shown by, of the sources that have one."""
+        """The columns by which rows without keys are displayed, by source."""
         return telling_columns(self._snapshot)
 
     @cached_property
@@ -447,11 +448,11 @@ class Schema:
         return tuple(self._snapshot.texts.take(names))
 
     def sources_of(self, predicate: str) -> tuple[str, ...]:
-        """The sources that have statements of a predicate."""
+        """Return the sources that have statements of a predicate."""
         number = self._snapshot.predicate(predicate)
         owners = self._snapshot.arrays.get("sch.s.pred")
         begin, end = np.searchsorted(owners, [number, number + 1])
-        return tuple(self.sources[i] for i in self._snapshot.arrays.get("sch.s.src")[begin:end].tolist())
+        return tuple(self.sources[source] for source in self._snapshot.arrays.get("sch.s.src")[begin:end].tolist())
 
     # -- vocabularies and nearest names ------------------------------------------------------------
 
@@ -482,22 +483,21 @@ class Schema:
         return tuple(dict.fromkeys(self._snapshot.texts.take(self._snapshot.entity_name[numbers])))
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Entity names most like `name`: that of the entity whose id it is, the same without case, then
-        by likeness among those of a similar beginning or length.
+        """Return the entity names most similar to `name`: the name of the entity with that id, the same without case,
+        then by similarity among those with a similar beginning or length.
         """
         snapshot = self._snapshot
         number = snapshot.identified(name)
-        own = [snapshot.name(number)] if number >= 0 else []
+        by_id = [snapshot.name(number)] if number >= 0 else []
         names = different(snapshot.entity_name)
         if snapshot.entities > MOST_COMPARED:
-            # Texts are sorted: look around where the name would stand, and where its capitalised
-            # form would.
-            at = np.searchsorted(names, [snapshot.texts.rank(form) for form in beginnings(name)])
-            names = np.unique(np.concatenate([names[max(i - AROUND, 0) : i + AROUND] for i in at]))
-        return offered(name, own, snapshot.texts.take(names), most)
+            # Texts are sorted: compare the neighbours of the name and of its other spellings.
+            positions = np.searchsorted(names, [snapshot.texts.rank(form) for form in beginnings(name)])
+            names = np.unique(np.concatenate([names[max(position - AROUND, 0) : position + AROUND] for position in positions]))
+        return offered(name, by_id, snapshot.texts.take(names), most)
 
     def every_name(self) -> list[str]:
-        """The names of all entities; none where there are too many."""
+        """Return the names of all entities; empty if there are too many."""
         snapshot = self._snapshot
         return [] if snapshot.entities > MOST_COMPARED else snapshot.texts.take(different(snapshot.entity_name))
 
@@ -507,7 +507,7 @@ class Schema:
 
 
 class OpenSchema:
-    """A schema that has an entity for every name that is open."""
+    """A schema with an entity for every open name."""
 
     def __init__(self, schema: Any, is_open: Callable[[str], bool]) -> None:
         self._schema, self._is_open = schema, is_open
@@ -516,5 +516,5 @@ class OpenSchema:
         return getattr(self._schema, name)
 
     def has_entity(self, name: str) -> bool:
-        """Whether the graph has an entity of this name, or it is open."""
+        """Return whether the graph has an entity with this name, or the name is open."""
         return self._is_open(name) or bool(self._schema.has_entity(name))

@@ -1,8 +1,7 @@
-"""What asking needs of a graph, wherever it is kept: what the snapshot, Neo4j and RDF stores have
-in common.
+"""The interface that queries need of a graph, common to snapshots, Neo4j and RDF stores.
 
-A program reaches a store as a `Request`. The store lowers it against the schema that it has for the
-language, runs the plan, and gives the answer; what bounds the call is ambient (`engine.bounds`).
+A program reaches a store as a `Request`. The store lowers it against the schema that it has for the language, runs
+the plan, and returns the answer; the deadline of the call is ambient (`engine.bounds`).
 """
 
 from __future__ import annotations
@@ -28,19 +27,18 @@ if TYPE_CHECKING:
     from condgraph.engine.stored_schema import StoredSchema
 
 T = TypeVar("T")
-#: How many results an operator gives, and the names of the first of them.
+#: The number of results of an operator, and the names of the first of them.
 Size: TypeAlias = tuple[int, tuple[str, ...]]
-#: What lowering knows of a graph: the schema of a snapshot, or the one that a store keeps.
+#: The schema for lowering: that of a snapshot, or the one stored on a server.
 KnownSchema: TypeAlias = Union["Schema", "StoredSchema"]
 
 
 @dataclass(slots=True)
 class Request:
-    """A program that a store is asked: its language, the options of that language, and the most
-    values to give (None: all).
+    """A program to answer: its language, the options of that language, and the limit on the number of values (None:
+    all).
 
-    A store may have it lowered more than once, since which names there are may come to light only
-    as it is asked.
+    A store may lower it more than once, since some names may become known only while the query runs.
     """
 
     program: Any
@@ -51,48 +49,46 @@ class Request:
     lower: Callable[[KnownSchema, Any, str, dict[str, Any]], Lowered]
 
     def lowered(self, schema: KnownSchema) -> Lowered:
-        """Its plan against a schema."""
+        """Lower the program against a schema."""
         return self.lower(schema, self.program, self.language, self.options)
 
 
 def valued(node: Node) -> Facts | None:
-    """The statements that values are of, which a store counts in place of them."""
+    """Return the statements that values belong to, which a store counts in place of the values."""
     return node.facts if isinstance(node, Objects | Predicates | Qualifiers) else None
 
 
 def sized(node: Node, size: int | None, names: Iterable[str]) -> Size | None:
-    """The size of an operator whose entities a store counted, or of values whose statements it counted; None where it did
-    not, and of qualifiers, which a statement need not have.
+    """Return the size of an operator whose entities, or whose values' statements, a store counted; None if it did
+    not, or for qualifiers, which a statement may lack.
     """
     return None if size is None or (size and isinstance(node, Qualifiers)) else (size, tuple(sorted(names)))
 
 
 class Store(Protocol):
-    """A graph where it is kept, as one that can be asked."""
+    """A store of a graph that can be queried."""
 
     def answer(self, request: Request) -> Answer:
-        """The answer to a program, of one state of the graph."""
+        """Return the answer to a program, from one state of the graph."""
         ...
 
     def explain(self, request: Request) -> str:
-        """What a program becomes here, without running it: its plan, or the query of the store."""
+        """Return the plan of a program, or the store's query for it, without running it."""
         ...
 
     def match(self, pattern: Any, *, exact: bool, **options: Any) -> Answer:
-        """The subgraphs nearest to a pattern (`patterns.result.Matches`); options as for
-        `Graph.match`.
-        """
+        """Return the subgraphs nearest to a pattern (`patterns.result.Matches`); options as for `Graph.match`."""
         ...
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives; `known` has the ids of sets that
-        the store cannot work out.
+        """Return the number of statements or entities of each operator; `known` returns the ids of sets that the
+        store cannot compute.
         """
         ...
 
 
 class QueriedGraph(Protocol):
-    """The part of `condgraph.Graph` that asks its store."""
+    """The part of `condgraph.Graph` that queries its store."""
 
     timeout: float | None
 
@@ -100,24 +96,22 @@ class QueriedGraph(Protocol):
 
 
 class LocalGraph(Protocol):
-    """The part of `condgraph.Graph` that reads it in process, wherever it is kept."""
+    """The part of `condgraph.Graph` that is read in process, wherever it is stored."""
 
     timeout: float | None
 
     @property
     def current(self) -> Snapshot:
-        """Its columns."""
+        """The columns of the graph."""
 
     def snapshot(self) -> LocalGraph:
-        """The graph as it is now, in process."""
+        """Return the present state of the graph, in process."""
 
 
 class QueryStore(Protocol):
-    """A store that answers with queries of its own, as its answers see it: what they tell later is
-    one further query each.
-    """
+    """A store that answers with its own queries, as its answers use it: each later property takes one further query."""
 
-    #: The predicates that are declared as having one value at a time.
+    #: The predicates declared to have one value at a time.
     declared: tuple[str, ...]
 
     def answer(self, request: Request) -> Answer:
@@ -129,41 +123,44 @@ class QueryStore(Protocol):
         ...
 
     def witness(self, plan: Node) -> Run:
-        """The plan run in process, on the statements and sets of the store that it rests on."""
+        """Return the plan run in process, on the statements and sets of the store that it rests on."""
         ...
 
     def gather(self, units: Sequence[Unit]) -> Snapshot:
-        """The statements, sets and memberships of some units, with qualifiers and sources."""
+        """Return the statements, sets and memberships of some units, with qualifiers and sources."""
         ...
 
     def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
-        """The size of each operator, and the names of its first entities, at most so many; None of those that only the client
-        works out. With `statements`, values that the store does not count are as many as their statements (`valued`).
+        """Return the size of each operator, and at most `most` names of its entities; None for operators that only
+        the client computes. With `statements`, values that the store does not count have the size of their statements
+        (`valued`).
         """
         ...
 
     def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives, of one state of the graph. Calls within a call are looked after by the outer one."""
+        """Return the result of `ask`, from one state of the graph. Nested calls are handled by the outer one."""
         ...
 
     @property
     def naming_schema(self) -> KnownSchema:
-        """The schema that looks up names as well."""
+        """The schema that can also look up names."""
         ...
 
 
-#: The stores that are within `steady`, by identity, with what is in doubt there.
+#: The stores that are within `steady`, by identity, with the doubts to check at its end.
 _HELD: ContextVar[Mapping[int, list[str]]] = ContextVar("condgraph_held", default=MappingProxyType({}))
 
 
 def held(store: object) -> list[str] | None:
-    """A list for what is to be looked at once the outer call of `steady` ends; None outside of one."""
+    """Return the list of doubts to check when the outer call of `steady` ends; None outside of one."""
     return _HELD.get().get(id(store))
 
 
 @contextmanager
 def holding(store: object) -> Iterator[list[str]]:
-    """What is asked of a store within is of one state, which the caller makes sure of."""
+    """Mark that all queries of a store in the body must be of one state, which the caller ensures; yield the list of
+    doubts.
+    """
     doubts: list[str] = []
     token = _HELD.set({**_HELD.get(), id(store): doubts})
     try:
@@ -173,11 +170,11 @@ def holding(store: object) -> Iterator[list[str]]:
 
 
 def plan_answer(store: Store | QueryStore, plan: Node, limit: int | None = None) -> Answer:
-    """What a plan gives on a store, at most `limit` values."""
-    made = Lowered(plan, [("", plan)])
-    return store.answer(Request("", "kopl", {}, limit, lambda *_: made))
+    """Return the answer of a store to a plan, with at most `limit` values."""
+    lowered = Lowered(plan, [("", plan)])
+    return store.answer(Request("", "kopl", {}, limit, lambda *_: lowered))
 
 
 def plan_texts(store: Store | QueryStore, plan: Node, limit: int | None = None) -> list[str]:
-    """The texts that a plan gives on a store, at most `limit`."""
+    """Return the texts of a plan's result on a store, at most `limit`."""
     return list(plan_answer(store, plan, limit).texts)
