@@ -1,14 +1,14 @@
-"""Grammars for programs: what a model may write so that it parses, and every name in it exists.
+"""Grammars for programs, so that whatever a model writes parses, and every name in it exists.
 
-    parts       what a grammar is made of; names as tries; GBNF, Lark and regular expressions from it
-    vocabulary  the names and types of a graph, the entities that a question may mean, what these have
+    parts       the elements of a grammar; names as tries; output as GBNF, Lark and regular expressions
+    vocabulary  the names and types of a graph, the entities that a question may mean, and their predicates
     kopl        KoPL, from its table of functions, as text and as trees under a JSON schema
     llm_query   LLM queries, as lines and as trees
     logic       logical queries, as formulas and as trees
     pattern     patterns
-    grammar     what comes out, made once for a graph
+    grammar     the finished grammars, built once for each graph
     methods     `Graph.grammar`
 
-No grammar recurses: sets within sets and steps in a row have a limit, so that each of them is a
-regular language, and a model cannot write for ever.
+No grammar is recursive: nested sets and consecutive steps are limited, so that each grammar is a regular language, and a model
+cannot write forever.
 """

@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 Format = Literal["gbnf", "json-schema", "lark", "regex"]
 FORMATS: Final = ("gbnf", "json-schema", "lark", "regex")
 LANGUAGES: Final = ("kopl", "llm_query", "pattern", "logic")
-#: Names that a JSON schema may list to be given to a server; OpenAI's takes no more.
+#: Most names that a JSON schema may list to be sent to a server; OpenAI accepts no more.
 MOST_LISTED: Final = 1_000
-#: The text of a model that finds no answer in the graph, where the grammar allows it.
+#: The text of a model that finds no answer in the graph, if the grammar allows it.
 NONE: Final = "NONE"
-#: The languages whose programs are trees under a JSON schema, with the module that reads them back.
+#: The languages whose programs are trees under a JSON schema, with the module that reads the trees.
 _TREES: Final = {"kopl": kopl, "llm_query": llm_query, "logic": logic}
 _WRITERS: Final = {"gbnf": parts.gbnf, "lark": parts.lark, "regex": parts.regex}
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A grammar: its `text` in a `format` (and the `schema` of a JSON schema, whose text is written on
-    demand), the names of `entities` that it allows, whether it is `aware` of what these have, and
-    `warnings` of what it leaves out.
+    """A grammar: its `text` in a `format` (for a JSON schema also the `schema`, whose text is written on demand).
+
+    `entities` are the names that it allows, `aware` tells whether it only allows the predicates that these have, and
+    `warnings` list
+    what it omits.
     """
 
     language: str
@@ -44,12 +46,15 @@ class Grammar:
 
     @property
     def text(self) -> str:
-        """The grammar; a schema as JSON."""
+        """The grammar as text; a schema as JSON."""
         return json.dumps(self.schema, ensure_ascii=False) if self.written is None else self.written
 
     def program(self, written: str) -> str:
-        """The program of a text that follows this grammar; "NONE" where it states that nothing answers
-        (`constraint`). Raises `ParseError` for another text.
+        """Return the program of a text that follows this grammar;
+
+        "NONE" if the text states that nothing answers (`constraint`).
+
+        Raises `ParseError` for another text.
         """
         if self.format != "json-schema":
             return written
@@ -63,7 +68,7 @@ class Grammar:
         return _TREES[self.language].TOLD if self.language != "pattern" and self.format == "json-schema" else ""
 
     def options(self) -> dict[str, Any]:
-        """The constraint as options of `ChatModel.chat`."""
+        """Return the constraint as options of `ChatModel.chat`."""
         return {"grammar": self.text} if self.format == "gbnf" else {"schema": self.schema}
 
     def __str__(self) -> str:
@@ -83,13 +88,14 @@ def grammar_of(
     source: str | None = None,
     aware: bool = False,
 ) -> Grammar:
-    """The grammar of a language over the names of a graph; see `Graph.grammar`. With `none` it also
-    allows "NONE", for questions without an answer.
+    """Return the grammar of a language over the names of a graph; see `Graph.grammar`.
+
+    With `none` it also allows "NONE", for questions without an answer.
     """
-    for what, given, known in (("language", language, LANGUAGES), ("format", format, FORMATS)):
-        if given not in known:
+    for option, chosen, known in (("language", language, LANGUAGES), ("format", format, FORMATS)):
+        if chosen not in known:
             raise OptionError(
-                f"there is no grammar in the {what} {given!r}", candidates=nearest(given, known), hint=", ".join(known)
+                f"there is no grammar in the {option} {chosen!r}", candidates=nearest(chosen, known), hint=", ".join(known)
             )
     if not 0 <= depth <= 4 or not 0 <= steps <= 20:
         raise OptionError("depth is from 0 to 4, and steps from 0 to 20")
@@ -106,10 +112,10 @@ def grammar_of(
         )
     if aware and entities is None and question is None:
         raise OptionError("aware= needs the entities that programs begin with", hint="question= or entities=")
-    how = _GrammarOptions(language, format, depth, steps, none, source, aware)
+    options = _GrammarOptions(language, format, depth, steps, none, source, aware)
     if entities is None and question is None:
-        # All names of the graph: the same text until it changes.
-        return kept(graph._survey(), ("all", how), lambda: _made(graph, how, everybody(graph), []))
+        # For all names of the graph, the grammar stays the same until the graph changes.
+        return kept(graph._survey(), ("all", options), lambda: _made(graph, options, everybody(graph), []))
     warnings = []
     if entities is not None:
         allowed = list(entities)
@@ -117,7 +123,7 @@ def grammar_of(
         allowed = candidates(graph, question or "")
         if not allowed:
             warnings.append("the question names nothing of the graph: programs begin with all entities")
-    return _made(graph, how, allowed, warnings)
+    return _made(graph, options, allowed, warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +140,13 @@ class _GrammarOptions:
 
 
 def _made(graph: NamedGraph, how: _GrammarOptions, allowed: Iterable[str], warnings: list[str]) -> Grammar:
-    """The grammar over these entities."""
+    """Build the grammar over some entities."""
     language, format = how.language, how.format
     names = vocabulary(graph, allowed, how.source)
-    if language == "llm_query" and (left := sum(not llm_query.writable(name) for name in names.entities)):
-        warnings = [*warnings, f"{left} entities have names that cannot stand in quotes, and are left out"]
-    if language == "pattern" and (left := sum(not pattern.writable(name) for name in names.entities)):
-        warnings = [*warnings, f"{left} entities have names that a pattern reads as values or unknowns, and are left out"]
+    if language == "llm_query" and (skipped := sum(not llm_query.writable(name) for name in names.entities)):
+        warnings = [*warnings, f"{skipped} entities have names that cannot stand in quotes, and are left out"]
+    if language == "pattern" and (skipped := sum(not pattern.writable(name) for name in names.entities)):
+        warnings = [*warnings, f"{skipped} entities have names that a pattern reads as values or unknowns, and are left out"]
     notes = tuple(warnings)
     if format == "json-schema":
         return Grammar(language, "json-schema", None, names.entities, _schema(graph, how, names), notes, how.aware)
@@ -149,7 +155,7 @@ def _made(graph: NamedGraph, how: _GrammarOptions, allowed: Iterable[str], warni
 
 
 def _schema(graph: NamedGraph, how: _GrammarOptions, names: Vocabulary) -> dict[str, Any]:
-    """The rules as a JSON schema; all but the list of entities is made once for a graph."""
+    """Return the rules as a JSON schema; everything but the list of entities is built once for each graph."""
     language, none = how.language, how.none
     if how.aware:
         return kopl.schema(names, none=none, has=surroundings(graph, names.entities))
@@ -163,31 +169,31 @@ def _schema(graph: NamedGraph, how: _GrammarOptions, names: Vocabulary) -> dict[
 
 
 def _named_rule(language: str) -> str:
-    """The name of the definition that lists the entities."""
+    """Return the name of the definition that lists the entities."""
     return "entity" if language == "llm_query" else "name"
 
 
 def _text(graph: NamedGraph, how: _GrammarOptions, names: Vocabulary) -> str:
-    """The rules as text; all but the list of entities is written once for a graph."""
+    """Return the rules as text; everything but the list of entities is written once for each graph."""
     language, write = how.language, _WRITERS[how.format]
     rule, part = _ENTITIES[language](names)
 
-    def whole(rules: Rules) -> Rules:
+    def with_none(rules: Rules) -> Rules:
         return {**rules, "root": alt(NONE, Ref("program")), "program": rules["root"]} if how.none else rules
 
-    def others() -> str:
-        rules = whole(_rules(language, names, how.depth, how.steps))
+    def write_others() -> str:
+        rules = with_none(_rules(language, names, how.depth, how.steps))
         return write({name: item for name, item in rules.items() if part is None or name != rule})
 
     if how.aware:
-        has = surroundings(graph, names.entities)
-        return write(whole(kopl.rules(names, depth=how.depth, steps=how.steps, has=has)))
+        predicates_of = surroundings(graph, names.entities)
+        return write(with_none(kopl.rules(names, depth=how.depth, steps=how.steps, has=predicates_of)))
     if how.format == "regex":
         # One expression, without separate rules.
         part = None
-        return others()
-    # Rules without entities are others than those with some.
-    text = kept(graph._survey(), ("rules", how, part is None and not names.entities), others)
+        return write_others()
+    # The rules differ between grammars with and without entities.
+    text = kept(graph._survey(), ("rules", how, part is None and not names.entities), write_others)
     return text if part is None else text + write({rule: part})
 
 
@@ -222,13 +228,15 @@ def constraint(
     *,
     aware: bool = False,
 ) -> Grammar | None:
-    """The grammar that constrains a model while it writes a program for a question: GBNF if the model
-    takes that, else a JSON schema; None where it takes neither, the language has none, or a schema
-    would list more names than servers take. It allows "NONE" as well. With `aware` it knows what the
-    entities have (`Graph.grammar`); where that is too much, its `warnings` say so.
+    """Return the grammar that constrains a model while it writes a program for a question.
 
-    `model.chat(messages, **grammar.options())` calls the model under it, and `grammar.program(text)`
-    is the program. Raises `OptionError` where the graph has no names for the grammar.
+    GBNF if the model accepts that, else a JSON schema; None if it accepts neither, the language has none, or the schema
+    would list
+    more names than servers accept. The grammar also allows "NONE". With `aware`, it only allows predicates that the
+    entities have
+    (`Graph.grammar`); if that would be too large, its `warnings` tell so. `model.chat(messages, **grammar.options())` calls the
+    model under it, and `grammar.program(text)` returns the program. Raises `OptionError` if the graph has no names for
+    the grammar.
     """
     accepts = model.accepts
     if aware and accepts & {"gbnf", "json-schema"}:
@@ -250,13 +258,13 @@ def constraint(
     if language == "pattern":
         return result if _listed(result.schema) <= MOST_LISTED else None
     named = _listed((result.schema or {})["$defs"].get(_named_rule(language)))
-    # All that a schema lists but the entities is the same for every question.
-    others = kept(graph._survey(), ("listed", language, source, bool(named)), lambda: _listed(result.schema) - named)
-    return result if others + named <= MOST_LISTED else None
+    # Apart from the entities, a schema lists the same for every question.
+    other_values = kept(graph._survey(), ("listed", language, source, bool(named)), lambda: _listed(result.schema) - named)
+    return result if other_values + named <= MOST_LISTED else None
 
 
 def _listed(schema: object) -> int:
-    """The number of values that a schema lists."""
+    """Return the number of values that a schema lists."""
     if isinstance(schema, dict):
         return sum(len(part) if name == "enum" else _listed(part) for name, part in schema.items())
     return sum(map(_listed, schema)) if isinstance(schema, list) else 0

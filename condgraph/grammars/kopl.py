@@ -1,4 +1,4 @@
-"""The grammar of KoPL, as text and as trees for servers that take a JSON schema."""
+"""The grammar of KoPL, as text and as trees for servers that accept a JSON schema."""
 
 from __future__ import annotations
 
@@ -32,73 +32,74 @@ from condgraph.grammars.vocabulary import Has, Vocabulary
 from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 
 # -- programs as text ------------------------------------------------------------------------------
-# Programs are written with every text as a JSON string: `Find("Nepal") Relate("capital", "forward")`.
-# A set is a beginning and steps that lead on; `And`, `Or` and `Except` combine it
-# with a further set, which is one level deeper. A function whose text has a type (FilterNum, the value
-# of a qualifier) takes the names that have values of it.
+# Programs are written with every text as a JSON string: `Find("Nepal") Relate("capital", "forward")`. A
+# set is a beginning and steps that continue it; `And`, `Or` and `Except` combine it with a further set,
+# which is one level deeper. A function whose text has a type (FilterNum, the value of a qualifier) takes
+# the names that have values of this type.
 
 
-#: The defaults for sets within sets, and for steps in a row.
+#: Defaults for the depth of nested sets, and for consecutive steps.
 DEPTH: Final = 2
 STEPS: Final = 6
-#: Characters of the longest text that is a value.
+#: Longest text that is a value, in characters.
 LONGEST_TEXT: Final = 200
 #: The type of value that a function with this ending compares, and the rule of its literals.
 _COMPARED: Final = {"Str": ("text", "text"), "Num": ("quantity", "number"), "Year": ("time", "year"), "Date": ("time", "date")}
 
 
 def quoted(text: str) -> str:
-    """A text as a program holds it: a JSON string, with letters as they are."""
+    """Return a text as a JSON string with letters unescaped, as in a program."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Mapping[str, Has] | None = None) -> Rules:
-    """The rules of KoPL over these names; `has` says what each entity has, if only that may
-    follow `Find(e)`. Raises `OptionError` where no program can be written.
+    """Return the rules of KoPL over some names. Raises `OptionError` if no program can be written.
+
+    `has` gives the predicates of each entity, if only these may follow `Find(e)`.
     """
     result = {**literals_of(names), **_names(names)}
     calls = {function: part for function in FUNCTIONS if (part := _call(function, result)) is not None}
     if "Find" not in calls and not names.relations and not names.keys:
         raise OptionError("the graph has no names that a program could hold", hint="load something first")
-    further = [Seq((Text(" "), calls[call])) for call in calls if call.startswith("QFilter")]
-    narrowed: list[Part] = [Repeat(Alt(tuple(further)), 0, 2)] if further else []
+    qualifier_filters = [Seq((Text(" "), calls[call])) for call in calls if call.startswith("QFilter")]
+    narrowed: list[Part] = [Repeat(Alt(tuple(qualifier_filters)), 0, 2)] if qualifier_filters else []
     result["facts"] = alt(*_filters(calls), *_some(calls, "Relate"))
     step = [Seq((Text(" "), Ref("facts"), *narrowed))]
     step += [Seq((Text(" "), item)) for item in _some(calls, "FilterConcept")]
     result["step"] = alt(*step)
     bare: Part | None = calls["Find"] if "Find" in calls and has is not None else None
-    begin = _some(calls, "FindAll") if bare is not None else _some(calls, "Find", "FindAll")
-    own: list[Part] = []
+    beginnings = _some(calls, "FindAll") if bare is not None else _some(calls, "Find", "FindAll")
+    entity_programs: list[Part] = []
     if has is not None and bare is not None:
-        led, own = _own(names, result, has, narrowed, _some(calls, "FilterConcept"))
-        if led:
-            result["led"] = alt(*led)
+        led_sets, entity_programs = _own(names, result, has, narrowed, _some(calls, "FilterConcept"))
+        if led_sets:
+            result["led"] = alt(*led_sets)
         result["bare"] = bare
-    result["begin"] = alt(*begin)
+    result["begin"] = alt(*beginnings)
     for level in range(depth + 1):
         join = [Seq((Text(" "), Ref(f"set-{level - 1}"), alt(" And()", " Or()", " Except()")))] if level else []
-        on = alt(Ref("step"), *join)
-        sets: list[Part] = [Seq((Ref("begin"), Repeat(on, 0, steps)))]
+        continuation = alt(Ref("step"), *join)
+        sets: list[Part] = [Seq((Ref("begin"), Repeat(continuation, 0, steps)))]
         if "led" in result and steps:
-            sets.append(Seq((Ref("led"), Repeat(on, 0, steps - 1))))
+            sets.append(Seq((Ref("led"), Repeat(continuation, 0, steps - 1))))
         if bare is not None and join and steps:
-            sets.append(Seq((Ref("bare"), *join, Repeat(on, 0, steps - 1))))
+            sets.append(Seq((Ref("bare"), *join, Repeat(continuation, 0, steps - 1))))
         result[f"more-{level}"] = alt(*sets)
-        # An entity alone is a set, which another may follow.
+        # An entity alone is a set, too, which another one may follow.
         result[f"set-{level}"] = alt(Ref(f"more-{level}"), *([Ref("bare")] if bare is not None else []))
     if values := _values(calls):
         result["values"] = values
-    two_sets = _some(calls, "QueryRelation", "SelectBetween")
+    two_set_calls = _some(calls, "QueryRelation", "SelectBetween")
     if relation := _some(calls, "QueryRelationQualifier"):
-        two_sets.append(Seq((*relation, maybe(alt(*_verifies(calls))))))
-    second = Seq((Ref(f"set-{depth}"), Text(" "), alt(*two_sets)))
+        two_set_calls.append(Seq((*relation, maybe(alt(*_verifies(calls))))))
+    second = Seq((Ref(f"set-{depth}"), Text(" "), alt(*two_set_calls)))
     ends = [*_some(calls, *_ENDS), *([_verified(Ref("values"), calls)] if values else [])]
     one_set = Seq((Ref(f"more-{depth}"), Text(" "), alt(*ends)))
-    result["root"] = alt(one_set, Seq((Ref(f"set-{depth}"), Text(" "), second)), *own)
+    result["root"] = alt(one_set, Seq((Ref(f"set-{depth}"), Text(" "), second)), *entity_programs)
     return reached(result)
 
 
-#: What ends a program after one set, apart from its values.
+#: Calls that end a program after one set, apart from its values.
 _ENDS: Final = ("QueryName", "What", "Count", "SelectAmong")
 
 
@@ -122,30 +123,43 @@ def _verified(values: Part, calls: Mapping[str, Part]) -> Part:
 def _own(
     names: Vocabulary, rules: dict[str, Part], has: Mapping[str, Has], narrowed: list[Part], concepts: list[Part]
 ) -> tuple[list[Part], list[Part]]:
-    """Of each entity, how it leads on by what it has, and whole programs that ask for what it has; the rules
-    of its attributes are put into `found`.
+    """Return, for each entity, sets that continue with its predicates, and whole programs that query them.
+
+    The rules of its attributes are added to `rules`.
     """
     led: list[Part] = []
-    whole: list[Part] = []
-    for number, (name, its) in enumerate(has.items()):
+    programs: list[Part] = []
+    for number, (name, predicates) in enumerate(has.items()):
         find = seq("Find(", quoted(name), ")")
-        mine = {rule: part for rule, part in _names(replace(names, keys=_among(names.keys, its["value"]))).items() if "key" in rule}
-        mine = {rule: part for rule, part in mine.items() if not rule.startswith("qkey")}
-        others = {rule: part for rule, part in rules.items() if not rule.startswith("key")}
-        calls = {item: part for item in FUNCTIONS if (part := _call(item, {**others, **mine}, f"-of-{number}")) is not None}
-        rules |= {f"{rule}-of-{number}": part for rule, part in mine.items()}
-        relations = [(direction, [item for item in its[direction] if item in names.relations]) for direction in CLOSED["direction"]]
-        facts = [seq("Relate(", trie(map(quoted, those)), f", {quoted(direction)})") for direction, those in relations if those]
+        key_rules = {
+            rule: part
+            for rule, part in _names(replace(names, keys=_among(names.keys, predicates["value"]))).items()
+            if "key" in rule
+        }
+        key_rules = {rule: part for rule, part in key_rules.items() if not rule.startswith("qkey")}
+        other_rules = {rule: part for rule, part in rules.items() if not rule.startswith("key")}
+        calls = {
+            item: part for item in FUNCTIONS if (part := _call(item, {**other_rules, **key_rules}, f"-of-{number}")) is not None
+        }
+        rules |= {f"{rule}-of-{number}": part for rule, part in key_rules.items()}
+        relations = [
+            (direction, [item for item in predicates[direction] if item in names.relations]) for direction in CLOSED["direction"]
+        ]
+        facts = [
+            seq("Relate(", trie(map(quoted, relation_names)), f", {quoted(direction)})")
+            for direction, relation_names in relations
+            if relation_names
+        ]
         facts += _filters(calls)
-        on: list[Part] = [Seq((Text(" "), alt(*facts), *narrowed))] if facts else []
-        on += [Seq((Text(" "), concept)) for concept in concepts]
-        if on:
-            led.append(Seq((find, alt(*on))))
+        continuations: list[Part] = [Seq((Text(" "), alt(*facts), *narrowed))] if facts else []
+        continuations += [Seq((Text(" "), concept)) for concept in concepts]
+        if continuations:
+            led.append(Seq((find, alt(*continuations))))
         ends = _some(calls, *_ENDS)
         if (values := _values(calls)) is not None:
             ends.append(_verified(values, calls))
-        whole.append(Seq((find, Text(" "), alt(*ends))))
-    return led, whole
+        programs.append(Seq((find, Text(" "), alt(*ends))))
+    return led, programs
 
 
 def _among(keys: Mapping[str, frozenset[str]], those: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -161,8 +175,9 @@ def _compared(function: str) -> tuple[str, str]:
 
 
 def _call(function: str, rules: Mapping[str, Part], of: str = "") -> Part | None:
-    """A call of a function with all that its texts can be; None where a name for one is missing. The rules
-    of attributes have `of` at the end of their names.
+    """Return a call of a function with all of its possible texts; None if a name for one is missing.
+
+    The rules of attributes have the suffix `of`.
     """
     texts = FUNCTIONS[function].texts
     kind, literal = _compared(function)
@@ -217,7 +232,7 @@ def _names(names: Vocabulary) -> dict[str, Part]:
 
 
 def literal_of(kinds: frozenset[str]) -> str:
-    """The rule of the literals that can be compared with values of all these types."""
+    """Return the rule of literals that can be compared with values of all these types."""
     if not kinds - {"unknown"} or kinds & {"text", "entity"}:
         return "text"
     if kinds >= {"quantity", "time"}:
@@ -235,29 +250,27 @@ def _add(rules: dict[str, Part], rule: str, names: Iterable[str]) -> None:
 
 
 def literals_of(names: Vocabulary) -> dict[str, Part]:
-    """The rules of texts, numbers and times, with quotes around them but for `amount`, `years` and
-    `days`.
-    """
+    """Return the rules of texts, numbers and times; all but `amount`, `years` and `days` include quotes."""
     digits = Repeat(DIGIT, 1, 15)
     amount = seq(maybe(Text("-")), digits, maybe(seq(".", Repeat(DIGIT, 1, 12))))
     unit = [maybe(seq(" ", trie(quoted(item)[1:-1] for item in names.units)))] if names.units else []
-    plain = Chars((('"', '"'), ("\\", "\\"), ("\x00", "\x1f")), negated=True)
+    unescaped = Chars((('"', '"'), ("\\", "\\"), ("\x00", "\x1f")), negated=True)
     letter = Chars((('"', '"'), ("\\", "\\"), ("\x00", " ")), negated=True)
     escape = seq("\\", Chars((('"', '"'), ("\\", "\\"))))
-    short, thirty = [f"{month:02d}" for month in (1, 3, 5, 7, 8, 10, 12)], ["04", "06", "09", "11"]
+    long_months, short_months = [f"{month:02d}" for month in (1, 3, 5, 7, 8, 10, 12)], ["04", "06", "09", "11"]
     upto28 = alt(seq("0", Chars((("1", "9"),))), seq("1", DIGIT), seq("2", Chars((("0", "8"),))))
     day = alt(
-        seq(trie(short), "-", alt(Ref("upto28"), "29", "30", "31")),
-        seq(trie(thirty), "-", alt(Ref("upto28"), "29", "30")),
+        seq(trie(long_months), "-", alt(Ref("upto28"), "29", "30", "31")),
+        seq(trie(short_months), "-", alt(Ref("upto28"), "29", "30")),
         seq("02-", Ref("upto28")),
     )
-    fours = trie(f"{number:02d}" for number in range(4, 100, 4))
-    # The last day of February, in years of four digits that have it.
-    leap = seq(alt(seq(Repeat(DIGIT, 2, 2), fours), seq(fours, "00")), "-02-29")
+    leap_numbers = trie(f"{number:02d}" for number in range(4, 100, 4))
+    # 29 February, in years of four digits that have it.
+    leap = seq(alt(seq(Repeat(DIGIT, 2, 2), leap_numbers), seq(leap_numbers, "00")), "-02-29")
     return {
         "upto28": upto28,
         "four": Repeat(DIGIT, 4, 4),
-        "text": seq('"', alt(letter, escape), Repeat(alt(plain, escape), 0, LONGEST_TEXT - 1), '"'),
+        "text": seq('"', alt(letter, escape), Repeat(alt(unescaped, escape), 0, LONGEST_TEXT - 1), '"'),
         "amount": seq(amount, *unit),
         "number": seq('"', Ref("amount"), '"'),
         "years": alt(seq(maybe(Text("-")), Ref("four")), seq(Chars((("1", "9"),)), Repeat(DIGIT, 0, 2))),
@@ -270,15 +283,15 @@ def literals_of(names: Vocabulary) -> dict[str, Part]:
 
 
 # -- programs as trees -----------------------------------------------------------------------------
-# KoPL for servers that take a JSON schema: programs as trees, in which each function holds the sets
-# that it takes, so that the schema alone keeps them well formed; and from a tree back to a program.
+# KoPL for servers that accept a JSON schema: programs are trees, in which each function contains the sets
+# that it takes, so that the schema alone ensures they are well formed; and programs from such trees.
 #
 # `{"Relate": {"of": {"Find": {"name": "Nepal"}}, "relation": "capital", "direction": "forward"}}` is
-# `Find("Nepal") Relate("capital", "forward")`. The function is the key, so that whoever reads under the
-# schema knows by it which of all calls stands there.
+# `Find("Nepal") Relate("capital", "forward")`. The function is the key, which tells a reader under the
+# schema at once which call it is.
 
 
-#: What a function takes, and what it gives, by the sorts of `languages.kopl.lower`.
+#: Inputs and results of functions, by the sorts in `languages.kopl.lower`.
 _SETS: Final = ("Find", "FindAll", "FilterConcept", "And", "Or", "Except")
 _FACTS: Final = (
     "Relate",
@@ -298,53 +311,55 @@ TOLD: Final = (
     'name: {"program": {"QueryName": {"of": {"Relate": {"of": {"Find": {"name": "Nepal"}}, "relation": "capital", '
     '"direction": "forward"}}}}}; where nothing answers, {"program": null}.'
 )
-#: Calls within calls of the deepest tree that is read.
+#: Most nested calls of a tree that is read.
 _DEEPEST: Final = 100
 
 
 def schema(names: Vocabulary, *, none: bool = False, has: Mapping[str, Has] | None = None) -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of programs over these names; with `none`, null is one. `has` says what
-    each entity has, where of `Find(e)` only that may be taken.
+    """Return the JSON schema (draft 2020-12) of programs over some names; with `none`, null is one.
+
+    `has` gives the predicates of each entity, if only these may be applied to `Find(e)`.
     """
     literals = literals_of(names)
     patterns = {item: regex({**literals, "root": literals[item]}) for item in ("amount", "years", "days")}
     patterns |= {"number": patterns["amount"], "year": patterns["years"], "date": patterns["days"]}
     patterns["moment"] = f"(?:{patterns['years']}|{patterns['days']})"
     patterns["number-or-moment"] = f"(?:{patterns['amount']}|{patterns['days']})"
-    made = _Schema(names, patterns, has or {})
-    definitions: dict[str, Any] = {"facts": {"anyOf": made.calls(_FACTS)}}
-    if made.has:
-        # What is asked of a set that may be an entity alone is asked of the entity by itself.
-        others = [item for item in _SETS if item != "Find"]
-        definitions["more"] = {"anyOf": [*made.calls(others), {"$ref": "#/$defs/facts"}]}
-        definitions["set"] = {"anyOf": [*made.calls(("Find",)), {"$ref": "#/$defs/more"}]}
+    calls = _Schema(names, patterns, has or {})
+    definitions: dict[str, Any] = {"facts": {"anyOf": calls.calls(_FACTS)}}
+    if calls.has:
+        # Calls on a set that may be an entity alone are built for the entity itself.
+        non_entity_sets = [item for item in _SETS if item != "Find"]
+        definitions["more"] = {"anyOf": [*calls.calls(non_entity_sets), {"$ref": "#/$defs/facts"}]}
+        definitions["set"] = {"anyOf": [*calls.calls(("Find",)), {"$ref": "#/$defs/more"}]}
     else:
-        definitions["set"] = {"anyOf": [*made.calls(_SETS), {"$ref": "#/$defs/facts"}]}
-    definitions["values"] = {"anyOf": made.calls(_VALUES)}
+        definitions["set"] = {"anyOf": [*calls.calls(_SETS), {"$ref": "#/$defs/facts"}]}
+    definitions["values"] = {"anyOf": calls.calls(_VALUES)}
     ends = [item for item in FUNCTIONS if item not in (*_SETS, *_FACTS, *_VALUES)]
-    answers = made.calls(ends if definitions["values"]["anyOf"] else [end for end in ends if not end.startswith("Verify")])
-    definitions = {name: item for name, item in {**definitions, **made.enums}.items() if item.get("anyOf", True)}
+    answers = calls.calls(ends if definitions["values"]["anyOf"] else [end for end in ends if not end.startswith("Verify")])
+    definitions = {name: item for name, item in {**definitions, **calls.enums}.items() if item.get("anyOf", True)}
     values = [{"$ref": "#/$defs/values"}] if "values" in definitions else []
-    nothing: list[dict[str, Any]] = [{"type": "null"}] if none else []
-    # Servers want an object at the top.
-    return {**object_schema({"program": {"anyOf": [*answers, *values, *nothing]}}), "$defs": definitions}
+    null_schema: list[dict[str, Any]] = [{"type": "null"}] if none else []
+    # Servers require an object at the top.
+    return {**object_schema({"program": {"anyOf": [*answers, *values, *null_schema]}}), "$defs": definitions}
 
 
 def _by_types(role: str, keys: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
-    """The names of attributes or qualifiers that each rule lists, by the types of their values: under
-    `-of-` those whose types, all of them, decide what a value may be.
+    """Return the names of attributes or qualifiers for each rule, by the types of their values.
+
+    Rules with `-of-` list the names whose types together determine the kind of literal.
     """
     result = {role: list(keys)}
     for kind in ("text", "quantity", "time"):
-        others = {"entity"} if kind == "text" else set()
-        result[f"{role}-{kind}"] = [name for name, kinds in keys.items() if kinds & ({kind} | others)]
+        further_kinds = {"entity"} if kind == "text" else set()
+        result[f"{role}-{kind}"] = [name for name, kinds in keys.items() if kinds & ({kind} | further_kinds)]
     for name, kinds in keys.items():
         result.setdefault(f"{role}-of-{literal_of(kinds)}", []).append(name)
     return result
 
 
 class _Schema:
-    """Makes the schemas of calls; `enums` are the lists of names that they refer to."""
+    """Builds the schemas of calls; `enums` are the lists of names that they refer to."""
 
     def __init__(self, names: Vocabulary, patterns: Mapping[str, str], has: Mapping[str, Has]) -> None:
         self._names, self._patterns, self.has = names, patterns, has
@@ -356,35 +371,36 @@ class _Schema:
             "relation": names.relations,
         }
         self._rules = {**rules, **_by_types("key", names.keys), **_by_types("qkey", names.qualifiers)}
-        self.enums = {rule: {"enum": list(those)} for rule, those in self._rules.items() if those}
+        self.enums = {rule: {"enum": list(listed_names)} for rule, listed_names in self._rules.items() if listed_names}
 
     def calls(self, functions: Iterable[str]) -> list[dict[str, Any]]:
-        """The schemas of these functions, those left out for which a name is missing."""
+        """Return the schemas of some functions, without those for which a name is missing."""
         return [item for function in functions for item in self._call(function)]
 
     def _call(self, function: str) -> list[dict[str, Any]]:
         sort = "values" if function.startswith("Verify") else "facts" if function.startswith("QFilter") else "set"
         signature = FUNCTIONS[function]
-        asks = signature.inputs == 1 and sort == "set" and not {"key", "relation"}.isdisjoint(signature.texts)
-        if self.has and asks:
+        needs_predicates = signature.inputs == 1 and sort == "set" and not {"key", "relation"}.isdisjoint(signature.texts)
+        if self.has and needs_predicates:
             sort = "more"
         sets: dict[str, Any] = {name: {"$ref": f"#/$defs/{sort}"} for name in ("of", "with")[: signature.inputs]}
         result = [object_schema({function: object_schema({**sets, **texts})}) for texts in self._texts(function, self._rules)]
-        return [*result, *self._own(function)] if self.has and asks else result
+        return [*result, *self._own(function)] if self.has and needs_predicates else result
 
     def _own(self, function: str) -> list[dict[str, Any]]:
-        """The calls of a function that asks single entities for what they have; those that have the same are
-        taken together.
+        """Return the calls of a function on single entities, restricted to their predicates.
+
+        Entities with the same predicates are combined.
         """
         groups: dict[str, tuple[dict[str, Any], list[str]]] = {}
-        general = {rule: those for rule, those in self._rules.items() if rule.partition("-")[0] != "key"}
-        for name, its in self.has.items():
-            keys = {key: self._names.keys[key] for key in its["value"] if key in self._names.keys}
-            choices: list[tuple[dict[str, Sequence[str]], dict[str, Any]]] = [({**general, **_by_types("key", keys)}, {})]
+        other_rules = {rule: listed_names for rule, listed_names in self._rules.items() if rule.partition("-")[0] != "key"}
+        for name, predicates in self.has.items():
+            keys = {key: self._names.keys[key] for key in predicates["value"] if key in self._names.keys}
+            choices: list[tuple[dict[str, Sequence[str]], dict[str, Any]]] = [({**other_rules, **_by_types("key", keys)}, {})]
             if function == "Relate":
                 choices = [
                     (
-                        {"relation": [item for item in its[direction] if item in self._names.relations]},
+                        {"relation": [item for item in predicates[direction] if item in self._names.relations]},
                         {"direction": {"enum": [direction]}},
                     )
                     for direction in CLOSED["direction"]
@@ -400,19 +416,17 @@ class _Schema:
         ]
 
     def _texts(self, function: str, rules: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-        """What the texts of a function can be, where each of these rules lists names; nothing where one that
-        is needed lists none.
-        """
+        """Return the possible texts of a function, given the names of each rule; nothing if a needed rule has none."""
         kind, literal = _compared(function)
         deciding = {"QueryAttrQualifier": "key", "QueryAttrUnderCondition": "qkey"}.get(function)
         choices = [(literal, {role: f"{role}-{kind}" if kind and role in ("key", "qkey") else role for role in ("key", "qkey")})]
         if deciding is not None:
-            # Key and value are one choice: the types of the key's values say what the value may be.
-            begin = f"{deciding}-of-"
+            # Key and value are one choice: the types of the key's values determine the value.
+            prefix = f"{deciding}-of-"
             choices = [
-                (rule.removeprefix(begin), {"key": "key", "qkey": "qkey", deciding: rule})
+                (rule.removeprefix(prefix), {"key": "key", "qkey": "qkey", deciding: rule})
                 for rule in rules
-                if rule.startswith(begin)
+                if rule.startswith(prefix)
             ]
         result = [
             {role: self._text(role, rules.get(lists.get(role, role), ()), literal) for role in FUNCTIONS[function].texts}
@@ -429,9 +443,9 @@ class _Schema:
         return self._listed(names) if names else None
 
     def _listed(self, names: Sequence[str]) -> dict[str, Any]:
-        """A reference to a list of names, which is defined once."""
-        for rule, those in self._rules.items():
-            if those is names:
+        """Return a reference to a list of names, which is defined once."""
+        for rule, known_names in self._rules.items():
+            if known_names is names:
                 return {"$ref": f"#/$defs/{rule}"}
         rule = f"names-{self._numbers.setdefault(tuple(names), len(self._numbers))}"
         self.enums[rule] = {"enum": list(names)}
@@ -439,20 +453,20 @@ class _Schema:
 
 
 def program(text: str) -> str:
-    """The program of a tree, as text, empty for null; raises `ParseError` for what is no tree."""
+    """Return the program of a tree as text, empty for null; raises `ParseError` for other texts."""
     tree = tree_in(text, "program")
     return "" if tree is None else " ".join(_steps(tree, 0))
 
 
 def _steps(tree: Any, depth: int) -> list[str]:
-    function, given = single(tree)
-    if function not in FUNCTIONS or not isinstance(given, dict):
+    function, arguments = single(tree)
+    if function not in FUNCTIONS or not isinstance(arguments, dict):
         raise ParseError(f"a call of a function is expected, not {shortened(repr(tree), 100)}")
     if depth > _DEEPEST:
         raise ParseError("the program is nested too deeply")
     signature = FUNCTIONS[function]
-    steps = [step for name in ("of", "with")[: signature.inputs] for step in _steps(given.get(name), depth + 1)]
-    texts = [text for role in signature.texts if isinstance(text := given.get(role), str)]
+    steps = [step for name in ("of", "with")[: signature.inputs] for step in _steps(arguments.get(name), depth + 1)]
+    texts = [text for role in signature.texts if isinstance(text := arguments.get(role), str)]
     if len(texts) < len(signature.texts):
         raise ParseError(f"{function} takes texts: {', '.join(signature.texts)}")
     return [*steps, f"{function}({', '.join(map(quoted, texts))})"]

@@ -1,4 +1,4 @@
-"""The method of `Graph` that gives grammars."""
+"""The method of `Graph` for grammars."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ def grammar(
     aware: bool = False,
     timeout: float | None = None,
 ) -> Grammar:
-    """A grammar of the programs that parse and whose names are in the graph, for servers that constrain
-    a model while it writes.
+    """Return a grammar of the programs that parse and whose names are in the graph, for constrained generation.
 
-    `format` is "gbnf" (llama.cpp), "json-schema" (programs as trees), "lark" or "regex". The entities
-    are `entities`, else those in the `question`, else all, for which a graph on a server is pulled
-    whole. `depth` limits nested sets of KoPL and nested `exists` of logical queries, `steps` the
-    steps of KoPL in a row and the lines of an LLM query. `source` restricts LLM queries to the names
-    of one source; run them with the same `source=`. With `aware`, KoPL allows after an entity only
-    the predicates that it has (`Find(e) Relate(...)`, `Find(e) QueryAttr(...)`), for at most 64
-    entities. `timeout` is in seconds. Raises `OptionError` for an unknown language or format, invalid
-    options, and a graph without names; `UnknownNameError` for an unknown source.
+    `format` is "gbnf" (llama.cpp), "json-schema" (programs as trees), "lark" or "regex". The entities are `entities`,
+    else those in
+    the `question`, else all, for which a graph on a server is read completely. `depth` limits nested sets of KoPL and nested
+    `exists` of logical queries, `steps` the consecutive steps of KoPL and the lines of an LLM query. `source` restricts
+    LLM queries
+    to the names of one source; run them with the same `source=`. With `aware`, KoPL allows after an entity only the
+    predicates that
+    it has (`Find(e) Relate(...)`, `Find(e) QueryAttr(...)`), for at most 64 entities. `timeout` is in seconds. Raises
+    `OptionError`
+    for an unknown language or format, invalid options, and a graph without names; `UnknownNameError` for an unknown source.
     """
     from condgraph.grammars.grammar import grammar_of
 

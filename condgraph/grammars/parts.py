@@ -1,4 +1,4 @@
-"""Parts of grammars, independent of a form; names as tries; and the forms GBNF, Lark and regular expression."""
+"""Elements of grammars, independent of a format; names as tries; and output as GBNF, Lark and regular expression."""
 
 from __future__ import annotations
 
@@ -52,39 +52,39 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character in these ranges, or outside of them."""
+    """One character in some ranges, or outside them."""
 
     ranges: tuple[tuple[str, str], ...]
     negated: bool = False
 
 
 Part: TypeAlias = Text | Ref | Seq | Alt | Repeat | Chars
-#: The rules of a grammar by name; `root` is what it accepts.
+#: The rules of a grammar by name; `root` is the start.
 Rules: TypeAlias = Mapping[str, Part]
 
 DIGIT = Chars((("0", "9"),))
-#: Nested branches of a trie; texts that differ further on are listed.
+#: Most nested branches of a trie; texts that still share a prefix beyond are listed.
 MOST_BRANCHES: Final = 40
 
 
 def seq(*parts: Part | str) -> Part:
-    """A sequence of parts and fixed texts."""
+    """Return a sequence of parts and fixed texts."""
     return Seq(tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
 def alt(*parts: Part | str) -> Part:
-    """A choice of parts and fixed texts."""
+    """Return a choice of parts and fixed texts."""
     result = tuple(Text(part) if isinstance(part, str) else part for part in parts)
     return result[0] if len(result) == 1 else Alt(result)
 
 
 def maybe(part: Part) -> Part:
-    """An optional part."""
     return Repeat(part, 0, 1)
 
 
 def trie(names: Iterable[str]) -> Part:
-    """A choice of texts, factored by their common beginnings, so that a reader decides at each letter.
+    """Return a choice of texts, factored by common prefixes, so that a reader decides at each letter.
+
     At least one text is needed.
     """
     ordered = sorted(set(names))
@@ -99,24 +99,24 @@ def _branch(names: list[str], start: int, end: int, depth: int, left: int) -> Pa
     shared = _shared(names[start], names[end - 1])
     ended = len(names[start]) == len(shared)
     parts: list[Part] = []
-    at = start + ended
-    while at < end:
-        letter, first = names[at][len(shared)], at
-        while at < end and names[at][len(shared)] == letter:
-            at += 1
-        parts.append(_branch(names, first, at, len(shared), left - 1))
+    index = start + ended
+    while index < end:
+        letter, first = names[index][len(shared)], index
+        while index < end and names[index][len(shared)] == letter:
+            index += 1
+        parts.append(_branch(names, first, index, len(shared), left - 1))
     choice = maybe(alt(*parts)) if ended else alt(*parts)
     return Seq((Text(shared[depth:]), choice)) if len(shared) > depth else choice
 
 
 def _shared(first: str, second: str) -> str:
-    """The common beginning of two different texts."""
+    """Return the common prefix of two different texts."""
     most = min(len(first), len(second))
     return first[: next((at for at in range(most) if first[at] != second[at]), most)]
 
 
 def reached(rules: Mapping[str, Part]) -> Rules:
-    """The rules that the root needs."""
+    """Return the rules that the root needs."""
     needed, pending = {"root"}, ["root"]
     while pending:
         for name in mentioned(rules[pending.pop()]):
@@ -127,7 +127,7 @@ def reached(rules: Mapping[str, Part]) -> Rules:
 
 
 def mentioned(part: Part) -> set[str]:
-    """The names of the rules that a part refers to."""
+    """Return the names of the rules that a part refers to."""
     if isinstance(part, Ref):
         return {part.name}
     if isinstance(part, Seq | Alt):
@@ -136,30 +136,28 @@ def mentioned(part: Part) -> set[str]:
 
 
 # -- formats ---------------------------------------------------------------------------------------
-# A grammar written as GBNF (llama.cpp), for Lark, or as one regular expression.
+# Writes a grammar as GBNF (llama.cpp), for Lark, or as one regular expression.
 
 
-#: Characters of the longest regular expression; servers refuse those of megabytes.
+#: Longest regular expression, in characters; servers refuse those of megabytes.
 LONGEST_REGEX: Final = 4_000_000
-#: Repetitions that are written out for Lark.
+#: Most repetitions that Lark is given as such.
 _FEW: Final = 9
 
 
 def gbnf(rules: Rules) -> str:
-    """The rules as GBNF; `root` first."""
+    """Return the rules as GBNF; `root` comes first."""
     return "".join(f"{name} ::= {_written(part, _gbnf_text, _gbnf_chars, str)}\n" for name, part in _root_first(rules))
 
 
 def lark(rules: Rules) -> str:
-    """The rules for Lark; its start is `root`. Rules of names have `_` for `-`."""
+    """Return the rules for Lark; the start is `root`. Names of rules have `_` in place of `-`."""
     forms = _lark_text, _lark_chars, _lark_rule
     return "".join(f"{_lark_rule(name)}: {_written(part, *forms, tilde=True)}\n" for name, part in _root_first(rules))
 
 
 def regex(rules: Rules) -> str:
-    """The rules as one regular expression, which takes a whole text; `OptionError` where it would be
-    longer than `LONGEST_REGEX`.
-    """
+    """Return the rules as one regular expression for a whole text; raises `OptionError` if it exceeds `LONGEST_REGEX`."""
     done: dict[str, str] = {}
     pending = ["root"]
     while pending:
@@ -203,7 +201,8 @@ def _written(
     if isinstance(part, Alt):
         return " | ".join(again(item) for item in part.parts)
     if tilde and part.most > _FEW and not mentioned(part.part):
-        # Lark spells out what repeats, and reads a regular expression as it is; none may be empty.
+        # Lark expands repetitions, but leaves a regular expression as it is; none may match the empty
+        # text.
         pattern = _regex(Repeat(part.part, max(part.least, 1), part.most), {}).replace("/", "\\/")
         return f"/{pattern}/" + ("" if part.least else "?")
     inner = again(part.part)
@@ -275,17 +274,17 @@ def _regex_chars(chars: Chars) -> str:
 
 
 # -- JSON schemas ----------------------------------------------------------------------------------
-# Programs as trees, for servers that take a JSON schema: a tree is an object with one field, and each
+# Programs as trees, for servers that accept a JSON schema: a tree is an object with one field, and each
 # call in it an object whose only key is the function.
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object with just these properties."""
+    """Return the schema of an object with exactly these properties."""
     return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": False}
 
 
 def tree_in(text: str, field: str) -> Any:
-    """The tree in the JSON of a model, None where it is null; raises `ParseError` for other texts."""
+    """Return the tree in the JSON of a model, None for null; raises `ParseError` for other texts."""
     try:
         result = json.loads(text)
     except (ValueError, RecursionError):
@@ -296,5 +295,5 @@ def tree_in(text: str, field: str) -> Any:
 
 
 def single(tree: Any) -> tuple[str, Any]:
-    """The only key of an object and its value; "" and None for anything else."""
+    """Return the only key of an object and its value; "" and None for anything else."""
     return next(iter(tree.items())) if isinstance(tree, dict) and len(tree) == 1 else ("", None)

@@ -1,5 +1,5 @@
-"""The grammar of patterns, as JSON triples: `{"triples": [["UNKNOWN 1", "capital", "Kathmandu"]]}`,
-with the unknown that is asked for as `answer`.
+"""The grammar of patterns, as JSON triples: `{"triples": [["UNKNOWN 1", "capital", "Kathmandu"]]}`, with the requested unknown
+as `answer`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from condgraph.grammars.parts import Chars, Part, Ref, Repeat, Rules, Seq, Text,
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.pattern.pattern import Pattern, condition_of
 
-#: Triples of a pattern, and unknown nodes of each kind.
+#: Most triples of a pattern.
 MOST_TRIPLES: Final = 6
 #: The predicate of memberships, which patterns follow.
 INSTANCE_OF: Final = "instance of"
 
 
 def writable(name: str) -> bool:
-    """Whether a name is read as one: "> 5" is a value, and "UNKNOWN 1" an unknown."""
+    """Tell whether a pattern reads a name as one: "> 5" is a value, and "UNKNOWN 1" an unknown."""
     text = collapse(name)
     return bool(text) and Pattern.is_name(text)
 
 
 def _relations(names: Vocabulary) -> list[str]:
-    """What an edge can be: relations, memberships, and attributes whose values are texts."""
+    """Return the possible predicates of an edge: relations, memberships, and attributes whose values are texts."""
     texts = [name for name, kinds in names.keys.items() if "text" in kinds]
-    # No relation is a value.
+    # A relation that looks like a value is still read as a relation.
     relations = (name for name in (*names.relations, *texts) if writable(name) or condition_of(collapse(name)))
     result = dict.fromkeys([*relations, *([INSTANCE_OF] if names.concepts else [])])
     if not result:
@@ -38,15 +38,15 @@ def _relations(names: Vocabulary) -> list[str]:
 
 
 def rules(names: Vocabulary) -> Rules:
-    """The rules of patterns over these names."""
+    """Return the rules of patterns over some names."""
     letter = Chars((("a", "z"),))
     unknown = seq('"UNKNOWN ', maybe(seq(letter, Repeat(letter, 0, 15), " ")), Chars((("1", "9"),)), '"')
     known, kinds = known_of(names), _kinds(names)
     node = alt(Ref("unknown"), Ref("known")) if known is not None else Ref("unknown")
-    more = Repeat(Seq((Text(", "), Ref("triple"))), 0, MOST_TRIPLES - 1)
+    further_triples = Repeat(Seq((Text(", "), Ref("triple"))), 0, MOST_TRIPLES - 1)
     triple = seq("[", Ref("node"), ", ", Ref("relation"), ", ", Ref("node"), "]")
     return {
-        "root": seq('{"triples": [', Ref("triple"), more, "]", maybe(seq(', "answer": ', Ref("unknown"))), "}"),
+        "root": seq('{"triples": [', Ref("triple"), further_triples, "]", maybe(seq(', "answer": ', Ref("unknown"))), "}"),
         "unknown": unknown,
         "triple": triple,
         "node": node,
@@ -57,13 +57,14 @@ def rules(names: Vocabulary) -> Rules:
 
 
 def known_of(names: Vocabulary) -> Part | None:
-    """The entities and concepts that a node can be; None where there are none. Concepts, which are the same
-    for all questions, have a rule of their own.
+    """Return the entities and concepts that a node can be; None if there are none.
+
+    Concepts, which are the same for all questions, have a rule of their own.
     """
     kinds = _kinds(names)
-    its = sorted(filter(writable, {*names.entities} - set(kinds)))
+    entities = sorted(filter(writable, {*names.entities} - set(kinds)))
     parts: list[Part] = [Ref("kind")] if kinds else []
-    parts += [trie(map(quoted, its))] if its else []
+    parts += [trie(map(quoted, entities))] if entities else []
     return alt(*parts) if parts else None
 
 
@@ -76,7 +77,7 @@ def _known(names: Vocabulary) -> list[str]:
 
 
 def is_empty(text: str) -> bool:
-    """Whether a text is a pattern without triples, which says that nothing answers."""
+    """Tell whether a text is a pattern without triples, which states that nothing answers."""
     try:
         result = json.loads(text)
     except (ValueError, RecursionError):
@@ -85,7 +86,7 @@ def is_empty(text: str) -> bool:
 
 
 def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
-    """The JSON schema of patterns over these names: triples as objects; with `none` there may be none."""
+    """Return the JSON schema of patterns over some names, with triples as objects; `none` allows no triples."""
     known = _known(names)
     unknown = {"type": "string", "pattern": "^UNKNOWN (?:[a-z]{1,16} )?[1-9]$"}
     node = {"$ref": "#/$defs/node"}

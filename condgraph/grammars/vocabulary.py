@@ -1,4 +1,6 @@
-"""The names of a graph that a program may hold, with their types; the entities that a question may mean, and what these have."""
+"""The names of a graph that a program may contain, with their types; the entities that a question may mean, and their
+predicates.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 
 # -- cache -------------------------------------------------------------------------------------------
-# Cache of what the grammars of one graph share, until the graph changes: names, and the rules over them as text.
+# Caches what the grammars of one graph share, until the graph changes: names, and the rules over them as
+# text.
 
 
 T = TypeVar("T")
@@ -34,56 +37,61 @@ _LOCK: Final = Lock()
 
 
 def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
-    """The result of `make`, made once for a survey and a key. A survey is identified by its object: a
-    graph that has changed has another one.
+    """Return the result of `make`, computed once for a survey and a key.
+
+    A survey is identified by its object: a graph that has changed has another one.
     """
     with _LOCK:
-        _, result = _KEPT.setdefault(id(survey), (survey, {}))
+        _, entries = _KEPT.setdefault(id(survey), (survey, {}))
         _KEPT.move_to_end(id(survey))
         while len(_KEPT) > _SURVEYS:
             _KEPT.popitem(last=False)
-        if key in result:
-            value: T = result[key]
+        if key in entries:
+            value: T = entries[key]
             return value
     value = make()
     with _LOCK:
-        while len(result) >= _EACH:
-            # The oldest entry: questions about a graph of many tables go from table to table.
-            del result[next(iter(result))]
-        result[key] = value
+        while len(entries) >= _EACH:
+            # The oldest entry: questions about a graph of many tables use one table after the other.
+            del entries[next(iter(entries))]
+        entries[key] = value
     return value
 
 
 # -- names -------------------------------------------------------------------------------------------
 
 
-#: Words of the longest name in a question, and words at which a name may begin.
+#: Most words of a name in a question, and most words at which a name may begin.
 MOST_WORDS: Final = 8
 MOST_PLACES: Final = 60
-#: Names similar to a word of the question, where it contains none.
+#: Most names similar to a word of the question, if it contains no name.
 MOST_ALIKE: Final = 5
 _WORD: Final = re.compile(r"\w+(?:[.'’-]\w+)*\.?")
 
 
 class NamedGraph(QueriedGraph, Protocol):
-    """A graph as grammars see it: `condgraph.Graph`."""
+    """The part of `condgraph.Graph` that grammars use."""
 
     def kopl(self, program: Any, *, on_unknown: Literal["error", "empty"] = "error") -> Answer:
-        """`Graph.kopl`."""
+        """See `Graph.kopl`."""
 
     def snapshot(self) -> LocalGraph:
-        """`Graph.snapshot`."""
+        """See `Graph.snapshot`."""
 
     def _survey(self) -> Survey: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Names by kind. `keys` (attributes) and `qualifiers` have the types of their values ("text",
-    "quantity", "time", "entity"); `units` are those of all numbers, `units_of` those of each
-    predicate and qualifier. `qualified` has the qualifiers of the facts of each predicate, `columns`
-    the tables of which it is a column, and `scopes` its sources where a program has to name one.
-    `tables` are those that KoPL treats as concepts.
+    """Names by kind.
+
+    `keys` (attributes) and `qualifiers` have the types of their values ("text", "quantity", "time", "entity"); `units`
+    are those of
+    all numbers, `units_of` those of each predicate and qualifier. `qualified` has the qualifiers on the facts of each
+    predicate,
+    `columns` the tables in which it is a column, and `scopes` its sources if a program has to name one. `tables` are
+    those that KoPL
+    treats as concepts.
     """
 
     entities: tuple[str, ...]
@@ -100,14 +108,14 @@ class Vocabulary:
 
 
 def vocabulary(graph: NamedGraph, entities: Iterable[str], source: str | None = None) -> Vocabulary:
-    """The names of a graph, or of one of its sources, with these entities."""
+    """Return the names of a graph, or of one of its sources, with some entities."""
     survey = graph._survey()
     named = tuple(sorted({entity for entity in entities if entity}))
     return replace(kept(survey, ("vocabulary", source), lambda: _names(survey, source)), entities=named)
 
 
 def _names(survey: Survey, source: str | None) -> Vocabulary:
-    """The names of a survey, without entities; of a source only its predicates."""
+    """Return the names in a survey, without entities; for a source, only its predicates."""
     keys: dict[str, frozenset[str]] = {}
     qualifiers: dict[str, frozenset[str]] = {}
     units_of: dict[str, set[str]] = {}
@@ -123,68 +131,69 @@ def _names(survey: Survey, source: str | None) -> Vocabulary:
         if with_values:
             keys[name] = frozenset(value[0] for value in values)
             units_of.setdefault(name, set()).update(value[1] for value in values)
-        for key, its in with_keys:
-            kinds = frozenset(value[0] for value in its)
+        for key, key_values in with_keys:
+            kinds = frozenset(value[0] for value in key_values)
             qualifiers[key] = qualifiers.get(key, frozenset()) | kinds
             qualified.setdefault(name, {})[key] = kinds
-            units_of.setdefault(key, set()).update(value[1] for value in its)
+            units_of.setdefault(key, set()).update(value[1] for value in key_values)
         if tables := _tables(survey, number):
             columns[name] = tables if source is None else tuple(table for table in tables if table == source)
             scopes |= {name: tuple(item for item, _ in sources)} if len(sources) > 1 and source is None else {}
-    units = {unit for several in units_of.values() for unit in several}
+    units = {unit for predicate_units in units_of.values() for unit in predicate_units}
     concepts = dict.fromkeys(kind[1] for kind in survey["kinds"] if kind[0] == "concept" and kind[1])
-    of_rows = [name for sort, name, _, rows, *_ in survey["kinds"] if sort == "table" and rows]
-    of_rows = [name for name in of_rows if name.rpartition("/")[2] not in concepts]
-    written = {name: tuple(sorted(several - {NO_UNIT, ""})) for name, several in units_of.items()}
+    row_tables = [name for sort, name, _, rows, *_ in survey["kinds"] if sort == "table" and rows]
+    row_tables = [name for name in row_tables if name.rpartition("/")[2] not in concepts]
+    units_by_name = {name: tuple(sorted(predicate_units - {NO_UNIT, ""})) for name, predicate_units in units_of.items()}
     return Vocabulary(
-        (), tuple(concepts), tuple(relations), keys, qualifiers, tuple(sorted(units - {NO_UNIT, ""})), written,
-        qualified, columns, scopes, tuple(of_rows),
+        (), tuple(concepts), tuple(relations), keys, qualifiers, tuple(sorted(units - {NO_UNIT, ""})), units_by_name,
+        qualified, columns, scopes, tuple(row_tables),
     )  # fmt: skip
 
 
 def _tables(survey: Survey, predicate: int) -> tuple[str, ...]:
-    """The tables whose rows are subjects of a predicate."""
+    """Return the tables whose rows are subjects of a predicate."""
     starts, kinds, _ = survey["subjects"]
-    its = (survey["kinds"][kind] for kind in kinds[starts[predicate] : starts[predicate + 1]])
-    return tuple(kind[1] for kind in its if kind[0] == "table")
+    subject_kinds = (survey["kinds"][kind] for kind in kinds[starts[predicate] : starts[predicate + 1]])
+    return tuple(kind[1] for kind in subject_kinds if kind[0] == "table")
 
 
 def candidates(graph: NamedGraph, question: str) -> list[str]:
-    """The names of entities and concepts in a question, the longest first; without any, those most
-    similar to words with a capital letter.
+    """Return the names of entities and concepts in a question, the longest first.
+
+    If there are none, return those most similar to words with a capital letter.
     """
     result: list[str] = []
-    taken: set[int] = set()
+    used_words: set[int] = set()
     for words, name in _spans(question):
-        if taken.isdisjoint(words) and _there(graph, name):
+        if used_words.isdisjoint(words) and _there(graph, name):
             result.append(name)
-            taken.update(words)
+            used_words.update(words)
     if not result:
         for words, name in _spans(question):
-            if taken.isdisjoint(words) and all(word[:1].isupper() or word[:1].isdigit() for word in name.split()):
-                near = _alike(graph, name)
-                result += near
-                taken.update(words if near else ())
+            if used_words.isdisjoint(words) and all(word[:1].isupper() or word[:1].isdigit() for word in name.split()):
+                similar = _alike(graph, name)
+                result += similar
+                used_words.update(words if similar else ())
     return list(dict.fromkeys(result))
 
 
 def everybody(graph: NamedGraph) -> list[str]:
-    """The names of all entities and concepts of a graph; a graph on a server is pulled whole."""
+    """Return the names of all entities and concepts of a graph; a graph on a server is read completely."""
     snapshot = graph.snapshot().current
     names = snapshot.texts.take(snapshot.arrays.get("ent.name"))
     return sorted({name for name in names if name})
 
 
 def _spans(question: str) -> Iterator[tuple[Sequence[int], str]]:
-    """Runs of words of a question, the longest first."""
+    """Yield runs of words of a question, the longest first."""
     words = list(_WORD.finditer(question))[:MOST_PLACES]
     for length in range(min(MOST_WORDS, len(words)), 0, -1):
-        for at in range(len(words) - length + 1):
+        for index in range(len(words) - length + 1):
             check()
-            text = question[words[at].start() : words[at + length - 1].end()]
-            yield range(at, at + length), text
+            text = question[words[index].start() : words[index + length - 1].end()]
+            yield range(index, index + length), text
             if text.endswith("."):
-                yield range(at, at + length), text[:-1]
+                yield range(index, index + length), text[:-1]
 
 
 def _there(graph: NamedGraph, name: str) -> bool:
@@ -205,15 +214,16 @@ def _alike(graph: NamedGraph, name: str) -> list[str]:
 # The predicates of each entity of a question, so that a grammar allows nothing else after `Find(e)`.
 
 
-#: The most entities whose predicates are looked up.
+#: Most entities whose predicates are looked up.
 MOST: Final = 64
 #: The predicates of an entity: "forward" and "backward" relations, and attributes ("value").
 Has = Mapping[str, Sequence[str]]
 
 
 def surroundings(graph: NamedGraph, entities: Sequence[str]) -> dict[str, Has]:
-    """The predicates of each entity, by three short queries; entities of one name share them. Raises
-    `OptionError` for more than `MOST` entities.
+    """Return the predicates of each entity, by three short queries; entities with the same name share them.
+
+    Raises `OptionError` for more than `MOST` entities.
     """
     if len(entities) > MOST:
         raise OptionError(
