@@ -19,7 +19,7 @@ import typer
 import condgraph
 from condgraph.cli import complete
 from condgraph.cli.exits import SWITCHES
-from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES
+from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, SQL_SCHEMES
 from condgraph.engine.bounds import within
 from condgraph.graph import Graph
 
@@ -187,7 +187,7 @@ StoreOption = Annotated[
         "-a",
         envvar=complete.STORE_VARIABLES,
         metavar="STORE",
-        help="The folder of the store, or an address: neo4j://HOST:PORT, sparql+http://HOST/PATH.",
+        help="The folder of the store, or an address: neo4j://HOST:PORT, sparql+http://HOST/PATH, duckdb:///FILE.",
     ),
 ]
 AlsoOption = Annotated[
@@ -200,6 +200,9 @@ PasswordOption = Annotated[
 ]
 DatabaseOption = Annotated[
     str | None, typer.Option("--database", metavar="NAME", help="The database of a Neo4j server; its home database by default.")
+]
+FolderOption = Annotated[
+    str | None, typer.Option("--folder", metavar="FOLDER", help="Of Spark, where an export to Parquet is, as Spark reads it.")
 ]
 GraphOption = Annotated[
     str, typer.Option("--graph", metavar="NAME", help="The graph in the store.", autocompletion=complete.graphs)
@@ -253,12 +256,13 @@ def is_neo4j(store: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LoginOptions:
-    """Which graph of the store, and who logs in."""
+    """Which graph of the store, where it is there, and who logs in."""
 
     graph: GraphOption = "default"
     user: UserOption = None
     password: PasswordOption = None
     database: DatabaseOption = None
+    folder: FolderOption = None
 
 
 def opened(
@@ -286,13 +290,15 @@ def how_to_open(store: str, login: LoginOptions, read_only: bool = True, labels:
     """The options of `condgraph.open` that a command line and its environment specify.
 
     A command that writes is about a graph that condgraph wrote. For others the environment says how
-    to read a Neo4j database or an endpoint: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
+    to read a database or an endpoint: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
     also has the addresses of an RDF store besides the one for queries: `SPARQL_UPDATE`, and
     `SPARQL_STORE` (Graph Store Protocol).
     """
-    given: dict[str, Any] = {"user": login.user, "password": login.password, "database": login.database, "labels": labels}
-    endpoint = store.partition("://")[0].lower() in SPARQL_SCHEMES
-    if is_neo4j(store) or endpoint:
+    given: dict[str, Any] = {name: getattr(login, name) for name in ("user", "password", "database", "folder")}
+    given["labels"] = labels
+    scheme, mark, _ = store.lower().partition("://")
+    endpoint, sql = (bool(mark) and scheme in schemes for schemes in (SPARQL_SCHEMES, SQL_SCHEMES))
+    if is_neo4j(store) or endpoint or (sql and read_only and login.folder is None):
         given |= {"layout": os.environ.get("CONDGRAPH_LAYOUT") or None, "mapping": os.environ.get("CONDGRAPH_MAPPING") or None}
         if not read_only:
             given |= {"layout": "condgraph", "mapping": None}

@@ -465,14 +465,14 @@ class Dialect(StrEnum):
     KQAPRO = "kqapro"
 
 
+@arguments.grouped
 def sparql(
+    *,
     store: arguments.StoreOption,
     text: arguments.TextArgument = None,
     file: arguments.FileOption = None,
     dialect: Annotated[Dialect, typer.Option("--dialect", help="SPARQL 1.1, or as KQA Pro published it.")] = Dialect.STANDARD,
-    graph: arguments.GraphOption = "default",
-    user: arguments.UserOption = None,
-    password: arguments.PasswordOption = None,
+    login: arguments.LoginOptions,
     form: FormOption = render.Format.TABLE,
     timeout: arguments.TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most rows given.")] = None,
@@ -480,7 +480,7 @@ def sparql(
     """Run a SPARQL query, read-only, over the graph as RDF."""
     with guard():
         query = arguments.program_text(text, file)
-    with guard(query), arguments.opened(store, arguments.LoginOptions(graph, user, password), timeout=timeout) as at:
+    with guard(query), arguments.opened(store, login, timeout=timeout) as at:
         render.refuse_terminal(form)
         results = at.sparql(query, dialect=dialect.value, timeout=timeout, limit=limit)
         for warning in results.warnings:
@@ -493,13 +493,13 @@ def sparql(
         _write(columns, rows, form)
 
 
+@arguments.grouped
 def cypher(
+    *,
     store: arguments.StoreOption,
     text: arguments.TextArgument = None,
     file: arguments.FileOption = None,
-    user: arguments.UserOption = None,
-    password: arguments.PasswordOption = None,
-    database: arguments.DatabaseOption = None,
+    login: arguments.LoginOptions,
     form: FormOption = render.Format.TABLE,
     timeout: arguments.TimeoutOption = 60.0,
 ) -> None:
@@ -508,10 +508,7 @@ def cypher(
     """
     with guard():
         query = arguments.program_text(text, file)
-    with (
-        guard(query),
-        arguments.opened(store, arguments.LoginOptions(user=user, password=password, database=database), timeout=timeout) as at,
-    ):
+    with guard(query), arguments.opened(store, login, timeout=timeout) as at:
         from condgraph.remote_neo4j import Neo4jGraph
 
         if not isinstance(at, Neo4jGraph):

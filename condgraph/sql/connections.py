@@ -22,7 +22,7 @@ from sqlglot.dialects.dialect import DialectType
 from condgraph.engine.addresses import Address
 from condgraph.engine.bounds import LOOK, Budget, check, current, watched
 from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError
-from condgraph.sql.tables import Row, Type, as_arrow
+from condgraph.sql.tables import PREFIX, Row, Type, as_arrow
 from condgraph.sql.terms import table_of, type_of
 
 #: Seconds for a server to take a connection.
@@ -96,6 +96,10 @@ class Engine(ABC):
     def changing(self, wait: float) -> AbstractContextManager[None]:
         """What holds the database while this thread reads of it and then writes; `wait` as for `writing`."""
         return nullcontext()
+
+    def schema(self, graph: str) -> str:
+        """The schema that a graph is."""
+        return f"{PREFIX}{graph}"
 
     @abstractmethod
     def has_schema(self, name: str) -> bool:

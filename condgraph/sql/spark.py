@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from threading import Lock
 from typing import Any, ClassVar, Final, Never
+from uuid import uuid4
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark as SparkDialect
@@ -39,6 +40,8 @@ _SETTINGS: Final = {
 #: What makes queries over few bytes faster: their stages take less time than to plan them one after the other, and to compile them.
 _SMALL: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 _FEW: Final = 64 * 2**20
+#: Bytes that Spark takes for more than any.
+_UNKNOWN: Final = 2**62
 _VIEWS: Final = (*layout.TABLES, layout.FACT_RECORDS, layout.ENTITY_RECORDS, layout.ENDS)
 _TAGS: Final = count()
 
@@ -129,13 +132,19 @@ class Spark(Engine):
         # A session that was stopped has no parts, or its Java process is gone.
         self._errors = (PySparkException, Py4JError, ConnectionError, AttributeError, AssertionError)
         super().__init__(f"spark://{str(session.sparkContext.master).removeprefix('spark://')}")
-        self._given, self._folder, self._graph = session, folder and folder.rstrip("/"), f"{layout.PREFIX}{graph}"
+        # Views of its own: others of the name may be open in the session.
+        self._tag = uuid4().hex[:8]
+        self._given, self._folder, self._graph = session, folder and folder.rstrip("/"), self.schema(graph)
         self._own: Any = None
         self._lock = Lock()
 
     def text(self, query: exp.Expr | str, *, pretty: bool = False) -> str:
         """A query in the dialect of Spark; a text is one already."""
         return printed(query, pretty=pretty)
+
+    def schema(self, graph: str) -> str:
+        """How names of the views of a graph begin."""
+        return f"{super().schema(graph)} {self._tag}"
 
     # -- the session -------------------------------------------------------------------------------
 
@@ -206,12 +215,14 @@ class Spark(Engine):
         with self._failing():
             return list(session.catalog.listTables())
 
-    def described(self, table: str, schema: str) -> tuple[list[Any], int]:
-        """The fields of a table, and Spark's estimate of its bytes."""
+    def described(self, table: str, schema: str) -> tuple[list[Any], int | None]:
+        """The fields of a table, and Spark's estimate of its bytes: none of what it does not know, or has to work out."""
         session = self._session()
         with self._failing():
             rows = session.table(table_of(table, schema or None).sql(dialect=_Dialect))
-            return list(rows.schema.fields), _bytes(rows)
+            plan = rows._jdf.queryExecution().optimizedPlan()
+            size = _bytes(rows) if plan.children().isEmpty() else _UNKNOWN
+            return list(rows.schema.fields), size if size < _UNKNOWN else None
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -307,8 +318,7 @@ def of_spark(engine: Engine) -> list[Table]:
             continue
         schema = "" if item.isTemporary else item.namespace[-1]
         fields, size = engine.described(item.name, schema)
-        is_view = item.isTemporary or item.tableType == "VIEW"
-        table = Table(item.name, schema, item.name, 1 if is_view else max(1, size // _ROW), is_view=is_view)
+        table = Table(item.name, schema, item.name, max(1, (size or 1) // _ROW), is_view=size is None)
         table.columns = [_column(field.name, field.dataType.simpleString()) for field in fields]
         tables.append(table)
     return sorted(tables, key=lambda table: table.name)

@@ -53,7 +53,7 @@ from condgraph.sql.plan import (
     native,
 )
 from condgraph.sql.rows import plain_facts
-from condgraph.sql.tables import PREFIX, TABLES, Columns, Graph, Row, columns
+from condgraph.sql.tables import TABLES, Columns, Graph, Row, columns
 from condgraph.sql.terms import both, check_text, column, either, is_text, literal, one_of, select, table_of
 
 if TYPE_CHECKING:
@@ -473,9 +473,9 @@ class SqlStore:
             raise errors.OptionError("the name of a graph is empty")
         check_text(graph)
         self.engine, self.name, self.read_only, self.timeout = engine, graph, read_only, timeout
-        self.place, self._in = engine.place, f"{PREFIX}{graph}"
+        self.place, self._in = engine.place, engine.schema(graph)
         if len(self._in.encode()) > _LONGEST:
-            most = _LONGEST - len(PREFIX)
+            most = _LONGEST - len(engine.schema(""))
             raise errors.OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
         self._state: _State | None = None
         #: What the last load has to say of single changes.

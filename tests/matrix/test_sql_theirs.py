@@ -12,9 +12,11 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
+from typer.testing import CliRunner
 
 import condgraph
 from condgraph import Graph
+from condgraph.cli.app import app
 from condgraph.engine.errors import (
     CondgraphError,
     DeadlineError,
@@ -357,3 +359,12 @@ def test_deadline(tmp_path: Path) -> None:
         connection.execute("INSERT INTO a VALUES (1, 'one')")
     with condgraph.open(f"duckdb:///{tmp_path}/long.duckdb") as graph, pytest.raises(DeadlineError):
         graph.kopl("FindAll() FilterConcept(v) Count()", timeout=0.3)
+
+
+def test_a_command_reads_a_mapping_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute("CREATE TABLE film AS SELECT 'a' AS k, 'Alien' AS title")
+    (tmp_path / "condgraph.toml").write_text('[tables.film]\nkey = ["k"]\n')
+    monkeypatch.setenv("CONDGRAPH_MAPPING", str(tmp_path / "condgraph.toml"))
+    command = ["query", "FindAll() QueryName()", "-a", f"duckdb:///{tmp_path}/a.duckdb"]
+    assert CliRunner().invoke(app, command, catch_exceptions=False).stdout.split() == ["Alien"]
