@@ -1,6 +1,4 @@
-"""What a database says of tables that somebody else made: their columns with types, their keys, and how cells of each type
-are read there.
-"""
+"""The catalogue of an existing database: tables, columns with types, keys, and expressions that read cells of each type."""
 
 from __future__ import annotations
 
@@ -18,19 +16,20 @@ from condgraph.engine.values import DAY_SECONDS, Kind, Precision, civil
 from condgraph.sql.connections import DuckDb, Engine, Postgres
 from condgraph.sql.terms import NULL, both, case, cast, double, either, known, literal, name
 
-#: What a column holds: whole numbers that floats hold, and that they may not hold; floats of both sizes; dates and
-#: timestamps; bytes; lists and structures; texts; anything else, which is read as the database prints it.
+#: The content of a column: whole numbers that are exact as floats, and others; floats of both sizes;
+#: decimals; dates and timestamps; bytes; lists and structures; texts; anything else, which is read as the
+#: database prints it.
 Sort: TypeAlias = Literal["integer", "long", "single", "double", "decimal", "date", "time", "bytes", "nested", "text", "other"]
 _NUMBERS: Final = ("integer", "long", "single", "double", "decimal")
 
 
 @dataclass(slots=True)
 class Column:
-    """A column: its predicate, its name in the database, its type there, and what it holds.
+    """A column: its predicate, its name and type in the database, and its content.
 
-    `digits` are those of a decimal number, and how many of them are behind the point; None where any number may be.
-    `ordered` says whether the database compares its texts by language rules of its own, `untidy` whether some cell has white
-    space that texts of a graph do not have.
+    `digits` are the precision and scale of a decimal; None if it may have any. `ordered` tells whether the database
+    compares its texts
+    by language rules, `untidy` whether some cell has white space that texts of a graph do not have.
     """
 
     predicate: str
@@ -42,7 +41,7 @@ class Column:
     untidy: bool = False
 
     def moment(self, text: str) -> exp.Expr:
-        """A day, or a moment in UTC, as a value of such a column of times."""
+        """Return a day, or a moment in UTC, as a value of this column of times."""
         if self.sort == "date":
             kind = "date"
         elif self.type.upper() in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"):
@@ -65,27 +64,28 @@ class Column:
 
     @property
     def inexact(self) -> bool:
-        """Whether it may hold numbers that no float is."""
+        """Whether it may hold numbers that are not exact as floats."""
         return self.sort == "long" or (self.sort == "decimal" and (self.digits is None or self.digits[0] > DIGITS))
 
 
 @dataclass(slots=True)
 class Bound(Column):
-    """A column as the start, the end or the point of the times of a row; whole numbers are years. `excluded` is an end that is
-    the first moment in which the row no longer holds.
+    """A column as the start, the end or the point of a row's times; whole numbers are years.
+
+    With `excluded`, it is the first moment at which the row no longer holds.
     """
 
     excluded: bool = False
 
     @property
     def kind(self) -> Kind:
-        """Times, whatever the column holds."""
+        """Time, whatever the column holds."""
         return Kind.TIME
 
 
 @dataclass(slots=True)
 class Reference:
-    """Columns that hold keys of another table, by predicates; `certain` where the database makes sure of it."""
+    """Columns that hold keys of another table, by predicates; `certain` if the database enforces it."""
 
     columns: tuple[str, ...]
     target: str
@@ -95,9 +95,11 @@ class Reference:
 
 @dataclass(slots=True)
 class Table:
-    """A table or view. `key`, `label`, `times` and columns of references are predicates; `relation` is that of rows that are
-    relations.
-    The key is `certain` where the database makes sure of it; rows of a view are not counted, as that may take any time.
+    """A table or view.
+
+    `key`, `label`, `times` and columns of references are predicates; `relation` is the predicate of rows that are
+    relations. The key
+    is `certain` if the database enforces it; rows of a view are not counted, as that may take any time.
     """
 
     name: str
@@ -114,40 +116,49 @@ class Table:
     times: RowTimes | None = None
 
     def column(self, predicate: str) -> Column:
-        """The column of a predicate."""
+        """Return the column of a predicate."""
         return next(item for item in self.columns if item.predicate == predicate)
 
     @property
     def row_number(self) -> str:
-        """A name for the numbers of rows, which no column has."""
-        result, taken = "row", {item.real.lower() for item in self.columns}
-        while result in taken:
+        """A name for row numbers that no column has."""
+        result, used_names = "row", {item.real.lower() for item in self.columns}
+        while result in used_names:
             result += "_"
         return result
 
     @property
     def values(self) -> list[Column]:
         """The columns that are no references."""
-        taken = {item.columns[0] for item in self.references if len(item.columns) == 1}
-        return [item for item in self.columns if item.predicate not in taken]
+        reference_columns = {item.columns[0] for item in self.references if len(item.columns) == 1}
+        return [item for item in self.columns if item.predicate not in reference_columns]
 
     @property
     def bounds(self) -> list[tuple[str, Bound]]:
-        """The columns that say when a row holds, by the qualifiers that they are of each of its statements."""
+        """The columns with the times of a row, by the qualifiers that they give each of its statements."""
         if self.times is None:
             return []
-        named = ((START_TIME, self.times.start), (END_TIME, self.times.end), (POINT_IN_TIME, self.times.point))
-        every = [(key, self.column(predicate)) for key, predicate in named if predicate]
+        by_qualifier = ((START_TIME, self.times.start), (END_TIME, self.times.end), (POINT_IN_TIME, self.times.point))
+        time_columns = [(key, self.column(predicate)) for key, predicate in by_qualifier if predicate]
         return [
-            (key, Bound(of.predicate, of.real, of.type, of.sort, excluded=self.times.excluded and key == END_TIME))
-            for key, of in every
+            (
+                key,
+                Bound(
+                    source_column.predicate,
+                    source_column.real,
+                    source_column.type,
+                    source_column.sort,
+                    excluded=self.times.excluded and key == END_TIME,
+                ),
+            )
+            for key, source_column in time_columns
         ]
 
 
 def ends_of(table: Table) -> list[Reference]:
-    """The references of one column, in the order of the columns."""
-    places = [item.predicate for item in table.columns]
-    return sorted((item for item in table.references if len(item.columns) == 1), key=lambda item: places.index(item.columns[0]))
+    """Return the references of one column, in the order of the columns."""
+    order = [item.predicate for item in table.columns]
+    return sorted((item for item in table.references if len(item.columns) == 1), key=lambda item: order.index(item.columns[0]))
 
 
 # -- DuckDB ------------------------------------------------------------------------------------------
@@ -170,16 +181,16 @@ def _of_duckdb(engine: DuckDb) -> list[Table]:
     for schema, real, column_name, kind, rows, collated in engine.read(sqlglot.parse_one(_COLUMNS, dialect="duckdb")):
         table = tables.setdefault((schema, real), Table(real, schema, real, 1 if rows is None else rows, is_view=rows is None))
         item = _duckdb_column(column_name, kind)
-        # Which columns have a collation is in no view of the catalogue.
+        # The catalogue does not tell which columns have a collation.
         item.ordered = collated and item.sort == "text"
         table.columns.append(item)
     _tell_apart(list(tables.values()))
-    for schema, real, sort, columns, other, others in engine.read(sqlglot.parse_one(_KEYS, dialect="duckdb")):
+    for schema, real, sort, columns, other, target_columns in engine.read(sqlglot.parse_one(_KEYS, dialect="duckdb")):
         table = tables[schema, real]
         if sort == "PRIMARY KEY":
             table.key = tuple(columns)
         else:
-            table.references.append(Reference(tuple(columns), tables[schema, other].name, tuple(others)))
+            table.references.append(Reference(tuple(columns), tables[schema, other].name, tuple(target_columns)))
     return list(tables.values())
 
 
@@ -234,7 +245,7 @@ _POSTGRES: Final[dict[str, Sort]] = {
     "money": "decimal", "date": "date", "timestamp": "time", "timestamptz": "time", "bytea": "bytes", "text": "text",
     "varchar": "text",
 }  # fmt: skip
-#: Bytes of a row, where the server has not counted the rows of a table.
+#: Assumed bytes of a row, if the server has not counted the rows of a table.
 _ROW: Final = 100
 
 
@@ -275,23 +286,23 @@ def _of_postgres(engine: Postgres) -> tuple[list[Table], list[str]]:
 
 
 def _postgres_column(real: str, types: dict[int, list[Any]], kind: int, modifier: int, collation: str | None) -> Column:
-    called, category, base, own = types[kind]
-    shown = called
+    type_name, category, base, own = types[kind]
+    shown = type_name
     while base:
-        # A domain: its type is that below it.
+        # A domain has the type it is based on.
         modifier = own if modifier < 0 else modifier
-        called, category, base, own = types[base]
-    sort: Sort = _POSTGRES.get(called, "other")
+        type_name, category, base, own = types[base]
+    sort: Sort = _POSTGRES.get(type_name, "other")
     digits = None
     if category == "A":
         sort = "nested"
-    elif called == "numeric" and modifier >= 4:
+    elif type_name == "numeric" and modifier >= 4:
         digits = ((modifier - 4) >> 16) & 0xFFFF, ((modifier - 4) & 0x7FF ^ 0x400) - 0x400
     return Column(real, real, shown, sort, digits, collation not in (None, "default", "C", "POSIX"))
 
 
 def _tell_apart(tables: Sequence[Table]) -> None:
-    """Tables of one name in several schemas are called with their schemas."""
+    """Add the schemas to the names of tables that share a name."""
     names = [table.real for table in tables]
     for table in tables:
         if names.count(table.real) > 1:
@@ -299,7 +310,7 @@ def _tell_apart(tables: Sequence[Table]) -> None:
 
 
 def catalogue(engine: Engine) -> tuple[list[Table], list[str]]:
-    """The tables and views of a database with the keys it declares, and what is left out: two to four queries."""
+    """Return the tables and views of a database with declared keys, and notes about omitted ones: two to four queries."""
     notes: list[str] = []
     if isinstance(engine, DuckDb):
         tables = _of_duckdb(engine)
@@ -313,56 +324,56 @@ def catalogue(engine: Engine) -> tuple[list[Table], list[str]]:
 
 
 def call(function: str, *arguments: exp.Expr) -> exp.Expr:
-    """A call of a function of the database."""
+    """Return a call of a function of the database."""
     return exp.Anonymous(this=function, expressions=list(arguments))
 
 
 class Cells(ABC):
-    """How the cells of a database are read; a cell is an expression, of a column."""
+    """Expressions for the cells of a database; a cell is an expression for a column."""
 
-    #: What makes its function replace every match of a regular expression, where `sqlglot` does not know.
+    #: The flag that makes the function replace every match of a regular expression, if `sqlglot` does not
+    #: set it.
     every_match: ClassVar[exp.Expr | None] = None
 
     @abstractmethod
     def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr, size: tuple[int, int]) -> exp.Expr | None:
-        """A constant that numbers of a column are compared with as they are: a whole number of 63 bits, or any as a text, with the
-        digits before and after its point; None where they cannot be.
+        """Return a constant with which numbers of a column can be compared directly; None if they cannot.
+
+        It is a whole number of 63 bits, or any number as a text, with the digits before and after its point.
         """
 
     def plain(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A number as the database compares it."""
+        """Return a number in the form that the database compares."""
         return cell
 
     def ordered(self, items: Sequence[Column]) -> bool:
-        """Whether the database has the numbers of some columns in one order, with all of their digits."""
+        """Tell whether the database has one exact order for the numbers of some columns."""
         return all(item.whole for item in items) or len({item.type for item in items}) == 1
 
     def value(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A cell whose texts are compared as they are everywhere: with one blank for any white space, and by their bytes where a
-        column has an order of its own.
-        """
+        """Return a cell whose texts compare as everywhere: white space is normalised, and texts compare by bytes."""
         if item.sort != "text":
             return cell
-        # A collation first: regular expressions do not take every other.
+        # The collation comes first: regular expressions do not accept every collation.
         cell = self.bytewise(cell) if item.ordered else cell
         return self.tidied(cell) if item.untidy else cell
 
     def tidied(self, text: exp.Expr) -> exp.Expr:
-        """A text with one blank for any white space, and none at its ends."""
+        """Return a text with single blanks for white space, and none at its ends."""
         pattern = literal(f"[{_BLANK}]+")
         blanks = exp.RegexpReplace(this=text, expression=pattern, replacement=literal(" "), modifiers=self.every_match)
         return exp.Trim(this=blanks, expression=literal(" "))
 
     def bytewise(self, text: exp.Expr) -> exp.Expr:
-        """A text that is compared by its bytes, whatever the order of its column."""
+        """Return a text that is compared by its bytes, whatever the order of its column."""
         return exp.Collate(this=exp.Paren(this=text), expression=name("C"))
 
     def by_bytes(self, text: exp.Expr) -> exp.Expr:
-        """A text that is ordered by its bytes, which may be that of a column without an order of its own."""
+        """Return a text that is ordered by its bytes; unchanged if columns have no other order."""
         return text
 
     def is_given(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """Whether a cell has a value: NULL, the empty text and NaN are none."""
+        """Return a test that a cell has a value: NULL, the empty text and NaN are none."""
         if item.kind is Kind.TEXT:
             return is_filled(self.text(item, cell))
         if isinstance(item, Bound):
@@ -375,7 +386,7 @@ class Cells(ABC):
         return known(cell) if nan is None else both([known(cell.copy()), exp.not_(nan)])
 
     def text(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A cell that is no number and no time as a text: of lists and structures as JSON, of bytes as hexadecimal digits."""
+        """Return a cell that is no number and no time as a text: lists and structures as JSON, bytes as hexadecimal digits."""
         if item.sort == "bytes":
             return exp.DPipe(this=literal("0x"), expression=self.hexadecimal(cell))
         if item.sort == "text":
@@ -385,32 +396,33 @@ class Cells(ABC):
 
     @abstractmethod
     def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
-        """Whether a number is none; None where the column has no such."""
+        """Return a test that a number is NaN; None if the column cannot have NaN."""
 
     @abstractmethod
     def is_finite(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
-        """Whether a number or time is finite; None where all are."""
+        """Return a test that a number or time is finite; None if all are."""
 
     @abstractmethod
     def seconds(self, cell: exp.Expr) -> exp.Expr:
-        """The seconds of a time since 1970."""
+        """Return the seconds of a time since 1970."""
 
     @abstractmethod
     def hexadecimal(self, cell: exp.Expr) -> exp.Expr:
-        """Bytes as digits."""
+        """Return bytes as hexadecimal digits."""
 
     @abstractmethod
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A number as the nearest float."""
+        """Return a number as the nearest float."""
 
     @abstractmethod
     def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """The nearest float of a number that may have more digits, as the number that it is written as (`format_number`); NULL
-        where it is larger than any cell of the column.
+        """Return the nearest float of a number that may have more digits, as the number it is printed as (`format_number`).
+
+        NULL if it is larger than any cell of the column.
         """
 
     def bound(self, item: Bound, cell: exp.Expr) -> tuple[exp.Expr, exp.Expr, Precision]:
-        """The first second of the time that a given bound is, the first one after it, and its precision."""
+        """Return the first second of a bound's time, the first second after it, and its precision."""
         if item.whole:
             year = cast(cell, "bigint")
             start, stop = _new_year(year, 1), _new_year(year, 0)
@@ -418,14 +430,17 @@ class Cells(ABC):
             start = cast(call("FLOOR", self.seconds(cell)), "bigint")
             stop = exp.Add(this=start, expression=literal(DAY_SECONDS if item.sort == "date" else 1))
         if item.excluded:
-            # The last day before a day, and the last second before any other time (`row_times.last_before`).
+            # The last day before a day, and the last second before any other time
+            # (`row_times.last_before`).
             length = literal(DAY_SECONDS if item.sort == "date" else 1)
             start, stop = exp.Sub(this=exp.Paren(this=start), expression=length), start
         years = item.whole and not item.excluded
         return start, stop, Precision.YEAR if years else Precision.DAY if item.sort == "date" else Precision.SECOND
 
     def exactly(self, item: Column, cell: exp.Expr) -> dict[str, exp.Expr]:
-        """A number that no float is: its text, and what orders it among those of one float (`values.tie_break`)."""
+        """Return the text of a number that is not exact as a float, and its sort key among those with the same float
+        (`values.tie_break`).
+        """
         text, nearest = cast(cell.copy(), "text"), self.nearest(item, cell.copy())
         digits = places = _trimmed("LEADING", text, "-")
         short: exp.Expr = text
@@ -453,7 +468,7 @@ class Cells(ABC):
             ordered("0", below, exp.DPipe(this=reverse, expression=literal("~"))),
         )
         less = exp.LT(this=cell.copy(), expression=nearest.copy())
-        # A float that is larger than any cell is above or below all of them.
+        # A float larger than any cell is above or below all of them.
         unknown = both([exp.Is(this=nearest.copy(), expression=NULL.copy()), positive.copy()])
         side = case([(either([less, unknown]), literal("0"))], literal("2"))
         same: exp.Expr = exp.EQ(this=nearest, expression=cell.copy())
@@ -464,15 +479,15 @@ class Cells(ABC):
         return {part: case([(same.copy(), NULL.copy())], value) for part, value in parts.items()}
 
 
-#: The years that times may be: those from the last on stand for no end.
+#: Range of years of times: those from the last on mean no end.
 _FIRST_YEAR: Final = -100_000_000_000
 _LAST_YEAR: Final = civil(LAST.start // DAY_SECONDS)[0]
-#: Days from the first of January of the year 1 to that of 1970.
+#: Days from 1 January of the year 1 to that of 1970.
 _DAYS: Final = 719_162
 
 
 def _new_year(year: exp.Expr, before: int) -> exp.Expr:
-    """The first second of a year, or with no year `before` it of the next one."""
+    """Return the first second of a year or, with 0 for `before`, of the next one."""
     past = exp.Paren(this=exp.Sub(this=year, expression=literal(before)))
     days: exp.Expr = exp.Mul(this=past, expression=literal(365))
     for length, sort in ((4, exp.Add), (100, exp.Sub), (400, exp.Add)):
@@ -482,13 +497,13 @@ def _new_year(year: exp.Expr, before: int) -> exp.Expr:
     return exp.Mul(this=days, expression=literal(DAY_SECONDS))
 
 
-#: Digits that a float holds of every decimal number.
+#: Digits of a decimal that every float holds.
 DIGITS: Final = 15
-#: From here on floats are whole numbers.
+#: From here on, floats are whole numbers.
 WHOLE: Final = 2**53
-#: What an error of a query says that meets a number beyond all floats.
+#: The error of a query that meets a number beyond all floats.
 TOO_LONG: Final = "a number is too large or too small to be compared here"
-#: White space, as `str.split` has it.
+#: White space as in `str.split`.
 _BLANK: Final = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
@@ -497,12 +512,12 @@ _UNTIDY: Final = f"^ | $|  |[{_BLANK.replace(' ', '')}]"
 
 
 def is_untidy(text: exp.Expr) -> exp.Expr:
-    """Whether a text has white space other than single blanks between words."""
+    """Return a test that a text has white space other than single blanks between words."""
     return exp.RegexpLike(this=text, expression=literal(_UNTIDY))
 
 
 def is_filled(text: exp.Expr) -> exp.Expr:
-    """Whether a text is more than white space."""
+    """Return a test that a text is more than white space."""
     return exp.NEQ(this=exp.Trim(this=text, expression=literal(_BLANK)), expression=literal(""))
 
 
@@ -511,7 +526,7 @@ def _trimmed(side: str, text: exp.Expr, mark: str) -> exp.Expr:
 
 
 def _most(item: Column) -> int | None:
-    """A number up to which all numbers of a column are floats; None where there is none."""
+    """Return a number up to which all numbers of a column are exact as floats; None if there is none."""
     if item.whole:
         return WHOLE
     if item.digits is None or item.digits[1] > DIGITS:
@@ -520,17 +535,17 @@ def _most(item: Column) -> int | None:
 
 
 def no_end(item: Bound) -> exp.Expr:
-    """The first day or second that stands for no end."""
+    """Return the first day or second that means no end."""
     return item.moment(f"{_LAST_YEAR}-01-01" if item.sort == "date" else f"{_LAST_YEAR}-01-01 00:00:00")
 
 
 def fitting(cell: exp.Expr, most: int) -> exp.Expr:
-    """Whether a number is up to another one, whatever its sign."""
+    """Return a test that the absolute value of a number is at most `most`."""
     return exp.Between(this=cell.copy(), low=literal(-most), high=literal(most))
 
 
 def decimal(cell: exp.Expr) -> exp.Cast:
-    """A decimal number of any digits, on PostgreSQL."""
+    """Return a decimal of any size, on PostgreSQL."""
     return exp.Cast(this=cell, to=exp.DataType.build("decimal"))
 
 
@@ -540,7 +555,7 @@ class DuckDbCells(Cells):
     every_match = literal("g")
 
     def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr, size: tuple[int, int]) -> exp.Expr | None:
-        """Decimal numbers have at most 38 digits, also those that two types have in common."""
+        """See `Cells.constant`; decimals have at most 38 digits, including the common type of two decimals."""
         if item.sort != "decimal":
             return whole if item.whole else None
         assert item.digits is not None
@@ -552,24 +567,23 @@ class DuckDbCells(Cells):
         return exp.Cast(this=text, to=exp.DataType.build(f"decimal({width}, {places})")) if width <= 38 else None
 
     def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
-        """Floats may be none."""
         return call("ISNAN", cell.copy()) if item.sort in ("single", "double") else None
 
     def is_finite(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
-        """Floats and times may be infinite."""
         return call("ISFINITE", cell.copy()) if item.sort in ("single", "double", "date", "time") else None
 
     def seconds(self, cell: exp.Expr) -> exp.Expr:
-        """With fractions."""
+        """Return seconds with fractions."""
         return call("EPOCH", cell)
 
     def hexadecimal(self, cell: exp.Expr) -> exp.Expr:
-        """Great letters."""
+        """Return upper-case digits."""
         return call("HEX", cell)
 
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A single float is the number that its shortest text is; the nearest double has more digits. Of long decimal numbers the
-        nearest float is not that of a cast, but that of their text.
+        """Return the number of the shortest text for a single float, since the nearest double has more digits.
+
+        For long decimals, the nearest float is that of their text, not that of a cast.
         """
         by_text = cast(cast(cell.copy(), "text"), "double")
         if item.sort == "single":
@@ -580,7 +594,7 @@ class DuckDbCells(Cells):
         return cast(cell, "double")
 
     def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """An integer of 128 bits, or a decimal number of as many places."""
+        """Return an integer of 128 bits, or a decimal with the scale of the column."""
         number = self.number(item, cell)
         whole = exp.TryCast(this=number, to=exp.DataType.build("int128"))
         if item.whole:
@@ -595,33 +609,31 @@ class PostgresCells(Cells):
     """Cells of PostgreSQL."""
 
     def constant(self, item: Column, whole: exp.Expr | None, text: exp.Expr, size: tuple[int, int]) -> exp.Expr | None:
-        """Decimal numbers may have any number of digits."""
+        """See `Cells.constant`; decimals may have any number of digits."""
         return decimal(text) if item.sort == "decimal" else whole if item.whole else None
 
     def plain(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """Money is a decimal number."""
+        """Return money as a decimal."""
         return decimal(cell) if item.type == "money" else cell
 
     def ordered(self, items: Sequence[Column]) -> bool:
-        """Whole and decimal numbers are compared as they are."""
+        """Tell whether all are whole numbers or decimals, which compare exactly."""
         return all(item.whole or item.sort == "decimal" for item in items)
 
     def exactly(self, item: Column, cell: exp.Expr) -> dict[str, exp.Expr]:
-        """Money is a decimal number."""
+        """See `Cells.exactly`; money is a decimal."""
         return super().exactly(item, self.plain(item, cell))
 
     def by_bytes(self, text: exp.Expr) -> exp.Expr:
-        """Whatever the language of the database."""
+        """Compare by bytes, whatever the language of the database."""
         return self.bytewise(text)
 
     def is_nan(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
-        """Floats and decimal numbers may be none."""
         if item.sort not in ("single", "double", "decimal") or item.type == "money":
             return None
         return exp.EQ(this=cell.copy(), expression=exp.Cast(this=literal("NaN"), to=_pg_type(item)))
 
     def is_finite(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
-        """Floats, times, and decimal numbers of any size may be infinite."""
         if item.sort in ("date", "time"):
             return call("ISFINITE", cell.copy())
         if item.sort in ("single", "double") or (item.sort == "decimal" and item.digits is None and item.type != "money"):
@@ -630,16 +642,17 @@ class PostgresCells(Cells):
         return None
 
     def seconds(self, cell: exp.Expr) -> exp.Expr:
-        """With fractions."""
+        """Return seconds with fractions."""
         return exp.Extract(this=exp.Var(this="EPOCH"), expression=cell)
 
     def hexadecimal(self, cell: exp.Expr) -> exp.Expr:
-        """Great letters."""
+        """Return upper-case digits."""
         return exp.Upper(this=call("ENCODE", cell, literal("hex")))
 
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A decimal number of any size may be beyond all floats. PostgreSQL has no function that raises an error; the cast of a
-        text that is no number does.
+        """Return the nearest float; raise an error in the query for a decimal beyond all floats.
+
+        PostgreSQL has no function that raises an error, but the cast of a text that is no number does.
         """
         if item.sort == "single":
             return cast(cast(cell, "text"), "double")
@@ -654,8 +667,11 @@ class PostgresCells(Cells):
         return exp.Case(ifs=[exp.If(this=fits, true=cast(cell, "double"))], default=cast(message, "double"))
 
     def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A float becomes a decimal number of fifteen digits, but its text has those that it is written with, and an integer all
-        of them; floats of more than 64 bits are a power of two times such an integer.
+        """See `Cells.nearest`.
+
+        The cast of a float to a decimal has fifteen digits, but its text has those it is printed with, and an integer
+        has all of them;
+        floats beyond 64 bits are a power of two times such an integer.
         """
         number = self.number(item, cell)
         last = exp.GTE(this=exp.Abs(this=number.copy()), expression=double(2.0**63))
@@ -683,5 +699,4 @@ def _pg_type(item: Column) -> exp.DataType:
 
 
 def cells_of(engine: Engine) -> Cells:
-    """How the cells of a database are read."""
     return DuckDbCells() if isinstance(engine, DuckDb) else PostgresCells()

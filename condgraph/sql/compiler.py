@@ -1,7 +1,8 @@
-"""Operators that give entities or statements as SQL: each is a common table expression, named after the operator.
+"""Operators that give entities or statements as SQL; each is a common table expression, named after the operator.
 
-A set of entities has the column `e`. Statements have the columns of the table `statement`; which of their ends was
-reached is known from the plan (`reach_of`).
+A set of entities has the column `e`. Statements have the columns of the table `statement`; the plan tells which of
+their ends was
+reached (`reach_of`).
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ from condgraph.sql.terms import (
 )
 
 _STAR: Final = exp.Star()
-#: Queries within each other: printing, and engines, take only so many.
+#: Most nested queries: printing, and engines, accept no more.
 _DEEPEST: Final = 6
 
 
 def reach_of(node: Node) -> alg.End:
-    """The end that the statements of an operator reached."""
+    """Return the end that the statements of an operator reach."""
     while not isinstance(node, alg.Scan | alg.OtherEnd):
         (node,) = [child for child in node.inputs() if isinstance(child, alg.Facts)][:1]
     return node.reach
 
 
 class Compiler:
-    """One query while it is made: the graph's tables are in the schema `place` of the database.
+    """Builder of one query on a graph whose tables are in the schema `place` of the database.
 
-    An operator below `plans` that one other takes is written where that is; the others are bound to names.
+    An operator in `plans` that only one other takes is written in place; the others are bound to names.
     """
 
     def __init__(self, place: str, schema: StoredSchema, plans: Sequence[Node] = ()) -> None:
@@ -71,15 +72,15 @@ class Compiler:
     # -- parts -------------------------------------------------------------------------------------
 
     def stored(self, table: str, alias: str | None = None) -> exp.Expr:
-        """A table of the graph."""
+        """Return a table of the graph."""
         return table_of(table, self.place, alias)
 
     def bound(self, part: str, alias: str | None = None) -> exp.Table:
-        """A part of this query."""
+        """Return a bound part of this query."""
         return table_of(part, alias=alias)
 
     def let(self, prefix: str, query: Query) -> str:
-        """Bind a query to a name of its own."""
+        """Bind a query to a name of its own, and return the name."""
         bound = f"{prefix}_{len(self._parts) + 1}"
         self._parts.append((bound, query))
         return bound
@@ -90,7 +91,7 @@ class Compiler:
         self.recursive = True
 
     def whole(self, query: Query) -> Query:
-        """A query with the parts that it is made of."""
+        """Return a query with the parts that it uses."""
         if self._parts:
             ctes = [exp.CTE(this=part, alias=exp.TableAlias(this=name(bound))) for bound, part in self._parts]
             query.set("with_", exp.With(expressions=ctes, recursive=self.recursive))
@@ -99,11 +100,11 @@ class Compiler:
     # -- operators ---------------------------------------------------------------------------------
 
     def entities(self, node: alg.Entities) -> str:
-        """The part that gives the entities of an operator, each once."""
+        """Return the part with the distinct entities of an operator."""
         return self._made(node, _ENTITIES)
 
     def facts(self, node: alg.Facts) -> str:
-        """The part that gives the statements of an operator, each once."""
+        """Return the part with the distinct statements of an operator."""
         return self._made(node, _FACTS)
 
     def _made(self, node: Node, table: dict[type, Any]) -> str:
@@ -112,12 +113,12 @@ class Compiler:
             query = table[type(node)](self, node)
             self._depth = depth
             self._names[id(node)] = self.let(type(node).__name__.lower(), query)
-            # Held on to, so that no other operator gets its identity.
+            # Keep a reference, so that no other operator gets the same `id`.
             self._kept.append(node)
         return self._names[id(node)]
 
     def _own(self, node: Node, table: dict[type, Any]) -> exp.Query | None:
-        """The query of an operator, where only one other takes it."""
+        """Return the query of an operator if only one other takes it; else None."""
         if self._takers[id(node)] != 1 or id(node) in self._names or self._depth >= _DEEPEST:
             return None
         self._depth += 1
@@ -126,18 +127,20 @@ class Compiler:
         return query
 
     def set_of(self, node: alg.Entities) -> exp.Select:
-        """The entities of a set, which further tests can be made of."""
+        """Return a query of the entities in a set, to which tests can be added."""
         return select(column("e")).from_(self.bound(self.entities(node)), copy=False)
 
     def members(self, node: alg.Entities) -> Query:
-        """The query of a set, to look for members in."""
+        """Return the query of a set, for membership tests."""
         query = self._own(node, _ENTITIES)
         if isinstance(query, exp.Select):
             query.set("distinct", None)
         return self.set_of(node) if query is None else query
 
     def statements(self, node: alg.Facts) -> tuple[exp.Select, str]:
-        """The statements of an operator, which further tests can be made of, and the name of the table that has their columns."""
+        """Return a query of an operator's statements, to which tests can be added, and the name of the table with their
+        columns.
+        """
         query = self._own(node, _FACTS)
         if query is None:
             part = self.facts(node)
@@ -146,18 +149,18 @@ class Compiler:
         return query, query.args["from_"].this.alias_or_name
 
     def qualifiers(self, facts: str, key: str) -> str:
-        """The part that gives the qualifiers of a key of the statements of a part."""
+        """Return the part with the qualifiers of a key on the statements of a part."""
         owners = select(column("f")).from_(self.bound(facts), copy=False)
-        own = exp.EQ(this=column("key"), expression=literal(key))
-        every = select(_STAR.copy()).from_(self.stored("qualifier"), copy=False)
-        return self.let("qualifiers", every.where(own, within(column("f"), owners), copy=False))
+        of_key = exp.EQ(this=column("key"), expression=literal(key))
+        qualifiers = select(_STAR.copy()).from_(self.stored("qualifier"), copy=False)
+        return self.let("qualifiers", qualifiers.where(of_key, within(column("f"), owners), copy=False))
 
     def records(self, view: str) -> exp.Select:
-        """Everything that a view of records gives."""
+        """Return all rows of a view of records."""
         return select(_STAR.copy()).from_(self.stored(view), copy=False)
 
     def source(self, name: str) -> Query:
-        """The number of a source."""
+        """Return a query for the number of a source."""
         return (
             select(column("n"))
             .from_(self.stored("source"), copy=False)
@@ -165,12 +168,12 @@ class Compiler:
         )
 
     def all_of(self, table: str) -> exp.Select:
-        """Everything that a part gives."""
+        """Return all rows of a part."""
         return select(_STAR.copy()).from_(self.bound(table), copy=False)
 
 
 def _takers(plans: Sequence[Node]) -> Counter[int]:
-    """How many operators take each one of some plans, by its identity; what asks for a plan is one more."""
+    """Count the uses of each operator in some plans, by `id`; a plan itself counts as one more."""
     nodes = {id(node): node for plan in plans for node in postorder(plan)}
     return Counter(map(id, [*plans, *(child for node in nodes.values() for child in node.inputs())]))
 
@@ -179,7 +182,7 @@ def _takers(plans: Sequence[Node]) -> Counter[int]:
 
 
 def _every(compiler: Compiler, node: alg.AllEntities) -> Query:
-    """All entities of the kinds; of one source those that are rows of it or an end of its statements, or its own rows."""
+    """All entities of some kinds; with a source, its own rows, or these and the ends of its statements."""
     query = (
         select(column("e"))
         .from_(compiler.stored("entity"), copy=False)
@@ -229,8 +232,8 @@ def _nothing(compiler: Compiler) -> Query:
 
 
 def _intersect(compiler: Compiler, node: alg.Intersect) -> Query:
-    first, *others = node.parts
-    return compiler.set_of(first).where(*(within(column("e"), compiler.members(part)) for part in others), copy=False)
+    first, *remaining = node.parts
+    return compiler.set_of(first).where(*(within(column("e"), compiler.members(part)) for part in remaining), copy=False)
 
 
 def _minus(compiler: Compiler, node: alg.Minus) -> Query:
@@ -302,8 +305,9 @@ def _namesakes(compiler: Compiler, node: alg.SameName) -> Query:
 
 
 def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
-    """The entities with the best value of a key, all ties; the most frequent type and unit competes: times first, then
-    the unit by name.
+    """The entities with the best value of a key, including ties.
+
+    The most frequent type and unit competes; in a tie, times win, then the unit first by name.
     """
     tested = [int(Kind.QUANTITY), int(Kind.TIME)]
     scan = alg.Scan(node.of, (node.key,), family="attribute")
@@ -349,7 +353,10 @@ def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
 
 
 def _kinds_matter(node: alg.Scan, of: alg.AllEntities, schema: StoredSchema) -> bool:
-    """Whether kinds leave out any anchor of a scan: all but concepts do not, where concepts are no subjects."""
+    """Tell whether the kinds in `of` exclude any anchor of a scan.
+
+    The anchors of a scan are never concepts unless the schema has concepts as subjects.
+    """
     concepts = (schema.concept_subjects and node.family != "attribute") or (schema.concept_attributes and node.family != "relation")
     return node.anchor != "subject" or concepts or of.kinds != alg.ENTITY_KINDS
 
@@ -386,7 +393,7 @@ def _where(compiler: Compiler, node: alg.Where) -> Query:
 
 
 def _owners(compiler: Compiler, *tests: exp.Expr) -> exp.Expr:
-    """Whether a statement has a qualifier, with the columns of `q`, of which tests hold."""
+    """Return a test that a statement has a qualifier that passes tests on the columns of `q`."""
     owners = select(column("f", "q")).from_(compiler.stored("qualifier", "q"), copy=False).where(*tests, copy=False)
     return within(column("f"), owners)
 
@@ -397,17 +404,20 @@ def _where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> Query:
     return query.where(_owners(compiler, key, condition(compiler.tests, node.condition, "q")), copy=False)
 
 
-#: The qualifiers that say when a statement starts, and ends; a point in time says both.
+#: The qualifiers that state the start, and the end, of a fact; a point in time states both.
 SAYING: Final = {"start": (START_TIME, POINT_IN_TIME), "end": (END_TIME, POINT_IN_TIME)}
 
 
 def told(part: str, table: str) -> exp.Expr:
-    """Which qualifiers say when a fact starts (ends); a point in time says both."""
+    """Return a test that a qualifier states the start (or end) of a fact; a point in time states both."""
     return one_of(column("key", table), SAYING[part])
 
 
 def ordered_bounds(table: str) -> exp.Expr:
-    """Whether the bounds of a statement's validity are in the right order: else both are unknown, whatever the qualifiers say."""
+    """Return a test that the bounds of a validity are in the right order:
+
+    otherwise both are unknown, whatever the qualifiers are.
+    """
     return exp.not_(
         both(
             [
@@ -437,7 +447,7 @@ def _turn(compiler: Compiler, node: alg.OtherEnd) -> Query:
     return query.where(known(column("o")), copy=False) if node.reach == "object" else query
 
 
-#: What becomes of each operator; `None` where the client works it out.
+#: Compile functions by operator; None where the client computes it.
 ENTITIES: Final[EntityTable[Compiler, [], Query]] = {
     "AllEntities": _every,
     "ById": _known,
@@ -467,9 +477,9 @@ _FACTS: Final[dict[type, Any]] = dict(by_type(FACTS))
 
 
 def is_native(node: Node) -> bool:
-    """Whether an operator, given its inputs, is SQL."""
+    """Tell whether an operator, given its inputs, is SQL."""
     if isinstance(node, alg.SubjectsOf | alg.Referents):
-        # The objects of statements, and names, are no bags that the client works out.
+        # The objects of statements, and names, are no bags that the client computes.
         return isinstance(node.values, alg.Objects | alg.Names)
     if isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity):
         return supports(node.condition)
@@ -480,11 +490,11 @@ def is_native(node: Node) -> bool:
 
 
 def beyond(order: Sequence[Node]) -> set[int]:
-    """The operators (by identity) among those of a plan, inputs first, that are no SQL, or take one that is none."""
+    """Return the operators of a plan (by `id`; inputs first) that are no SQL, or depend on one that is none."""
     result: set[int] = set()
     shapes: dict[int, RowShape] = {}
     for node in order:
-        # The bag that these take is not made: its statements, or entities, are.
+        # These do not need the bag itself, only its statements or entities.
         bags = node.inputs() if isinstance(node, alg.SubjectsOf | alg.Referents) and is_native(node) else ()
         inputs = [child for bag in bags for child in bag.inputs()] if bags else node.inputs()
         if not is_native(node) or any(id(child) in result for child in inputs):

@@ -1,4 +1,4 @@
-"""Tests of values as SQL: of the columns that a statement's object, or a qualifier, has."""
+"""Tests of values as SQL, on the columns of a statement's object or of a qualifier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from condgraph.engine.errors import PlanError
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Quantity, Time, as_float, tie_break
 from condgraph.sql.terms import both, case, coalesce, column, double, either, known, literal, one_of
 
-#: Gives the query of a set of entities.
+#: Returns the query of a set of entities.
 Set = Callable[[alg.Entities], exp.Query]
 
 _COMPARED: Final[dict[str, type[exp.Binary]]] = {
@@ -23,24 +23,23 @@ _COMPARED: Final[dict[str, type[exp.Binary]]] = {
 
 
 def compared(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """A comparison of two expressions."""
     return _COMPARED[operator](this=left, expression=right)
 
 
 class Tests:
-    """What tests of one query share: whether floats tell all numbers of the graph apart, and its sets."""
+    """Shared state of the tests in one query: whether all numbers of the graph are exact as floats, and its sets."""
 
     def __init__(self, exact: bool, entities: Set) -> None:
         self.exact, self.entities = exact, entities
 
 
 def supports(test: Condition) -> bool:
-    """Whether a test is SQL: those with the values of another step are not."""
+    """Tell whether a test is SQL: tests with values of another step are not."""
     return _BY_TYPE.get(type(test)) is not None and all(map(supports, test.parts()))
 
 
 def condition(tests: Tests, test: Condition, table: str) -> exp.Expr:
-    """A test of the value in the columns of a table."""
+    """Return a test of the value in the columns of a table."""
     result: exp.Expr = _BY_TYPE[type(test)](tests, test, table)
     return result
 
@@ -52,11 +51,13 @@ def _compare(tests: Tests, test: alg.Compare, table: str) -> exp.Expr:
     if isinstance(value, Quantity):
         number, exact = as_float(value)
         unit = exp.EQ(this=column("unit", table), expression=literal(value.unit))
-        own, mine = column("number", table), double(number)
+        number_column, constant = column("number", table), double(number)
         if exact and tests.exact:
-            return both([_is(kind, Kind.QUANTITY), unit, compared(test.operator, own, mine)])
+            return both([_is(kind, Kind.QUANTITY), unit, compared(test.operator, number_column, constant)])
         tie = coalesce(column("tie", table), literal("1"))
-        return both([_is(kind, Kind.QUANTITY), unit, exactly(test.operator, own, tie, mine, literal(tie_break(value.number)))])
+        return both(
+            [_is(kind, Kind.QUANTITY), unit, exactly(test.operator, number_column, tie, constant, literal(tie_break(value.number)))]
+        )
     if not isinstance(value, str):
         raise PlanError("nothing compares with a value that is not known")
     text = compared(test.operator, column("text", table), literal(value))
@@ -68,7 +69,7 @@ def _is(kind: exp.Expr, wanted: Kind) -> exp.Expr:
 
 
 def exactly(operator: str, own: exp.Expr, tie: exp.Expr, number: exp.Expr, order: exp.Expr) -> exp.Expr:
-    """A comparison of numbers as they were written: of those that are one float, by what breaks the tie."""
+    """Compare numbers as they were written: where two are the same float, `order` breaks the tie."""
     same = exp.EQ(this=own, expression=number)
     if operator == "=":
         return both([same, exp.EQ(this=tie, expression=order)])
@@ -77,7 +78,7 @@ def exactly(operator: str, own: exp.Expr, tie: exp.Expr, number: exp.Expr, order
 
 
 def time_test(operator: str, value: Time, table: str) -> exp.Expr:
-    """Interval comparison: `=` lies within, `!=` is disjoint, `<` ends before, `>` begins after."""
+    """Compare intervals: `=` is within, `!=` is disjoint, `<` ends before, `>` begins after."""
     first, last = column("start", table), column("stop", table)
     low, high = literal(value.start), literal(value.end)
     if operator == "=":
@@ -109,7 +110,7 @@ def _among(tests: Tests, test: alg.Among, table: str) -> exp.Expr:
     return both([_is(column("kind", table), Kind.ENTITY), own])
 
 
-#: What becomes of each test; `None` where the client works it out.
+#: Compile functions by test; None where the client computes it.
 CONDITIONS: Final[ConditionTable[Tests, [str], exp.Expr]] = {
     "Compare": _compare,
     "AnyOf": _any_of,
@@ -123,9 +124,7 @@ _BY_TYPE: Final[dict[type, Any]] = dict(by_type(CONDITIONS))
 
 
 def span_test(relation: alg.Span, since: exp.Expr, until: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
-    """How the validity of a statement, between two seconds, relates to an interval between two others; a bound that is not known
-    is taken at its least favourable.
-    """
+    """Relate the validity of a statement to an interval, both in seconds; an unknown bound is taken at its least favourable."""
     no_start = exp.EQ(this=since, expression=literal(UNKNOWN_START))
     no_end = exp.EQ(this=until, expression=literal(UNKNOWN_END))
     first, last = literal(OPEN_START), literal(OPEN_END)

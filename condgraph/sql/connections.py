@@ -1,7 +1,7 @@
 """Connections to SQL engines: DuckDB in this process, PostgreSQL on a server.
 
-A query is a `sqlglot` expression, printed in the engine's dialect. A call that has a deadline, or that somebody cancels,
-ends its query on the engine. Reading connections cannot write.
+A query is a `sqlglot` expression, printed in the engine's dialect. A call with a deadline, or one that is cancelled, ends its
+query on the engine. Reading connections cannot write.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyErr
 from condgraph.sql.tables import PREFIX, Row, Type, as_arrow
 from condgraph.sql.terms import table_of, type_of
 
-#: Seconds for a server to take a connection.
+#: Seconds for a server to accept a connection.
 _CONNECT: Final = 10
 #: Seconds after which a file that another process has open is tried again.
 _AGAIN: Final = 0.1
@@ -40,7 +40,7 @@ class Writer(Protocol):
     """A transaction."""
 
     def read(self, query: exp.Query) -> list[Row]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         ...
 
     def execute(self, statement: exp.Expr) -> None:
@@ -53,7 +53,7 @@ class Writer(Protocol):
 
 
 def text(query: exp.Expr | str, dialect: DialectType, *, pretty: bool = False) -> str:
-    """A query in a dialect; a text is one already."""
+    """Return a query in a dialect; a text is returned unchanged."""
     if isinstance(query, str):
         if not pretty:
             return query
@@ -62,39 +62,39 @@ def text(query: exp.Expr | str, dialect: DialectType, *, pretty: bool = False) -
 
 
 class Engine(ABC):
-    """A database. `place` names it without a password."""
+    """A database; `place` names it without a password."""
 
-    #: The name of the dialect in `sqlglot`, of the engine in messages, and of its addresses.
+    #: The names of the dialect in `sqlglot`, of the engine in messages, and of its address scheme.
     dialect: ClassVar[str]
     title: ClassVar[str]
     scheme: ClassVar[str]
-    #: Whether graphs are written there; those that are not have no table of single changes.
+    #: Whether graphs are written there; otherwise they have no table of single changes.
     writes: ClassVar[bool] = True
-    #: Makes the table `below` of a graph (`tables.BELOW`), where a query cannot find out itself which concepts are below others.
+    #: Builds the table of subconcepts of a graph (`tables.BELOW`), if a query cannot compute it.
     close_subclasses: Callable[[str], None] | None = None
 
     def __init__(self, place: str) -> None:
         self.place = place
 
     def text(self, query: exp.Expr | str, *, pretty: bool = False) -> str:
-        """A query in the dialect of the engine; a text is one already."""
+        """Return a query in the dialect of the engine; a text is returned unchanged."""
         return text(query, self.dialect, pretty=pretty)
 
     def quoted(self, text: str) -> str:
-        """A text as it is within quotes."""
+        """Escape a text for use within quotes."""
         return text.replace("'", "''")
 
     @abstractmethod
     def read(self, query: exp.Expr | str) -> list[Row]:
-        """The rows of a query."""
+        """Return the rows of a query."""
 
     @abstractmethod
     @contextmanager
     def writing(self, wait: float) -> Iterator[Writer]:
-        """A transaction that writes; `wait` is how long for others that write, in seconds."""
+        """Open a writing transaction; `wait` is how many seconds to wait for other writers."""
 
     def changing(self, wait: float) -> AbstractContextManager[None]:
-        """What holds the database while this thread reads of it and then writes; `wait` as for `writing`."""
+        """Hold the database while this thread reads from it and then writes; `wait` as for `writing`."""
         return nullcontext()
 
     def schema(self, graph: str) -> str:
@@ -103,39 +103,39 @@ class Engine(ABC):
 
     @abstractmethod
     def has_schema(self, name: str) -> bool:
-        """Whether the database has a schema of a name."""
+        """Tell whether the database has a schema with this name."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
 
     def unchanged(self) -> object | None:
-        """An object that stays the same while nobody can write to the database; None where somebody can at any time."""
+        """Return an object that stays the same while nobody can write to the database; None if anybody may write at any time."""
         return None
 
     def refresh(self) -> None:
-        """Forget what is known of what others may have changed."""
+        """Discard what others may have changed."""
         return
 
     def data_type(self, kind: Type) -> exp.DataType:
-        """The type of a column."""
+        """Return the type of a column."""
         return type_of(kind)
 
     def constraints(self, kind: Type) -> list[exp.ColumnConstraint]:
-        """What else a column of a type is declared with."""
+        """Return further constraints of a column of a type."""
         return []
 
     def index(self, place: str, table: str, names: Sequence[str], kinds: Sequence[Type]) -> exp.Create | None:
-        """The statement that makes an index; None where the engine has no use for it."""
+        """Return the statement that creates an index; None if the engine has no use for it."""
         return None
 
     def analyze(self, writer: Writer, table: exp.Table) -> None:
-        """Have the engine count what a table holds, where it does not do so by itself."""
+        """Have the engine count the rows of a table, if it does not do so itself."""
         return
 
 
 class _Watch:
-    """Ends a query on the engine once the call that runs is cancelled, or its deadline has passed."""
+    """Ends a query on the engine once the running call is cancelled, or its deadline has passed."""
 
     def __init__(self, budget: Budget, end: Callable[[], object]) -> None:
         self._budget, self._end, self._over = budget, end, Event()
@@ -144,28 +144,28 @@ class _Watch:
     def _watch(self) -> None:
         cancelled = self._budget.cancelled()
         while True:
-            left = self._budget.left()
-            pause = LOOK if cancelled is not None else left
-            if left is not None and pause is not None:
-                pause = min(left, pause)
+            remaining = self._budget.left()
+            pause = LOOK if cancelled is not None else remaining
+            if remaining is not None and pause is not None:
+                pause = min(remaining, pause)
             if self._over.wait(pause):
                 return
-            left = self._budget.left()
-            if (left is not None and left <= 0) or (cancelled is not None and cancelled.is_set()):
-                # A query that has not begun cannot be ended: until it is over, it is ended again.
+            remaining = self._budget.left()
+            if (remaining is not None and remaining <= 0) or (cancelled is not None and cancelled.is_set()):
+                # A query that has not begun cannot be ended: repeat this until it is over.
                 while not self._over.wait(LOOK / 5):
                     with suppress(Exception):
                         self._end()
                 return
 
     def over(self) -> None:
-        """The query is over."""
+        """Stop watching, as the query is over."""
         self._over.set()
 
 
 @contextmanager
 def watching(end: Callable[[], object]) -> Iterator[None]:
-    """A query, which `end` ends on the engine once its call has to end."""
+    """Run a query that `end` terminates on the engine once its call has to end."""
     budget = current()
     if budget is None:
         yield
@@ -182,15 +182,16 @@ def watching(end: Callable[[], object]) -> Iterator[None]:
 
 
 class _File:
-    """A file of DuckDB, which a process has open in one way at a time: by any number of readers, or by one writer."""
+    """A file of DuckDB, which a process can have open in one way at a time: by any number of readers, or by one writer."""
 
     def __init__(self, library: Any, path: str) -> None:
         self._library, self._path = library, path
         self._free = Condition()
         self._readers, self._writes = 0, False
-        #: The thread that has the file open to read and to write, and its connection.
+        #: The thread that has the file open for reading and writing, with its connection.
         self._held: tuple[int, Any] | None = None
-        #: The connection that cannot write. While it is open, nobody writes: other processes cannot, and `writing` closes it.
+        #: The read-only connection. While it is open, nobody writes: other processes cannot, and `writing`
+        #: closes it.
         self._connection: Any = None
 
     def _opened(self, *, read_only: bool) -> Any:
@@ -205,9 +206,12 @@ class _File:
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """A cursor of a connection that cannot write, once nobody here writes; in a thread that has the file, of that one."""
-        if (own := self._own()) is not None:
-            with closing(own.cursor()) as cursor:
+        """Open a read-only cursor once nobody here writes;
+
+        in the thread that has the file open for writing, a cursor of that connection.
+        """
+        if (own_connection := self._own()) is not None:
+            with closing(own_connection.cursor()) as cursor:
                 yield cursor
             return
         with self._free:
@@ -228,13 +232,13 @@ class _File:
 
     @contextmanager
     def writing(self, wait: float) -> Iterator[Any]:
-        """A connection that writes, once nobody here reads or writes, and no other process has the file open."""
-        if (own := self._own()) is not None:
-            yield own
+        """Open a writing connection once nobody here reads or writes, and no other process has the file open."""
+        if (own_connection := self._own()) is not None:
+            yield own_connection
             return
         until = time.monotonic() + wait
         with self._free:
-            # Readers are done soon; another writer is waited for as long as the load may.
+            # Readers finish soon; another writer is waited for as long as allowed.
             while self._writes:
                 check()
                 if time.monotonic() >= until:
@@ -269,7 +273,7 @@ class _File:
 
     @contextmanager
     def holding(self, wait: float) -> Iterator[None]:
-        """The file opened once, for what this thread reads and then writes: each opening and closing takes time."""
+        """Open the file once for what this thread reads and then writes, as each opening and closing takes time."""
         with self.writing(wait) as connection:
             self._held = get_ident(), connection
             try:
@@ -288,12 +292,12 @@ class _File:
 
     @property
     def connection(self) -> object | None:
-        """The connection that is read from, while it is open."""
+        """The connection that is used for reading, while it is open."""
         connection: object | None = self._connection
         return connection
 
     def close(self) -> None:
-        """Let go of the file; who reads on opens it again."""
+        """Close the file; further reads open it again."""
         with self._free:
             if not self._readers and not self._writes:
                 self._close()
@@ -305,7 +309,7 @@ _FILES_LOCK: Final = Lock()
 
 
 class DuckDb(Engine):
-    """A file of DuckDB. It is open for reading alone, but while something is written."""
+    """A file of DuckDB. It is open for reading only, except during writes."""
 
     dialect = "duckdb"
     title = "DuckDB"
@@ -327,13 +331,13 @@ class DuckDb(Engine):
             _FILES[self._path] = self._file
 
     def read(self, query: exp.Expr | str) -> list[Row]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         text = self.text(query)
         with self._file.reading() as cursor:
             try:
                 with watching(cursor.interrupt):
-                    found: list[Row] = cursor.execute(text).fetchall()
-                    return found
+                    rows: list[Row] = cursor.execute(text).fetchall()
+                    return rows
             except self._library.InterruptException:
                 check()
                 raise StoreError("DuckDB ended the query") from None
@@ -343,7 +347,7 @@ class DuckDb(Engine):
 
     @contextmanager
     def writing(self, wait: float) -> Iterator[Writer]:
-        """A transaction."""
+        """Open a transaction."""
         with self._file.writing(wait) as connection:
             try:
                 with watching(connection.interrupt):
@@ -355,23 +359,22 @@ class DuckDb(Engine):
                 raise StoreError(f"DuckDB does not write: {first_line(error)}") from None
 
     def changing(self, wait: float) -> AbstractContextManager[None]:
-        """The file is opened once, if it is there."""
+        """Open the file once, if it exists."""
         return self._file.holding(wait) if self.is_file() else nullcontext()
 
     def unchanged(self) -> object | None:
-        """The connection that is read from."""
+        """Return the connection that is used for reading."""
         return self._file.connection
 
     def has_schema(self, name: str) -> bool:
-        """Whether the file has a schema of a name; no where there is no file."""
+        """Tell whether the file has a schema with this name; False without a file."""
         return self.is_file() and bool(self.read(schema_query(name)))
 
     def is_file(self) -> bool:
-        """Whether there is a file."""
         return os.path.isfile(self._path)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
@@ -382,17 +385,17 @@ class _DuckWriter:
         self._engine, self._connection = engine, connection
 
     def read(self, query: exp.Query) -> list[Row]:
-        """The rows of a query."""
-        found: list[Row] = self._connection.execute(self._engine.text(query)).fetchall()
-        return found
+        """Return the rows of a query."""
+        rows: list[Row] = self._connection.execute(self._engine.text(query)).fetchall()
+        return rows
 
     def execute(self, statement: exp.Expr) -> None:
         """Run a statement."""
         self._connection.execute(self._engine.text(statement))
 
     def insert(self, place: str, table: str, columns: Written) -> None:
-        """Add rows by way of Arrow."""
-        kinds, values = {name: kind for name, kind, _ in columns}, {name: each for name, _, each in columns}
+        """Add rows through Arrow."""
+        kinds, values = {name: kind for name, kind, _ in columns}, {name: column_values for name, _, column_values in columns}
         self._connection.register("condgraph_rows", as_arrow(kinds, values))
         into = table_of(table, place)
         rows = exp.Select(expressions=[exp.Star()]).from_(table_of("condgraph_rows"), copy=False)
@@ -403,7 +406,7 @@ class _DuckWriter:
 # -- PostgreSQL --------------------------------------------------------------------------------------
 
 
-#: What a connection says of texts and times, whatever the server, the database and the user are set to.
+#: Settings of a connection for texts and times, whatever the server, the database and the user have set.
 _SETTINGS: Final = {
     "standard_conforming_strings": "on",
     "DateStyle": "ISO",
@@ -414,7 +417,7 @@ _SETTINGS: Final = {
 
 
 class Postgres(Engine):
-    """A database of PostgreSQL. A connection is used by one query at a time, and then by the next."""
+    """A database of PostgreSQL. A connection runs one query at a time, and is then reused."""
 
     dialect = "postgres"
     title = "PostgreSQL"
@@ -453,7 +456,7 @@ class Postgres(Engine):
         return text.replace(str(password), "...") if password else text
 
     def read(self, query: exp.Expr | str) -> list[Row]:
-        """The rows of a query. A connection that was lost while it was idle is opened again."""
+        """Return the rows of a query. A connection that was lost while idle is opened again."""
         text = self.text(query).encode()
         with self._lock:
             connection = self._idle.pop() if self._idle else None
@@ -480,7 +483,7 @@ class Postgres(Engine):
                     result += rows
                     check()
         except BaseException:
-            # Whether it is lost is known of one that is not closed.
+            # A closed connection does not tell whether it was lost.
             if not connection.broken:
                 connection.close()
             raise
@@ -490,12 +493,12 @@ class Postgres(Engine):
 
     def _wrong(self, connection: Any, error: Exception) -> StoreError:
         check()
-        what = "has lost the connection" if connection.broken else "does not answer"
-        return StoreError(f"PostgreSQL at {self.place} {what}: {self._shown(error)}")
+        problem = "has lost the connection" if connection.broken else "does not answer"
+        return StoreError(f"PostgreSQL at {self.place} {problem}: {self._shown(error)}")
 
     @contextmanager
     def writing(self, wait: float) -> Iterator[Writer]:
-        """A transaction, one at a time in the database: an advisory lock says that somebody writes."""
+        """Open a transaction, one at a time in the database: an advisory lock marks the writer."""
         connection = self._opened(read_only=False)
         try:
             until = time.monotonic() + wait
@@ -517,24 +520,24 @@ class Postgres(Engine):
             connection.close()
 
     def has_schema(self, name: str) -> bool:
-        """Whether the database has a schema of a name."""
+        """Tell whether the database has a schema with this name."""
         return bool(self.read(schema_query(name)))
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
     def constraints(self, kind: Type) -> list[exp.ColumnConstraint]:
-        """Texts are compared by their bytes, in whatever language the database is."""
+        """Make texts compare by their bytes, whatever the language of the database."""
         if kind != "text":
             return []
         return [exp.ColumnConstraint(kind=exp.CollateColumnConstraint(this=exp.to_identifier("C", quoted=True)))]
 
     def index(self, place: str, table: str, names: Sequence[str], kinds: Sequence[Type]) -> exp.Create | None:
-        """An index; of texts by their hash, since other indexes take none of more than 2,704 bytes."""
+        """Return an index; for texts a hash index, since others accept at most 2,704 bytes."""
         on = table_of(table, place)
         columns = [exp.Ordered(this=exp.column(name, quoted=True)) for name in names]
         using = exp.Var(this="HASH" if "text" in kinds else "BTREE")
@@ -543,7 +546,7 @@ class Postgres(Engine):
         )
 
     def analyze(self, writer: Writer, table: exp.Table) -> None:
-        """Have the server count what a table holds: until it does so by itself, it guesses."""
+        """Have the server count the rows of a table: until it does so itself, it guesses."""
         writer.execute(exp.Analyze(tables=[table]))
 
 
@@ -554,9 +557,9 @@ class _PostgresWriter:
         self._engine, self._connection = engine, connection
 
     def read(self, query: exp.Query) -> list[Row]:
-        """The rows of a query."""
-        found: list[Row] = self._connection.execute(self._engine.text(query).encode()).fetchall()
-        return found
+        """Return the rows of a query."""
+        rows: list[Row] = self._connection.execute(self._engine.text(query).encode()).fetchall()
+        return rows
 
     def execute(self, statement: exp.Expr) -> None:
         """Run a statement."""
@@ -566,7 +569,7 @@ class _PostgresWriter:
         """Add rows by COPY."""
         into = table_of(table, place)
         names = ", ".join(exp.to_identifier(name, quoted=True).sql(dialect="postgres") for name, *_ in columns)
-        # `sqlglot` has no COPY of given columns from the client.
+        # `sqlglot` has no COPY of named columns from the client.
         text = f"COPY {into.sql(dialect='postgres')} ({names}) FROM STDIN"
         with self._connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
             for row in watched(list(zip(*(values for *_, values in columns), strict=True))):
@@ -574,20 +577,20 @@ class _PostgresWriter:
 
 
 def schema_query(name: str) -> exp.Select:
-    """The query for a schema of the database."""
+    """Return the query for a schema of the database."""
     table = exp.Table(this=exp.to_identifier("schemata"), db=exp.to_identifier("information_schema"))
-    own = exp.EQ(this=exp.column("schema_name"), expression=exp.Literal.string(name))
-    return exp.Select(expressions=[exp.column("schema_name")]).from_(table, copy=False).where(own, copy=False)
+    matches = exp.EQ(this=exp.column("schema_name"), expression=exp.Literal.string(name))
+    return exp.Select(expressions=[exp.column("schema_name")]).from_(table, copy=False).where(matches, copy=False)
 
 
 def table_query(schema: str, name: str) -> exp.Select:
-    """The query for a table of a schema."""
+    """Return the query for a table of a schema."""
     table = exp.Table(this=exp.to_identifier("tables"), db=exp.to_identifier("information_schema"))
     parts = (("table_schema", schema), ("table_name", name))
-    own = [exp.EQ(this=exp.column(column), expression=exp.Literal.string(text)) for column, text in parts]
-    return exp.Select(expressions=[exp.column("table_name")]).from_(table, copy=False).where(*own, copy=False)
+    matches = [exp.EQ(this=exp.column(column), expression=exp.Literal.string(text)) for column, text in parts]
+    return exp.Select(expressions=[exp.column("table_name")]).from_(table, copy=False).where(*matches, copy=False)
 
 
 def first_line(error: Exception) -> str:
-    """What an error says first."""
+    """Return the first line of an error, at most 300 characters."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -1,4 +1,4 @@
-"""The names of a graph in a SQL database: what `names.linking.NameReader` asks."""
+"""The names of a graph in a SQL database, for `names.linking.NameReader`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ALL = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
 
 
 class SqlNames:
-    """The names of one graph, read with queries of their own."""
+    """The names of one graph, read with separate queries."""
 
     def __init__(self, read: Callable[[exp.Expr | str], list[Row]], plans: Plans) -> None:
         self._read, self._plans = read, plans
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
-        """How many objects there are of each type and unit."""
+        """Count the objects by type and unit."""
         objects = alg.Objects(alg.Scan(None, predicates, source=source))
         result: Kinds = {}
         for _, number, unit, count in self._read(self._plans.tallies([(0, objects)])):
@@ -34,12 +34,12 @@ class SqlNames:
         return result
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
-        """Whether some object is a row of a table."""
+        """Tell whether some object is a row of a table."""
         rows = alg.AllEntities((EntityKind.ROW,), table, own=True)
         return bool(self._read(self._plans.some(alg.Where(alg.Scan(None, predicates, source=source), alg.Among(rows)))))
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
-        """Every distinct object: its predicate, its value (an entity by its name), and its raw text."""
+        """Yield every distinct object: its predicate, its value (for an entity, the name), and its raw text."""
         rows = self._read(self._plans.cells(alg.Scan(None, predicates, source=source)))
         for name in dict.fromkeys(row[3] for row in rows if row[1]):
             yield "", name, None
@@ -50,22 +50,22 @@ class SqlNames:
                 yield predicate, value, raw
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
-        """The names of subjects."""
+        """Yield the names of subjects."""
         return self._names(alg.Reached(alg.Scan(None, predicates)))
 
     def _names(self, node: alg.Entities) -> Iterator[str]:
         return iter(dict.fromkeys(name for _, name, *_ in self._read(self._plans.entities(node))))
 
     def names(self) -> Iterator[str]:
-        """The names of all entities and concepts that are no table rows."""
+        """Yield the names of all entities and concepts except table rows."""
         return self._names(alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT)))
 
     def has_name(self, name: str) -> bool:
-        """Some entity or concept has exactly this name."""
+        """Tell whether an entity or concept has exactly this name."""
         return is_text(name) and next(self._names(alg.ByName((name,))), None) is not None
 
     def has_text(self, text: str) -> bool:
-        """Some entity has this name or id, or some attribute this text."""
+        """Tell whether an entity has this name or id, or an attribute this text."""
         if not is_text(text):
             return False
         if self.has_name(text) or self.name_of(text) is not None:
@@ -74,19 +74,19 @@ class SqlNames:
         return bool(self._read(self._plans.some(values)))
 
     def name_of(self, ident: str) -> str | None:
-        """The name of the entity that has this id; None where none has."""
+        """Return the name of the entity with this id, or None."""
         return next(self._names(alg.ById((ident,))), None) if is_text(ident) else None
 
     def without(self, names: Sequence[str]) -> list[str]:
-        """Those of the names that no entity or concept has: one query."""
+        """Return those of the names that no entity or concept has, with one query."""
         possible = tuple(name for name in names if is_text(name))
-        there = set(self._names(alg.ByName(possible))) if possible else set()
-        return [name for name in names if name not in there]
+        existing = set(self._names(alg.ByName(possible))) if possible else set()
+        return [name for name in names if name not in existing]
 
     names_repeat = True
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all entities, concepts and rows; in a large graph those in order around some texts."""
+        """Return the names of all entities, concepts and rows; in a large graph, only those that sort next to some texts."""
         ((count,),) = self._read(self._plans.count(_ALL))
         if count <= MOST_COMPARED:
             return [name for _, name, *_ in self._read(self._plans.entities(_ALL))]

@@ -1,7 +1,7 @@
-"""A graph as a folder of Parquet files, for Spark, DuckDB and whatever else reads them: the tables of `sql.tables`.
+"""A graph as a folder of Parquet files, for Spark, DuckDB and others: the tables of `sql.tables`.
 
-statement/part-00000.parquet ...   one folder a table; statements lie by predicate, so that readers skip the others
-views.sql                          makes the graph of a file of DuckDB, by views of the files
+statement/part-00000.parquet ...   one folder for each table; statements are sorted by predicate, so that readers skip others
+views.sql                          creates the graph in a DuckDB file, by views of the files
 _condgraph.json                    written last: the version, the graph, its content, and the rows of each table
 """
 
@@ -30,9 +30,9 @@ from condgraph.loaders.export import MARK
 from condgraph.sql.tables import FORMAT, PREFIX, TABLES, Graph, Row, as_arrow, columns, views
 from condgraph.sql.terms import name, select, table_of
 
-#: Rows of a group, which are in memory together, and of a file.
+#: Rows of a row group, which are in memory together, and of a file.
 _GROUP, _FILE = 100_000, 1_000_000
-#: What the name of a folder ends with that an export has not finished.
+#: Suffix of a folder while an export is unfinished.
 _UNFINISHED: Final = ".condgraph-export"
 
 
@@ -40,28 +40,29 @@ _UNFINISHED: Final = ".condgraph-export"
 
 
 def write_parquet(snapshot: Snapshot, graph: str, folder: Path) -> int:
-    """Write the files; how many statements there are. The folder is complete or not there, and takes the place of an
-    earlier export. Raises `OptionError` for one that is none, and `MissingExtraError`.
+    """Write the files, and return the number of statements. The folder appears once complete, and replaces an earlier export.
+
+    Raises `OptionError` if the folder is no export, and `MissingExtraError` without pyarrow.
     """
     pyarrow_or_error()
     try:
         if folder.exists() and not (folder / MARK).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
             raise OptionError(f"{folder} is there, and is no export of a graph", hint="give a new folder, or remove it")
         _clear(folder)
-        fresh = folder.with_name(f".{folder.name}.{os.getpid()}{_UNFINISHED}")
+        new_folder = folder.with_name(f".{folder.name}.{os.getpid()}{_UNFINISHED}")
         try:
-            fresh.mkdir(parents=True)
-            with _locked(fresh):
-                _write(snapshot, graph, fresh, folder.absolute())
+            new_folder.mkdir(parents=True)
+            with _locked(new_folder):
+                _write(snapshot, graph, new_folder, folder.absolute())
                 if folder.exists():
                     former = folder.with_name(f".{folder.name}.{os.getpid()}.former{_UNFINISHED}")
                     os.replace(folder, former)
-                    os.replace(fresh, folder)
+                    os.replace(new_folder, folder)
                     shutil.rmtree(former, ignore_errors=True)
                 else:
-                    os.replace(fresh, folder)
+                    os.replace(new_folder, folder)
         finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(new_folder, ignore_errors=True)
     except OSError as error:
         raise OptionError(f"{folder} cannot be written: {error.strerror or error}") from None
     return snapshot.statements
@@ -69,7 +70,7 @@ def write_parquet(snapshot: Snapshot, graph: str, folder: Path) -> int:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
-    """Whether nobody else has the lock of a folder, which is held meanwhile; folders of Windows have none."""
+    """Lock a folder and yield whether nobody else had the lock; Windows has no such locks."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -82,12 +83,13 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what exports to this folder left that were killed. An export that was complete comes back where the kill left
-    none in its place.
+    """Remove what killed exports to this folder left.
+
+    A complete earlier export is restored if the kill left none in its place.
     """
-    left = re.compile(rf"\.{re.escape(folder.name)}\.[0-9]+(\.former)?{re.escape(_UNFINISHED)}")
+    leftover = re.compile(rf"\.{re.escape(folder.name)}\.[0-9]+(\.former)?{re.escape(_UNFINISHED)}")
     for path in list(folder.parent.iterdir()) if folder.parent.is_dir() else []:
-        if not (match := left.fullmatch(path.name)):
+        if not (match := leftover.fullmatch(path.name)):
             continue
         with _locked(path) as dead:
             if dead and match[1] and not folder.exists():
@@ -121,7 +123,7 @@ def _write(snapshot: Snapshot, graph: str, folder: Path, place: Path) -> None:
 
 
 def _views(graph: str, folder: Path) -> Iterator[str]:
-    """The statements that make a graph of a file of DuckDB."""
+    """Yield the statements that create a graph in a DuckDB file."""
     within = f"{PREFIX}{graph}"
     created = [exp.Create(this=exp.Table(db=name(within)), kind="SCHEMA")]
     for table in TABLES:
@@ -130,10 +132,10 @@ def _views(graph: str, folder: Path) -> Iterator[str]:
         created.append(exp.Create(this=table_of(table, within), kind="VIEW", expression=query))
     for view, union in views(lambda table: table_of(table, within)):
         created.append(exp.Create(this=table_of(view, within), kind="VIEW", expression=union))
-    return (one.sql(dialect="duckdb", identify=True) for one in created)
+    return (statement.sql(dialect="duckdb", identify=True) for statement in created)
 
 
-#: Letters of a path that stand for other letters in a pattern.
+#: Escapes characters of a path that have a meaning in a pattern.
 _ESCAPED: Final = str.maketrans({letter: f"[{letter}]" for letter in "*?["})
 
 
@@ -141,7 +143,7 @@ _ESCAPED: Final = str.maketrans({letter: f"[{letter}]" for letter in "*?["})
 
 
 def read_parquet(folder: Path, reading: Reading) -> Iterator[Item]:
-    """The items of an export, a piece at a time: the ids of entities are in memory whole."""
+    """Yield the items of an export in pieces; only the ids of entities are in memory completely."""
     pa = pyarrow_or_error()
     try:
         yield from _Files(folder, reading).items()
@@ -171,10 +173,10 @@ class _Files:
         self._ids = entities["id"]
 
     def _rows(self, table: str, part: slice | None = None) -> list[Row]:
-        """The rows of a table: all, or those of some statements."""
+        """Return the rows of a table: all, or those of some statements."""
         import pyarrow.compute as pc
 
-        # Statistics of the files tell where they are: other groups are not read.
+        # The statistics of the files tell where these are: other row groups are not read.
         within = None if part is None else (pc.field("f") >= part.start) & (pc.field("f") < part.stop)
         return self._listed(self._data[table].to_table(columns=list(TABLES[table]), filter=within))
 
@@ -184,14 +186,14 @@ class _Files:
         return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
     def _graph(self, rows: dict[str, list[Row]]) -> Graph:
-        """Rows with the entities that they name."""
-        ends = {row[at] for table, some in rows.items() for row in some for at in _ENDS[table]} - {None}
+        """Return rows with the entities that they mention."""
+        ends = {row[index] for table, table_rows in rows.items() for row in table_rows for index in _ENDS[table]} - {None}
         numbers = np.array(sorted(ends), np.int64)
         entities = list(zip(numbers.tolist(), self._ids.take(numbers).to_pylist(), strict=True))
         return Graph({"declared": [], **rows, "entity": entities}, self._sources)
 
     def items(self) -> Iterator[Item]:
-        """All items, sources first."""
+        """Yield all items, sources first."""
         yield from self._sources
         for table in ("declared", "membership", "subclass"):
             for batch in self._data[table].to_batches(columns=list(TABLES[table]), batch_size=_GROUP):
@@ -202,7 +204,7 @@ class _Files:
             yield from (item for _, item in graph.statements())
 
 
-#: Where entities are in the rows of tables.
+#: The columns with entities, by table.
 _ENDS: Final = {
     table: [at for at, column in enumerate(kinds) if column in ("e", "concept", "parent", "s", "o")]
     for table, kinds in TABLES.items()

@@ -1,8 +1,8 @@
-"""A plan as one SQL query: of an answer, of what the client finishes it on, of the sizes of steps. What the queries of a
-graph's own tables are is here, of tables of others in `sql.their_plan`.
+"""Compile a plan into one SQL query: for its answer, for what the client finishes it from, or for the sizes of steps.
 
-`SUPPORT` says what becomes of each operator. Where the client finishes a plan, the query gives the statements and sets
-that it goes on from, or all that the plan rests on, as records (`sql.tables`).
+The queries of a graph's own tables are here, those of existing tables in `sql.their_plan`. `SUPPORT` tells how each operator is
+run. If the client finishes a plan, the query returns the statements and sets that it starts from, or the evidence of the plan,
+as records (`sql.tables`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _BAG: Final = "lowered: a bag is worked out from the statements that carry it"
 _TABLE: Final = "lowered: a table is worked out from the rows of its groups"
 _ROWS: Final = "lowered: the statements of matches are fetched, and joined by the client"
 _TEST: Final = "supported (lowered: tests with the values of another step)"
-#: What becomes of each operator and test: a test holds the table against the algebra. "lowered" ones are finished by the
-#: client, on statements that the one query gives.
+#: How each operator and test is run; a test compares the table with the algebra. "lowered" ones are
+#: finished by the client, on statements that the one query returns.
 SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
     **dict.fromkeys(
         (
@@ -83,15 +83,16 @@ SUPPORT: Final[dict[type[Node] | type[Condition], str]] = {
         _ROWS,
     ),
 }
-#: Operators that read the graph: where the client would have to run one, the query gives all that the plan rests on.
+#: Operators that read the graph: if the client had to run one, the query returns the evidence of the plan
+#: instead.
 _READING: Final[tuple[type[Node], ...]] = (
     *(alg.Scan, alg.ArgExtreme, alg.Neighbour, alg.Members, alg.Referents, alg.SameName, alg.AllEntities),
     alg.Solutions,
 )
 
 
-#: What the rows of a query are: entities, values (a cell, then the entity that it is), a count, a truth value, or records of
-#: what the client goes on from.
+#: The rows of a query: entities, values (a cell, then the entity that it is), a count, a truth value, or
+#: records from which the client continues.
 Shape: TypeAlias = Literal["entities", "values", "count", "counted rows", "truth", "gathered", "witness"]
 
 
@@ -100,8 +101,11 @@ Text: TypeAlias = Query | str
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query, and what its rows are: of values the parts of cells that it has (`CELL`, and an entity's id, name, kind and
-    row); of gathered ones, and counted rows, the operators whose results they are, of a witness what was fetched.
+    """A query, and the shape of its rows.
+
+    For values, `columns` are the parts of cells (`CELL`, and an entity's id, name, kind and row); for gathered rows,
+    and counted
+    rows, `leaves` are the operators with these results; for a witness, `fetched` lists what was fetched.
     """
 
     query: Text
@@ -111,7 +115,7 @@ class Compiled:
     fetched: tuple[Unit, ...] = ()
 
 
-#: An operator and its number in a query for several.
+#: An operator with its number in a query for several.
 Numbered: TypeAlias = Sequence[tuple[int, Node]]
 Bag: TypeAlias = alg.Objects | alg.Qualifiers
 #: The columns of a query for values.
@@ -119,73 +123,79 @@ VALUE: Final = (*CELL, "id", "name", "at", "row")
 
 
 class Plans(Protocol):
-    """The queries of one layout. Operators are native (`native`); all of a query see one state of the graph."""
+    """The queries of one layout. Operators are native (`native`); one query sees one state of the graph."""
 
     @property
     def schema(self) -> StoredSchema:
-        """What is known of the graph."""
+        """The schema of the graph."""
         ...
 
     def entities(self, node: alg.Entities) -> Text:
-        """The id, name, kind and row of each entity."""
+        """Return the query for the id, name, kind and row of each entity."""
         ...
 
     def count(self, node: alg.Entities) -> Text:
-        """How many entities there are."""
+        """Return the query for the number of entities."""
         ...
 
     def some(self, facts: alg.Facts) -> Text:
-        """A row where there is a statement."""
+        """Return a query with a row if there is a statement."""
         ...
 
     def some_value(self, bag: Bag, test: Condition) -> Text:
-        """A row where a test holds for a value."""
+        """Return a query with a row if a test holds for some value."""
         ...
 
     def values(self, bag: Bag) -> tuple[Text, tuple[str, ...]]:
-        """Each value once, and which columns (`VALUE`) there are."""
+        """Return the query for the distinct values, and the columns (`VALUE`) that it has."""
         ...
 
     def cells(self, facts: alg.Facts) -> Text:
-        """Each object once: the predicate, whether it is an entity, its cell (`CELL`), and its raw text."""
+        """Return the query for the distinct objects:
+
+        the predicate, whether it is an entity, its cell (`CELL`), and its raw text.
+        """
         ...
 
     def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]] = (), most: int | None = None) -> Text:
-        """The results of some operators by number, as records, and the memberships that put entities under concepts. With
-        `most` only the first so many statements of each operator, and another entity with the name of each that has one.
+        """Return the query for the results of numbered operators, as records, and the memberships of entities under concepts.
+
+        With `most`, only that many statements of each operator, and one other entity for each name of an entity, if
+        there is one.
         """
         ...
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
-        """What a query for records gave."""
+        """Return the result of a query for records."""
         ...
 
     def counts(self, parts: Numbered) -> Text:
-        """How many statements, or entities, each operator gives: rows of a number and a size."""
+        """Return the query for the number of statements, or entities, of each operator: rows of a number and a size."""
         ...
 
     def sizes(self, parts: Numbered, most: int) -> Text:
-        """How many statements or entities each operator gives, and the names of the first entities: rows of a number and a
-        size, or a name.
+        """Return the query for the sizes of operators and the first names of entities.
+
+        Its rows have a number, and a size or a name.
         """
         ...
 
     def tallies(self, parts: Numbered) -> Text:
-        """How many values of each type and unit each bag has: rows of a number, a type, a unit and a count."""
+        """Return the query for the values of each bag by type and unit: rows of a number, a type, a unit and a count."""
         ...
 
     def names_near(self, text: str, most: int, *, below: bool) -> Text:
-        """The first names at a text or above it, or the last below it."""
+        """Return the query for the first names at or after a text, or the last before it."""
         ...
 
 
 def native(node: Node) -> bool:
-    """Whether an operator and everything below it are SQL."""
+    """Tell whether an operator and everything below it are SQL."""
     return isinstance(node, alg.Entities | alg.Facts) and not beyond(postorder(node))
 
 
 def compile_plan(plan: Node, plans: Plans) -> Compiled:
-    """The query of a plan."""
+    """Compile a plan."""
     missing = sorted({type(node).__name__ for node in postorder(plan) if type(node) not in SUPPORT})
     if missing:
         raise UnsupportedError("SQL", missing, hint="graph.snapshot() is the same graph in process")
@@ -220,7 +230,10 @@ def _compiled(plan: Node, plans: Plans) -> Compiled:
 
 
 def _counting(plan: Node) -> tuple[alg.GroupRows, alg.Entities] | None:
-    """The operator that counts the rows of a plan, and the set that these are, where the client needs no more of them."""
+    """Return the operator that counts all rows of a plan, and the set of these rows, if nothing else of them is needed;
+
+    else None.
+    """
     node = plan
     while isinstance(node, alg.Project) or (isinstance(node, alg.Extend) and is_plain(node.expression)):
         node = node.of
@@ -231,12 +244,12 @@ def _counting(plan: Node) -> tuple[alg.GroupRows, alg.Entities] | None:
 
 
 def finish_counted(plan: Node, group: alg.GroupRows, count: int) -> Run:
-    """A plan run on the number of rows that a group of all of them has."""
+    """Run a plan, given the number of rows that a group of all rows counts."""
     rows = alg.Rows(tuple(item.name for item in group.aggregates), ((count,) * len(group.aggregates),))
-    rest = rewrite(plan, lambda part: rows if part is group else part)
+    replaced = rewrite(plan, lambda part: rows if part is group else part)
     run = Run(Graph({}, ()).snapshot())
-    run.execute(rest, postorder(rest))
-    run.results[id(plan)] = run.results[id(rest)]
+    run.execute(replaced, postorder(replaced))
+    run.results[id(plan)] = run.results[id(replaced)]
     return run
 
 
@@ -247,7 +260,7 @@ def _has_cells(values: Node) -> TypeGuard[Bag]:
 
 
 def gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
-    """Collect the largest parts that are SQL; false where an operator above them reads the graph."""
+    """Collect the largest parts that are SQL; return False if an operator above them reads the graph."""
     if id(node) in seen:
         return True
     seen.add(id(node))
@@ -258,19 +271,19 @@ def gathers(node: Node, leaves: list[Node], seen: set[int]) -> bool:
 
 
 def compile_witness(plan: Node, plans: Plans) -> Compiled:
-    """The query of all that a plan rests on."""
+    """Compile the query for the evidence of a plan."""
     return compile_units(wanted(plan, plans.schema), plans)
 
 
 def compile_units(fetched: tuple[Unit, ...], plans: Plans) -> Compiled:
-    """The query of statements and sets, none of which rows bind."""
+    """Compile the query for statements and sets that no rows bind."""
     members = [(unit.compiled, unit.concepts) for unit in fetched if unit.concepts is not None]
     query = plans.gathered([(number, unit.compiled) for number, unit in enumerate(fetched)], members)
     return Compiled(query, "witness", fetched=fetched)
 
 
 def wanted(plan: Node, schema: StoredSchema) -> tuple[Unit, ...]:
-    """What has to be fetched for a plan, without rows."""
+    """Return what has to be fetched for a plan without rows."""
     result: list[Unit] = []
     for unit in (*units(plan, beyond(postorder(plan))), *shown(plan, schema)):
         if isinstance(unit.compiled, alg.Facts):
@@ -283,7 +296,7 @@ def wanted(plan: Node, schema: StoredSchema) -> tuple[Unit, ...]:
 
 
 def counted(nodes: Sequence[Node], known: Any) -> list[Node]:
-    """The operators that are counted for some, where the client knows what is below them."""
+    """Return the operators to count for some operators, given what the client knows of their inputs."""
     return [countable(node, lambda one: not native(one), known) for node in nodes]
 
 
@@ -291,7 +304,7 @@ def counted(nodes: Sequence[Node], known: Any) -> list[Node]:
 
 
 class OwnPlans:
-    """The queries of a graph in tables of its own, in the schema `place` of a database."""
+    """The queries of a graph in its own tables, in the schema `place` of a database."""
 
     def __init__(self, place: str, schema: StoredSchema, close_subclasses: Callable[[str], None] | None = None) -> None:
         self._in, self.schema, self._close = place, schema, close_subclasses
@@ -300,26 +313,26 @@ class OwnPlans:
         return Compiler(self._in, self.schema, plans)
 
     def entities(self, node: alg.Entities) -> Query:
-        """The id, name, kind and row of each entity."""
+        """See `Plans.entities`."""
         compiler = self._compiler(node)
         tested = within(column("e"), compiler.members(node))
         columns = [column(name) for name in ("id", "name", "kind", "row")]
         return compiler.whole(select(*columns).from_(compiler.stored("entity"), copy=False).where(tested, copy=False))
 
     def count(self, node: alg.Entities) -> Query:
-        """How many entities there are."""
+        """See `Plans.count`."""
         compiler = self._compiler(node)
         part = compiler.bound(compiler.entities(node))
         return compiler.whole(select(exp.Count(this=exp.Star())).from_(part, copy=False))
 
     def some(self, facts: alg.Facts) -> Query:
-        """A row where there is a statement."""
+        """See `Plans.some`."""
         compiler = self._compiler(facts)
         query, _ = compiler.statements(facts)
         return compiler.whole(query.select(literal(1), append=False, copy=False).limit(1, copy=False))
 
     def some_value(self, bag: Bag, test: Condition) -> Query:
-        """A row where a test holds for a value."""
+        """See `Plans.some_value`."""
         compiler = self._compiler(bag)
         cells = _cells(compiler, bag)
         holds = condition(compiler.tests, test, cells)
@@ -328,7 +341,7 @@ class OwnPlans:
         )
 
     def values(self, bag: Bag) -> tuple[Query, tuple[str, ...]]:
-        """Each value once."""
+        """See `Plans.values`."""
         compiler = self._compiler(bag)
         columns = [*(column(key, "v") for key in CELL), *(column(key, "e") for key in ("id", "name", "kind", "row"))]
         query = select(*columns, distinct=True).from_(compiler.bound(_cells(compiler, bag), "v"), copy=False)
@@ -337,13 +350,13 @@ class OwnPlans:
         return compiler.whole(query), VALUE
 
     def cells(self, facts: alg.Facts) -> Query:
-        """Each object once."""
+        """See `Plans.cells`."""
         compiler = self._compiler(facts)
         columns = [column("predicate"), named(known(column("o")), "is_entity"), *(column(name) for name in (*CELL, "raw"))]
         return compiler.whole(select(*columns, distinct=True).from_(compiler.bound(compiler.facts(facts)), copy=False))
 
     def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]] = (), most: int | None = None) -> Query:
-        """The results of some operators, as records."""
+        """See `Plans.gathered`."""
         compiler = self._compiler(*(node for _, node in parts))
         stated, more = list[Query](), list[Query]()
         if members and self._close is not None:
@@ -355,25 +368,25 @@ class OwnPlans:
         return gathering(compiler, parts, stated, more, most=most)
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
-        """What a query for records gave."""
+        """See `Plans.records`."""
         listed: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
-        given: dict[int, set[Any]] = {}
+        results: dict[int, set[Any]] = {}
         orders = {table: [at + 1 for at in NUMBERED.slots(table).values()] for table in TAKEN}
         for row in rows:
             if row[0] == _HIT:
                 unit, f, e = row[1:4]
-                given.setdefault(int(unit), set()).add(e if f is None else f)
+                results.setdefault(int(unit), set()).add(e if f is None else f)
             else:
                 listed[row[0]][tuple([row[at] for at in orders[row[0]]])] = None
-        return Records(listed, given, sources, numbered=True)
+        return Records(listed, results, sources, numbered=True)
 
     def counts(self, parts: Numbered) -> Query:
-        """How many statements, or entities, each operator gives."""
+        """See `Plans.counts`."""
         compiler = self._compiler()
         return compiler.whole(together([_number_of(compiler, number, node) for number, node in parts]))
 
     def sizes(self, parts: Numbered, most: int) -> Query:
-        """How many statements or entities each operator gives, and the names of the first entities."""
+        """See `Plans.sizes`."""
         compiler, branches = self._compiler(), list[Query]()
         for number, node in parts:
             branches.append(_number_of(compiler, number, node).select(cast(NULL.copy(), "text"), copy=False))
@@ -391,7 +404,7 @@ class OwnPlans:
         return compiler.whole(together(branches))
 
     def tallies(self, parts: Numbered) -> Query:
-        """How many values of each type and unit each bag has."""
+        """See `Plans.tallies`."""
         compiler, branches = self._compiler(), list[Query]()
         for number, bag in parts:
             assert isinstance(bag, alg.Objects | alg.Qualifiers | alg.Validity)
@@ -413,30 +426,30 @@ class OwnPlans:
         return compiler.whole(together(branches))
 
     def names_near(self, text: str, most: int, *, below: bool) -> Query:
-        """The first names at a text or above it, or the last below it."""
+        """See `Plans.names_near`."""
         side = (exp.LT if below else exp.GTE)(this=column("name"), expression=literal(text))
         query = select(column("name"), distinct=True).from_(self._compiler().stored("entity"), copy=False).where(side, copy=False)
         return query.order_by(exp.Ordered(this=column("name"), desc=below), copy=False).limit(most, copy=False)
 
 
 def _number_of(compiler: Compiler, number: int, node: Node) -> exp.Select:
-    """A row of a number, and how many statements or entities an operator gives."""
+    """Return a row with a number, and the count of an operator's statements or entities."""
     assert isinstance(node, alg.Facts | alg.Entities)
     part = compiler.facts(node) if isinstance(node, alg.Facts) else compiler.entities(node)
     return select(literal(number), exp.Count(this=exp.Star())).from_(compiler.bound(part), copy=False)
 
 
 def _cells(compiler: Compiler, bag: Bag) -> str:
-    """The part that has a cell for each value of a bag, with the entity that it is as `o`."""
+    """Return the part with a cell for each value of a bag, and the entity that it is as `o`."""
     facts = compiler.facts(bag.facts)
     return facts if isinstance(bag, alg.Objects) else compiler.qualifiers(facts, str(bag.key))
 
 
 # -- Records -----------------------------------------------------------------------------------------
-# One query for the results of some operators, and for the rows of tables that these need.
+# One query for the results of some operators, and for the table rows that these need.
 
 
-#: What the rows are that say the result of an operator: its number, and a statement or an entity.
+#: Marks rows that state the result of an operator: its number, and a statement or an entity.
 _HIT: Final = "hit"
 
 
@@ -448,9 +461,11 @@ def gathering(
     *,
     most: int | None = None,
 ) -> Query:
-    """The query of the results of some operators, by number, with the statements and entities in them; `stated` are
-    further sets of entities, `more` rows of tables. With `most` only the first so many statements of each operator, and
-    another entity with the name of each that has one.
+    """Return the query for the results of numbered operators, with the statements and entities in them.
+
+    `stated` are further sets of entities, `more` rows of tables. With `most`, only that many statements of each
+    operator, and one
+    other entity for each name of an entity, if there is one.
     """
     hits, kind = list[Query](), NUMBERED.types[0]
     for number, node in parts:
@@ -489,18 +504,18 @@ def gathering(
     ]
     query = branches[0]
     for branch in branches[1:]:
-        # The first one has the types.
+        # The first one determines the types.
         query = exp.Union(this=query, expression=branch, distinct=False)
     return compiler.whole(query)
 
 
 def _namesakes(compiler: Compiler, ends: str) -> list[Query]:
-    """The first and the last entity of each name that some entities have: one of them is another one, where there is one."""
+    """Return the first and the last entity for each name in a set: one of them is another entity, if there is one."""
     result: list[Query] = []
-    for place in (exp.Min, exp.Max):
+    for aggregate in (exp.Min, exp.Max):
         names = select(column("name")).from_(compiler.stored("entity"), copy=False)
         names = names.where(within(column("e"), compiler.all_of(ends)), copy=False)
-        sets = select(named(place(this=column("e")), "e")).from_(compiler.stored("entity"), copy=False)
+        sets = select(named(aggregate(this=column("e")), "e")).from_(compiler.stored("entity"), copy=False)
         result.append(sets.where(within(column("name"), names), copy=False).group_by(column("name"), copy=False))
     return result
 
@@ -512,7 +527,7 @@ def _hit(kind: str, unit: exp.Expr, f: exp.Expr, e: exp.Expr) -> exp.Select:
 def _memberships(
     compiler: Compiler, members: alg.Entities, concepts: alg.Entities, stated: list[Query], more: list[Query], *, recursive: bool
 ) -> None:
-    """The memberships, as they were stated, that put entities under concepts, and the subclasses between."""
+    """Add the stated memberships that put entities under concepts, and the subclasses in between."""
     below = f"below_{len(more) + 1}"
     start = compiler.set_of(concepts)
     step = select(named(column("concept", "c"), "e")).from_(compiler.stored("subclass" if recursive else BELOW, "c"), copy=False)
@@ -532,8 +547,9 @@ def _memberships(
 
 
 class Records:
-    """The rows of a query for records: of each table of `TAKEN`, and the results of each part, statements or entities, as the
-    database calls them; statements are `numbered` where they have numbers in the order of the whole graph.
+    """The rows of a query for records, by table (`TAKEN`), and the results of each part, by ids of the database.
+
+    Statements are `numbered` if they have numbers in the order of the whole graph.
     """
 
     def __init__(
@@ -541,13 +557,13 @@ class Records:
     ) -> None:
         self.given = given
         listed = {table: list(found) for table, found in rows.items()}
-        # In the order of the whole graph, in which statements of a snapshot are.
+        # In the order of the whole graph, which a snapshot has as well.
         listed["statement"].sort(key=lambda row: row[0])
         graph = Graph(listed, sources)
         self.snapshot = graph.snapshot()
         self._ids = graph.ids
         self._numbered: Callable[[], dict[Any, int]] = lambda: (
-            {row[0]: at for at, row in enumerate(listed["statement"])} if numbered else _numbers(listed, sources)
+            {row[0]: number for number, row in enumerate(listed["statement"])} if numbered else _numbers(listed, sources)
         )
 
     @cached_property
@@ -555,16 +571,16 @@ class Records:
         return self._numbered()
 
     def entities(self, unit: int) -> Numbers:
-        """The entities of a part, by their numbers in the snapshot."""
-        found = [self.snapshot.identified(self._ids[e]) for e in self.given.get(unit, ())]
-        return np.unique(np.array(found, np.int32))
+        """Return the entities of a part, by their numbers in the snapshot."""
+        numbers = [self.snapshot.identified(self._ids[e]) for e in self.given.get(unit, ())]
+        return np.unique(np.array(numbers, np.int32))
 
     def facts(self, unit: int) -> Numbers:
-        """The statements of a part, by their numbers in the snapshot: both number them in one order."""
+        """Return the statements of a part, by their numbers in the snapshot, which has the same order."""
         return np.unique(np.array([self._facts[f] for f in self.given.get(unit, ())], np.int32))
 
     def run(self, plan: Node, leaves: Sequence[Node]) -> Run:
-        """A plan run on the results of its leaves."""
+        """Run a plan on the results of its leaves."""
         run, snapshot = Run(self.snapshot), self.snapshot
         bounds = [(0, snapshot.relations), (snapshot.relations, snapshot.statements)]
         for unit, leaf in enumerate(leaves):
@@ -577,24 +593,25 @@ class Records:
         return run
 
     def witness(self, plan: Node, fetched: Sequence[Unit]) -> WitnessRun:
-        """A plan run on what it rests on."""
-        given = {id(node): self.entities(number) for number, unit in enumerate(fetched) for node in unit.known}
-        run = WitnessRun(self.snapshot, given, beyond(postorder(plan)))
+        """Run a plan on its evidence."""
+        known = {id(node): self.entities(number) for number, unit in enumerate(fetched) for node in unit.known}
+        run = WitnessRun(self.snapshot, known, beyond(postorder(plan)))
         run.execute(plan)
         return run
 
 
 def _numbers(listed: dict[str, list[Row]], sources: Sequence[Source]) -> dict[str, int]:
-    """The numbers that statements have in the snapshot of some rows, by what they go by in a database that has no numbers
-    for them: of the same rows with numbers for their places.
+    """Return the numbers of statements in the snapshot of some rows, by their ids in a database without such numbers.
+
+    They are found by building the same snapshot with numbered places.
     """
     place = {row[0]: at for at, row in enumerate(listed["statement"])}
-    marked = [(f, n, source, place[f], raw) for f, n, source, _, raw in listed["place"]]
-    snapshot = Graph({**listed, "place": marked}, sources).snapshot()
+    numbered_places = [(f, n, source, place[f], raw) for f, n, source, _, raw in listed["place"]]
+    snapshot = Graph({**listed, "place": numbered_places}, sources).snapshot()
     facts, result = list(place), {}
-    every = np.arange(snapshot.statements, dtype=np.int32)
-    for number, row in enumerate(snapshot.row.take(every).tolist()):
+    numbers = np.arange(snapshot.statements, dtype=np.int32)
+    for number, row in enumerate(snapshot.row.take(numbers).tolist()):
         result[facts[row]] = number
-    for number, further in further_sources(snapshot, every).items():
+    for number, further in further_sources(snapshot, numbers).items():
         result |= {facts[row]: number for _, row in further}
     return result
