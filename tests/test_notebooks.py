@@ -61,7 +61,7 @@ def texts(book: Any) -> list[list[str]]:
                 lines += output.traceback
             elif output.output_type != "stream":
                 lines.append(output.data["text/plain"])
-            streams = output.output_type == "stream"
+            streams = output.output_type == "stream" and output.name == "stdout"
         results.append(lines)
     return results
 
