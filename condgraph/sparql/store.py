@@ -412,7 +412,7 @@ class RowTerms:
         if term is None:
             return None
         if sort == "truth":
-            return bool(term.value == "true")
+            return bool(term.value in ("true", "1"))
         if sort == "count":
             return int(term.value)
         if sort == "name":

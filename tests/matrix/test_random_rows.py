@@ -19,7 +19,7 @@ from condgraph.engine.row_shapes import row_tests
 from condgraph.engine.store import plan_answer
 from condgraph.remote_neo4j import Neo4jGraph
 from tests.matrix.test_sparql_remote import opened
-from tests.support.lanes import by_lane
+from tests.support.lanes import ALL, by_lane
 from tests.support.operators import graph
 from tests.support.row_plans import Maker
 from tests.support.stores import marked
@@ -51,15 +51,32 @@ def outcome(store: Any, plan: alg.Solutions, *, warnings: bool) -> tuple[Any, ..
         return type(error).__name__, str(error)
 
 
-def check(here: Graph, store: Any, seeds: Iterable[int], *, warnings: Callable[[int], bool]) -> None:
-    """Compare the answers to the plans of some seeds."""
+def on_servers(result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Leave out, in the nightly run, what depends on the order of joins: whether a server looks at one part of a plan where
+    another has no rows. These are values that are left out, and the evidence of an answer without rows.
+    """
+    if len(result) == 2 or not ALL:
+        return result
+    *head, evidence, warnings = result
+    return (*head, evidence if head[1] else [], [line for line in warnings if " left out" not in line])
+
+
+def check(
+    here: Graph,
+    store: Any,
+    seeds: Iterable[int],
+    *,
+    warnings: Callable[[int], bool],
+    seen: Callable[[Any], Any] = lambda result: result,
+) -> None:
+    """Compare the answers to the plans of some seeds, by what is `seen` of them."""
     local = here._store_of(None)
     for seed in seeds:
         plan = Maker(seed).plan()
         # How many qualifiers a test meets depends on the order of joins.
         warned = warnings(seed) and not any(isinstance(test, alg.WhereQualifier) for test in row_tests(plan))
-        wanted = outcome(local, plan, warnings=warned)
-        assert outcome(store, plan, warnings=warned) == wanted, (seed, plan)
+        wanted = seen(outcome(local, plan, warnings=warned))
+        assert seen(outcome(store, plan, warnings=warned)) == wanted, (seed, plan)
 
 
 @pytest.mark.parametrize("raw", [False, True], ids=["plain", "raw"])
@@ -86,7 +103,13 @@ def test_neo4j(neo4j_uri: str, raw: bool) -> None:
         assert isinstance(there, Neo4jGraph)
         there.store.delete()
         there.push(here)
-        check(here, there.store, range(first, first + by_lane(6, 150, 1_000)), warnings=lambda seed: seed % 6 == 0)
+        check(
+            here,
+            there.store,
+            range(first, first + by_lane(6, 150, 1_000)),
+            warnings=lambda seed: seed % 6 in (0, 4),
+            seen=on_servers,
+        )
         there.store.delete()
 
 
@@ -95,5 +118,11 @@ def test_rdf_servers(request: pytest.FixtureRequest, store: str) -> None:
     here = made(raw=False)
     with opened(request.getfixturevalue(f"{store}_server"), "random rows") as there:
         there.push(here)
-        check(here, there._store_of(None), range(40_000, 40_000 + by_lane(30, 300, 2_000)), warnings=lambda seed: seed % 4 == 0)
+        check(
+            here,
+            there._store_of(None),
+            range(40_000, 40_000 + by_lane(30, 300, 2_000)),
+            warnings=lambda seed: seed % 4 == 0,
+            seen=on_servers,
+        )
         there.delete()

@@ -21,6 +21,7 @@ from condgraph.engine.algebra.tables import SolutionTable, by_type
 from condgraph.engine.errors import UnsupportedError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.row_shapes import Sort, either
+from condgraph.engine.values import NO_UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -783,6 +784,8 @@ def compared(compiler: Compiler, node: alg.WhereRows) -> tuple[list[str], str, s
     clauses = of.clauses if term.certain else [*of.clauses, f"WITH * WHERE {term.text} IS NOT NULL"]
     if term.sort == "entity":
         return clauses, "'entity'", "null"
+    if term.sort == "count":
+        return clauses, "'quantity'", f"'{NO_UNIT}'"
     kind = f"{term.text}.kind"
     if term.sort == "any":
         kind = f"CASE WHEN {compiler.layout.is_entity_term(term.text)} THEN 'entity' ELSE {kind} END"
