@@ -595,8 +595,8 @@ def in_order(marks: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     counting, longer ones together with their positions if both fit into one number, else 16 bits at a time, the
     lowest first. Constant columns, and columns at a constant distance to the one before, are skipped.
 
-        >>> in_order([np.array([2, 0, 2, 1])]).tolist(), in_order([np.array([7, 7, 7]), np.array([3, -1, 3])]).tolist()
-        ([1, 3, 0, 2], [1, 0, 2])
+    >>> in_order([np.array([2, 0, 2, 1])]).tolist(), in_order([np.array([7, 7, 7]), np.array([3, -1, 3])]).tolist()
+    ([1, 3, 0, 2], [1, 0, 2])
     """
     if len(marks[0]) <= _LEAST:
         return np.lexsort(marks[::-1])

@@ -24,8 +24,8 @@ def clause(node: Node, step: str) -> str | None:
     """Return the clause, condition or pattern of an operator over rows, within a step of the query; None for other
     operators, and for operators that lose no rows.
 
-        >>> clause(alg.SliceRows(alg.Pattern(()), 10, 5), "RETURN"), clause(alg.ByName(("Nepal",)), "MATCH")
-        ('SKIP 10 LIMIT 5', None)
+    >>> clause(alg.SliceRows(alg.Pattern(()), 10, 5), "RETURN"), clause(alg.ByName(("Nepal",)), "MATCH")
+    ('SKIP 10 LIMIT 5', None)
     """
     if isinstance(node, solutions.Filter):
         return shortened(f"WHERE {expression(node.test)}", _MOST)

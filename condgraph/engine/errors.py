@@ -72,8 +72,8 @@ def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
     """Return a text of at most about `most` characters: the beginning and end of a longer one, and how many
     characters are left out.
 
-        >>> shortened("a" * 90 + "b" * 10, 40)
-        'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa[... 60 characters ...]bbbbbbbbbb'
+    >>> shortened("a" * 90 + "b" * 10, 40)
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa[... 60 characters ...]bbbbbbbbbb'
     """
     if len(text) <= most:
         return text

@@ -101,12 +101,12 @@ def flatten(plan: alg.Node) -> alg.Node:
     Execution starts an intersection with its smallest part and looks the others up, so a nested concept is tested as
     early as any other.
 
-        >>> from condgraph.engine.algebra import AllEntities, ByName, Intersect, Members
-        >>> human, French, Ann = Members(ByName(("human",))), Members(ByName(("French",))), ByName(("Ann",))
-        >>> flatten(Intersect((Intersect((Ann, human)), French))) == Intersect((Ann, human, French))
-        True
-        >>> flatten(Intersect((AllEntities(), human))) == human
-        True
+    >>> from condgraph.engine.algebra import AllEntities, ByName, Intersect, Members
+    >>> human, French, Ann = Members(ByName(("human",))), Members(ByName(("French",))), ByName(("Ann",))
+    >>> flatten(Intersect((Intersect((Ann, human)), French))) == Intersect((Ann, human, French))
+    True
+    >>> flatten(Intersect((AllEntities(), human))) == human
+    True
     """
     return rewrite(plan, _flat)
 
@@ -184,12 +184,12 @@ def late(plan: alg.Node) -> alg.Node:
     """Cut rows before extending them by columns that their order does not depend on, so that these are computed only
     for the remaining rows. Columns computed from others do not affect the order of rows that are equal in these.
 
-        >>> from condgraph.engine.algebra import AllEntities, solutions
-        >>> from condgraph.engine.algebra.expressions import Call, Variable
-        >>> rows = solutions.EntityRows("n", AllEntities())
-        >>> of = solutions.Extend(rows, "labels", Call("labels", (Variable("n"),)))
-        >>> type(late(solutions.SliceRows(of, 0, 3))).__name__
-        'Extend'
+    >>> from condgraph.engine.algebra import AllEntities, solutions
+    >>> from condgraph.engine.algebra.expressions import Call, Variable
+    >>> rows = solutions.EntityRows("n", AllEntities())
+    >>> of = solutions.Extend(rows, "labels", Call("labels", (Variable("n"),)))
+    >>> type(late(solutions.SliceRows(of, 0, 3))).__name__
+    'Extend'
     """
     return rewrite(plan, _later)
 

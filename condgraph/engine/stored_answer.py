@@ -1,5 +1,5 @@
-"""An answer that a store gave by a query of its own. What else it tells is asked of the store when
-it is first looked at, and worked out in process by the engine's own code.
+"""Answers that a store computed with a query of its own. Evidence and explanations are fetched from the store on
+first use and computed in process.
 """
 
 from __future__ import annotations
@@ -27,22 +27,21 @@ if TYPE_CHECKING:
     from condgraph.engine.store import KnownSchema, QueryStore, Request
     from condgraph.engine.why_not import Lookup, Program, WhyNot
 
-#: Seconds in which an empty answer finds out what emptied it, and no more than a quarter of its own timeout.
+#: Seconds for explaining an empty answer; at most a quarter of the answer's own timeout.
 MOST_EXPLAINING: Final = 30.0
-#: Names of results that are asked for with their number, and statements around entities that are.
+#: The most names fetched along with a count, and the most statements fetched around entities.
 _MOST_NAMED: Final = 100
 _MOST_AROUND: Final = 1_000
-#: Names in a large graph on a server for which others like them are looked up.
+#: In a large graph on a server, the number of names for which similar ones are looked up.
 _MOST_FOLDED: Final = 3
 
 
 class ExplainedAnswer(Answer):
-    """An answer whose explanation asks a store."""
+    """An answer whose explanations query a store."""
 
     _store: QueryStore
 
     def _emptied(self, values: list[Any]) -> list[str]:
-        """Within a part of the time that the answer has: the store is asked for it."""
         try:
             with within(self._explaining):
                 return super()._emptied(values)
@@ -61,7 +60,7 @@ class ExplainedAnswer(Answer):
         return _explaining(self._timeout)
 
     def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:
-        """As of answers in process; of one state of the graph."""
+        """Explain a missing value as answers in process do, from one state of the graph."""
         return self._store.steady(lambda: super(ExplainedAnswer, self).why_not(expected, timeout=timeout))
 
     def _search_why(self, seconds: float | None) -> WhyNot:
@@ -72,10 +71,9 @@ class ExplainedAnswer(Answer):
 
 
 class StoredAnswer(ExplainedAnswer):
-    """The answer to one program, from a store that is no snapshot.
+    """The answer to one program from a store that is not a snapshot.
 
-    The statements that it rests on are one further query, for evidence, checks, and what only the
-    client works out.
+    Its supporting statements are one further query, for evidence, checks, and steps that only the client can compute.
     """
 
     def __init__(self, store: QueryStore, request: Request, lowered: Lowered) -> None:
@@ -87,37 +85,37 @@ class StoredAnswer(ExplainedAnswer):
         self._store, self._notes = store, lowered.notes
 
     def _query(self, language: str) -> None:
-        """None: a store has the query that it was asked alone."""
+        """Return None: a store has only the query that it ran."""
 
     @kept
     def _witness(self) -> Run:
-        """The plan run in process on the statements it rests on."""
+        """The plan, run in process on its supporting statements."""
         return self._store.witness(self.plan)
 
     @kept
     def _local(self) -> Answer:
-        """The answer from these."""
+        """The answer computed from the supporting statements."""
         return self.replayed(self._witness)
 
     def ready(self, timeout: float | None = None) -> None:
-        """Fetch the statements that the answer rests on, within so many seconds."""
+        """Fetch the supporting statements of the answer within `timeout` seconds."""
         with within(timeout):
             self._witness  # noqa: B018 - it is kept
 
     @kept
     def evidence(self) -> EvidenceList:
-        """What the answer rests on: one further query, and one for what was looked through."""
+        """The evidence of the answer: one further query, and one for the numbers of statements searched."""
         return EvidenceList(trace_back(self._witness, self.plan), self.plan, self._counted)
 
     def evidence_of(self, row: int) -> EvidenceList:
-        """What one row of a table rests on."""
+        """Return the evidence of one row of a table."""
         return self._evidence_of(self._witness, row)
 
     def _grid(self) -> Grid:
         return self._local._grid()
 
     def _labels(self, source: str, column: str, names: Sequence[str]) -> Mapping[str, str]:
-        """What rows are shown as: one further query."""
+        """Return the labels of rows, by one further query."""
         plan = labels_plan(column, names)
         grid = plan_answer(self._store, plan)._grid()
         return labels_of_table(grid.values(), grid.cell_texts(), names)
@@ -126,7 +124,7 @@ class StoredAnswer(ExplainedAnswer):
         return self.recounted(nodes, timeout)
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
-        """How many statements, or entities, each operator gives on the store."""
+        """Count the statements, or entities, that each operator yields on the store."""
         with within(timeout):
             return self._store.counted(nodes, known_ids(self._witness))
 
@@ -136,8 +134,8 @@ def _explaining(timeout: float | None) -> float:
 
 
 def contradicted(answer: Answer, store: QueryStore, timeout: float | None) -> list[str]:
-    """What contradicts the statements that an answer of a store rests on, of its declared predicates: one query for their
-    subjects, next to that for the evidence.
+    """Report what contradicts the supporting statements of a stored answer, for declared predicates: one query for
+    their subjects, besides the one for the evidence.
     """
     if not store.declared:
         return []
@@ -159,17 +157,17 @@ def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) 
     owners = list(dict.fromkeys(watched(snapshot.subjects(statements).tolist())))
     if not owners:
         return []
-    some = ById(tuple(snapshot.ident(owner) for owner in owners[:MOST_SUBJECTS]))
-    near = store.witness(Objects(Scan(some, tuple(declared)))).snapshot
-    result = notices(near, same_in(near, snapshot, statements), declared, empty=False)
+    subjects = ById(tuple(snapshot.ident(owner) for owner in owners[:MOST_SUBJECTS]))
+    neighbourhood = store.witness(Objects(Scan(subjects, tuple(declared)))).snapshot
+    result = notices(neighbourhood, same_in(neighbourhood, snapshot, statements), declared, empty=False)
     if len(owners) > MOST_SUBJECTS:
         result.append(f"only {MOST_SUBJECTS:,} of {len(owners):,} subjects were looked at for what contradicts the answer")
     return result
 
 
 class _StoreLookup:
-    """What an explanation asks of a store: one query for the sizes of any number of operators, which gives the names of the
-    results of small ones, too; one for what is around some entities; and one for each list of values.
+    """What an explanation looks up in a store. One query counts the results of any number of operators and returns
+    the names of small results, one fetches the statements around entities, and each list of values is one more.
     """
 
     batch = 12
@@ -177,14 +175,14 @@ class _StoreLookup:
 
     def __init__(self, store: QueryStore) -> None:
         self._store = store
-        # Operators are known by identity, so that they must stay alive.
+        # Operators are identified by id(), so they must stay alive.
         self._asked: list[Node] = []
         self._sizes: dict[int, int] = {}
-        # All texts of the results of operators that have few and that the client works out.
+        # All texts of small results that the client computes.
         self._texts: dict[int, list[str]] = {}
-        # All names of the results of operators that have few.
+        # All names of small results.
         self._names: dict[int, list[str]] = {}
-        # Names by what they have in common (`folded`), and whether several entities have a name.
+        # Names by their folded form, and whether several entities share a name.
         self._alike: dict[str, list[str]] | None = None
         self._several: dict[str, bool] = {}
 
@@ -200,31 +198,31 @@ class _StoreLookup:
         return [self._sizes[id(node)] for node in nodes]
 
     def _count(self, nodes: Sequence[Node]) -> None:
-        # Of statements the number of their objects, which may be values.
-        asked = [Objects(node) if isinstance(node, Facts) else node for node in nodes]
-        found = self._store.sizes(asked, _MOST_NAMED, statements=True) if nodes else ()
+        # Statements count by their objects, which may be values.
+        countable = [Objects(node) if isinstance(node, Facts) else node for node in nodes]
+        counts = self._store.sizes(countable, _MOST_NAMED, statements=True) if nodes else ()
         self._asked += nodes
         sizes = self._sizes
-        rest: list[Node] = []
-        for node, size in zip(nodes, found, strict=True):
+        uncounted: list[Node] = []
+        for node, size in zip(nodes, counts, strict=True):
             if size is None:
-                rest.append(node)
+                uncounted.append(node)
                 continue
             sizes[id(node)] = size[0]
             if isinstance(node, Entities) and len(size[1]) == size[0]:
                 self._names[id(node)] = list(size[1])
-        for node in rest:
+        for node in uncounted:
             needed = fields_of(node, node.facets.strict)
-            sizes[id(node)] = 0 if any(sizes.get(id(one)) == 0 for one in needed) else self._worked_out(node)
+            sizes[id(node)] = 0 if any(sizes.get(id(field)) == 0 for field in needed) else self._worked_out(node)
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
-        return self.counts([program.changed(*one) for one in changes])
+        return self.counts([program.changed(*change) for change in changes])
 
     def sample(self, program: Program, node: Node, fresh: Node, most: int) -> list[str]:
         return self.texts(program.changed(node, fresh), most)
 
     def _worked_out(self, node: Node) -> int:
-        """Of an operator that the client works out."""
+        """Count the results of an operator that the client computes."""
         answer = plan_answer(self._store, node)
         if len(answer.values) <= _MOST_NAMED:
             self._texts[id(node)] = list(answer.plain_texts)
@@ -243,20 +241,20 @@ class _StoreLookup:
         return self.schema.nearest_entities(name)
 
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
-        near = self._around(of)
-        if near is not None:
-            return near.predicates(of, most)
+        lookup = self._around(of)
+        if lookup is not None:
+            return lookup.predicates(of, most)
         return {way: self.texts(node, most) for way, node in around(of).items()}
 
     def _around(self, of: Entities) -> Lookup | None:
-        """The statements around entities that the program names, by one query; None where they may be many."""
+        """Fetch the statements around entities that the program names, by one query; None if there may be many."""
         from condgraph.engine.why_lookup import local_lookup
 
-        ask = getattr(self._store, "around", None)
-        if ask is None or not isinstance(of, ById | ByName):
+        fetch = getattr(self._store, "around", None)
+        if fetch is None or not isinstance(of, ById | ByName):
             return None
         ids, names = (of.ids, ()) if isinstance(of, ById) else ((), of.names)
-        snapshot = ask(ids, names, _MOST_AROUND, values=True)
+        snapshot = fetch(ids, names, _MOST_AROUND, values=True)
         return None if snapshot.statements >= _MOST_AROUND else local_lookup(Run(snapshot), lambda *_: [])
 
     def behind(self, plan: Node, facts: Facts) -> Facts | None:
@@ -268,38 +266,38 @@ class _StoreLookup:
             names = self._names[id(of)] = self.texts(Names(of), MOST_ENTITIES)
             self._asked.append(of)
         names = list(dict.fromkeys(watched(names)))
-        some = names[: self.batch]
+        first = names[: self.batch]
         if names and self._alike is None:
             self._alike, several = self._every_folded()
             self._several.update(several)
-        if any(name not in self._several for name in some):
-            # How many entities have each name, and each of what else the program led to: one query.
-            others = [name for several in self._names.values() if len(several) < self.batch for name in several]
-            unknown = [name for name in dict.fromkeys([*some, *others]) if name not in self._several][: 2 * self.batch]
+        if any(name not in self._several for name in first):
+            # One query counts the entities of each of these names and of the other names the program led to.
+            other_names = [name for several in self._names.values() if len(several) < self.batch for name in several]
+            unknown = [name for name in dict.fromkeys([*first, *other_names]) if name not in self._several][: 2 * self.batch]
             counts = self._store.sizes([ByName((name,)) for name in unknown])
             self._several.update((name, size is not None and size[0] > 1) for name, size in zip(unknown, counts, strict=True))
-        same = dict.fromkeys(name for name in some if self._several[name])
-        own = set(names)
+        matches = dict.fromkeys(name for name in first if self._several[name])
+        own_names = set(names)
         for name in names if self._alike else names[:_MOST_FOLDED]:
             form = folded(name)
-            near = self._alike.get(form, ()) if self._alike else self._near(name)
-            same.update(dict.fromkeys(one for one in near if one not in own and folded(one) == form))
-        return list(same)
+            similar = self._alike.get(form, ()) if self._alike else self._near(name)
+            matches.update(dict.fromkeys(other for other in similar if other not in own_names and folded(other) == form))
+        return list(matches)
 
     def _every_folded(self) -> tuple[dict[str, list[str]], dict[str, bool]]:
-        """All names of a small graph by what they have in common, and whether several entities have each, where that is known:
-        once for each content of the graph.
+        """Return all names of a small graph by folded form, and whether several entities share each, where known;
+        computed once per content of the graph.
         """
         schema = self.schema
         result: tuple[dict[str, list[str]], dict[str, bool]] | None = schema.kept.get("folded names")
         if result is None:
-            alike, every = dict[str, list[str]](), Counter(schema.every_name())
-            for one in every:
-                alike.setdefault(folded(one), []).append(one)
-            several = {one: number > 1 for one, number in every.items()} if getattr(schema, "names_repeat", False) else {}
+            alike, counts = dict[str, list[str]](), Counter(schema.every_name())
+            for name in counts:
+                alike.setdefault(folded(name), []).append(name)
+            several = {name: number > 1 for name, number in counts.items()} if getattr(schema, "names_repeat", False) else {}
             result = schema.kept["folded names"] = alike, several
         return result
 
     def _near(self, name: str) -> list[str]:
-        """Names near one in a large graph, which is looked up by how they begin."""
+        """Return similar names from a large graph, which are looked up by prefix."""
         return [*self.near(name), *self.near(name.rpartition("/")[2].replace("_", " "))]

@@ -1,6 +1,4 @@
-"""What lowering knows of a graph on a server: the schema as it is kept on the graph's node, and
-names looked up when asked for.
-"""
+"""The schema of a graph on a server, for lowering: stored on the graph's node, with names looked up on demand."""
 
 from __future__ import annotations
 
@@ -20,21 +18,21 @@ from condgraph.engine.values import NO_UNIT, Kind
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: What was looked up in a graph of others, who may change it, is taken for unchanged for so many seconds, or for so many times
-#: as long as the look took.
+#: In a graph that others may change, results of a lookup are reused for LEASE seconds, or for PAUSE times as long as the
+#: lookup took.
 LEASE: Final = 5.0
 PAUSE: Final = 50
 
-#: Looks for the values by which others of an attribute, or of a qualifier (True), are read, as `shows` gives them.
+#: Looks up the values that change how other values of an attribute, or of a qualifier (True), are read, as `shows` returns them.
 LookForShown = Callable[[str, bool], list[list[Any]]]
 T = TypeVar("T")
 
 
 class StoredSchema:
-    """The questions of `engine.schema.Schema`, answered from what `describe_schema` wrote.
+    """The interface of `engine.schema.Schema`, answered from what `describe_schema` wrote.
 
-    Names of entities are not kept: a query looks them up itself, and an empty answer is looked into
-    afterwards. `look` is for graphs that nobody described.
+    Names of entities are not stored: queries look them up themselves, and empty answers are explained afterwards.
+    `look` serves graphs that nobody described.
     """
 
     def __init__(self, found: dict[str, Any], look: LookForShown | None = None) -> None:
@@ -44,46 +42,44 @@ class StoredSchema:
         self.qualifiers: tuple[str, ...] = tuple(found["qualifiers"])
         self.concepts: tuple[str, ...] = tuple(found["concepts"])
         self.sources: tuple[str, ...] = tuple(found["sources"])
-        #: Sources that have table rows; those of them whose statements are all of their own rows;
-        #: whether any statement has a validity; whether any number is none that a float can hold.
+        #: Sources with table rows; those whose statements are all about their own rows; whether any statement has a
+        #: validity; whether any number does not fit a float.
         self.tables: frozenset[str] = frozenset(found["tables"])
         self.tabular: frozenset[str] = frozenset(found["tabular"])
         self.temporal: bool = found["temporal"]
         self.inexact: bool = found["inexact"]
-        #: Whether any value stood otherwise in its source; whether concepts have relations or
-        #: attributes, or are members.
+        #: Whether any value differs from its text in the source; whether concepts have relations or attributes, or are
+        #: members.
         self.raw: bool = found.get("raw", True)
         self.concept_subjects: bool = found.get("concept_subjects", True)
         self.concept_attributes: bool = found.get("concept_attributes", True)
         self.concept_members: bool = found.get("concept_members", True)
-        #: What others keep for as long as this schema is used, by their own names.
+        #: A cache for callers, with the lifetime of this schema, by names of their own.
         self.kept: dict[str, Any] = {}
-        #: How many relations a predicate has, and how many members the concepts of a name.
+        #: The number of relations by predicate, and of members by the name of the concepts.
         self.sizes: dict[str, int] = found.get("sizes", {})
         self.members: dict[str, int] = found.get("members", {})
-        #: How many relations of a predicate the subject, and the object, of one of them has, on
-        #: average over the relations; names that one concept has.
+        #: The number of relations of the same predicate that the subject, and the object, of a relation has: the mean over
+        #: the relations. Names that exactly one concept has.
         self.degrees: dict[str, list[float]] = found.get("degrees", {})
         self.single: frozenset[str] = frozenset(found.get("single", ()))
-        #: The columns that rows without keys are shown by; none in graphs that an earlier version wrote.
+        #: The columns used as labels of rows without keys; absent in graphs that an earlier version wrote.
         self.telling: dict[str, str] = found.get("telling", {})
-        #: How many edges leave the subject of a statement of a predicate, of whatever predicates, and
-        #: how many lead to its object: the most of each, then the means. A graph that was written by
-        #: an earlier version does not say.
+        #: By predicate: the number of edges (of any predicate) that leave the subject of a statement, and that lead to its
+        #: object: the maxima, then the means. Absent in graphs that an earlier version wrote.
         self.hubs: dict[str, list[int]] = found.get("hubs", {})
-        #: What entities are (`Classes`), by number, with the numbers of the classes above, and those of the
-        #: subjects and objects of each predicate and of the rows of each table. A graph that was written
-        #: by an earlier version does not say.
+        #: The classes of entities (`Classes`) by number, with the numbers of their superclasses, and the classes of the
+        #: subjects and objects of each predicate and of the rows of each table. Absent in graphs that an earlier version wrote.
         self._classes: list[tuple[str, str]] = [(sort, name) for sort, name, _ in found.get("classes", ())]
         self._above = [(at, one) for at, (*_, above) in enumerate(found.get("classes", ())) for one in above]
         self._below: dict[str, Classes] = {}
         self._ends: dict[str, list[list[int]]] = found.get("ends", {})
         self._rows: dict[str, list[int]] = found.get("rows", {})
-        #: The attributes, and the qualifiers, with several values of one entity or statement. A graph that was written by
-        #: an earlier version does not say.
+        #: The attributes, and the qualifiers, with several values for one entity or statement. Absent in graphs that an
+        #: earlier version wrote.
         several: dict[str, list[str]] | None = found.get("several")
         self._several = None if several is None else {sort: frozenset(names) for sort, names in several.items()}
-        #: How the numbers and texts of keys are read. A graph that was written by an earlier version does not say.
+        #: How the numbers and texts of keys are read. Absent in graphs that an earlier version wrote.
         self.shown: Shown = found.get("shown", {"attributes": {}, "qualifiers": {}})
         #: The tables whose rows have keys.
         self.keyed_tables: frozenset[str] = frozenset(found.get("keyed", ()))
@@ -99,71 +95,71 @@ class StoredSchema:
         return tuple(self._of)
 
     def has_relation(self, name: str) -> bool:
-        """Some statement with this predicate has an entity as object."""
+        """Return whether some statement with this predicate has an entity as object."""
         return name in self._relations
 
     def has_attribute(self, name: str) -> bool:
-        """Some statement with this predicate has a value as object."""
+        """Return whether some statement with this predicate has a value as object."""
         return name in self._attributes
 
     def has_qualifier(self, key: str, predicate: str | None = None) -> bool:
-        """Some statement (of this predicate) has a qualifier of this key."""
+        """Return whether some statement (of this predicate) has a qualifier with this key."""
         return bool(self.qualifier_kinds(key, predicate))
 
     def has_concept(self, name: str) -> bool:
-        """Some concept has exactly this name."""
+        """Return whether some concept has exactly this name."""
         return name in self._concepts
 
     def has_entity(self, name: str) -> bool:
-        """Not known here; the query finds out."""
+        """Return True: not known here, the query finds out."""
         return True
 
     def also_called(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Not known here."""
+        """Return nothing: not known here."""
         return ()
 
     def attributes_with(self, text: str) -> list[str]:
-        """Not known here."""
+        """Return nothing: not known here."""
         return []
 
     def has_text(self, text: str) -> bool:
-        """Not known here."""
+        """Return True: not known here."""
         return True
 
     def has_id(self, ident: str) -> bool:
-        """Not known here."""
+        """Return False: not known here."""
         return False
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Not known here."""
+        """Return nothing: not known here."""
         return []
 
     def every_name(self) -> list[str]:
-        """The names of all entities, looked up once for a content of the graph; none where there are too many, or where they
-        are not known.
+        """Return the names of all entities; here none. Subclasses that can look names up do so once per content of
+        the graph, and return none where there are too many.
         """
         return []
 
-    #: Whether `every_name` has a name as often as there are entities of that name.
+    #: Whether `every_name` repeats a name for each entity that has it.
     names_repeat = False
 
     def attribute_kinds(self, name: str) -> Kinds:
-        """The types and units of an attribute's values, with how many there are."""
+        """Return the types and units of an attribute's values, with the number of values."""
         return self._attributes.get(name, {})
 
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
-        """The types and units of a qualifier's values, on one predicate or on any."""
+        """Return the types and units of a qualifier's values, on one predicate or on any."""
         return self._qualifiers.get(key, {}) if predicate is None else self._on.get(key, {}).get(predicate, {})
 
     def several_values(self, name: str, *, qualifier: bool = False) -> bool | None:
-        """Whether some entity has several values of an attribute, or some statement of a qualifier; None where that is not
-        known.
+        """Return whether some entity has several values of an attribute, or some statement of a qualifier; None if
+        unknown.
         """
         return None if self._several is None else name in self._several["qualifiers" if qualifier else "attributes"]
 
     def shows(self, sort: str, keys: Collection[str] | None) -> list[list[Any]]:
-        """Where the values are by which others of some "attributes" or "qualifiers" (None: of any) are read, by subject,
-        predicate and value.
+        """Return the values that change how other values of the same key are read, by subject, predicate and value,
+        for some "attributes" or "qualifiers" (None: for all).
         """
         if self._look is None:
             return places_in(self.shown[sort], keys)
@@ -175,59 +171,57 @@ class StoredSchema:
         return result
 
     def word_of(self, name: str) -> str:
-        """A text of an attribute that is no truth value (`Schema.word_of`); empty where it is not known."""
+        """Return a text of an attribute that is not a truth value (`Schema.word_of`); empty if unknown."""
         *_, (_, places) = self.shown["attributes"].get(name, [[False, []]])
         return str(places[0][2]) if places else ""
 
     def leased(self, key: tuple[str, str], look: Callable[[], T]) -> T:
-        """What a look gives, or gave not long ago."""
+        """Return the result of `look`, or a recent one."""
         begin = time.monotonic()
         leases: dict[tuple[str, str], tuple[float, T]] = self.kept.setdefault("leases", {})
         if key not in leases or leases[key][0] < begin:
-            found = look()
+            result = look()
             end = time.monotonic()
-            leases[key] = end + max(LEASE, PAUSE * (end - begin)), found
+            leases[key] = end + max(LEASE, PAUSE * (end - begin)), result
         return leases[key][1]
 
     def _read_alone(self, key: str, qualifier: bool) -> bool:
-        """Whether the values of a key are surely of types of which no value changes how others are read."""
+        """Return whether the values of a key are certainly of types where no value changes how others are read."""
         return False
 
     def end_classes(self, predicate: str, end: End) -> Classes | None:
-        """The classes of the subjects, or objects, of all statements of a predicate; None where that
-        is not known.
-        """
-        found = self._ends.get(predicate)
-        if found is None and self._ends and predicate not in self._of:
+        """Return the classes of the subjects, or objects, of all statements of a predicate; None if unknown."""
+        ends = self._ends.get(predicate)
+        if ends is None and self._ends and predicate not in self._of:
             return frozenset()
-        return None if found is None else frozenset(self._classes[one] for one in found[end == "object"])
+        return None if ends is None else frozenset(self._classes[number] for number in ends[end == "object"])
 
     def concept_classes(self, name: str) -> Classes | None:
-        """The classes of the members of the concepts of a name, closed under subclass."""
+        """Return the classes of the members of the concepts of a name, closed under subclass."""
         if not self._classes:
             return None
-        found = self._below.get(name)
-        if found is None:
-            here = [number for number, one in enumerate(self._classes) if one == ("concept", name)]
-            numbers = below(here, *np.array(self._above or np.empty((0, 2)), np.int64).T)
-            found = self._below[name] = frozenset(self._classes[one] for one in numbers)
-        return found
+        classes = self._below.get(name)
+        if classes is None:
+            roots = [number for number, class_ in enumerate(self._classes) if class_ == ("concept", name)]
+            numbers = below(roots, *np.array(self._above or np.empty((0, 2)), np.int64).T)
+            classes = self._below[name] = frozenset(self._classes[number] for number in numbers)
+        return classes
 
     def table_classes(self, source: str) -> Classes | None:
-        """The classes of the rows of a table."""
-        found = self._rows.get(source)
-        return None if found is None else frozenset(self._classes[one] for one in found)
+        """Return the classes of the rows of a table."""
+        numbers = self._rows.get(source)
+        return None if numbers is None else frozenset(self._classes[number] for number in numbers)
 
     def table_called(self, name: str) -> str | None:
-        """The table whose rows are meant where a concept of a name is asked for, and there is none."""
+        """Return the table whose rows are meant by the name of a concept that does not exist."""
         return None if self.has_concept(name) else table_of(name, self.tables)
 
     def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
-        """Not known here."""
+        """Return nothing: not known here."""
         return ()
 
     def sources_of(self, predicate: str) -> tuple[str, ...]:
-        """The sources that have statements of a predicate."""
+        """Return the sources that have statements of a predicate."""
         return tuple(self.sources[i] for i in self._of.get(predicate, ()))
 
 
@@ -236,8 +230,8 @@ def _kinds(found: list[list[Any]]) -> Kinds:
 
 
 def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
-    """The schema as it is kept with the graph: predicates with their types and sources, qualifier
-    keys, concepts, sources.
+    """Return the schema as it is stored with the graph: predicates with their types and sources, qualifier keys,
+    concepts, sources.
     """
     schema, get = snapshot.schema, snapshot.arrays.get
 
@@ -285,65 +279,63 @@ def describe_schema(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _sizes(snapshot: Snapshot) -> dict[str, int]:
-    """How many relations each predicate has."""
+    """Count the relations of each predicate."""
     counts = np.diff(snapshot.relation_offsets)
     return {snapshot.predicate_name(number): int(counts[number]) for number in np.flatnonzero(counts).tolist()}
 
 
 def _members(snapshot: Snapshot) -> dict[str, int]:
-    """How many entities are in the concepts of each name, closed under subclass."""
-    found: dict[str, int] = {}
+    """Count the entities in the concepts of each name, closed under subclass."""
+    members: dict[str, int] = {}
     get = snapshot.arrays.get
     for concept, count in zip(get("con.entity").tolist(), np.diff(get("con.offsets")).tolist(), strict=True):
         name = snapshot.name(concept)
-        found[name] = found.get(name, 0) + count
-    return found
+        members[name] = members.get(name, 0) + count
+    return members
 
 
 def _degrees(snapshot: Snapshot) -> dict[str, list[float]]:
-    """How many relations of the same predicate the subject, and the object, of a relation has: the
+    """Return, by predicate, how many relations of that predicate the subject, and the object, of a relation has: the
     mean over the relations.
     """
     offsets, ends = snapshot.relation_offsets.tolist(), (snapshot.arrays.get("rel.s"), snapshot.relation_object)
-    found: dict[str, list[float]] = {}
+    degrees: dict[str, list[float]] = {}
     for number, (low, high) in enumerate(pairwise(offsets)):
         if high > low:
             counts = [np.unique(end[low:high], return_counts=True)[1] for end in ends]
-            found[snapshot.predicate_name(number)] = [
-                round(float(np.square(one, dtype=float).sum() / (high - low)), 1) for one in counts
+            degrees[snapshot.predicate_name(number)] = [
+                round(float(np.square(count, dtype=float).sum() / (high - low)), 1) for count in counts
             ]
-    return found
+    return degrees
 
 
 def _hubs(snapshot: Snapshot) -> dict[str, list[int]]:
-    """How many statements and memberships the subject of a statement of each predicate has, whatever
-    their predicates: the most, and the mean over the statements; and how many lead to its object.
+    """Return, by predicate, the number of statements and memberships of any predicate that leave the subject of a
+    statement, and that lead to its object: the maxima, then the means over the statements.
     """
     get, entities = snapshot.arrays.get, snapshot.entities
     subjects, objects, members = get("rel.s"), snapshot.relation_object, np.diff(get("con.offsets"))
-    leaving, coming = np.zeros(entities, np.int64), np.bincount(objects, minlength=entities)
+    leaving, entering = np.zeros(entities, np.int64), np.bincount(objects, minlength=entities)
     for column in (subjects, get("att.s"), get("con.items")):
         leaving += np.bincount(column, minlength=entities)
-    np.add.at(coming, get("con.entity"), members)
-    found: dict[str, list[int]] = {}
+    np.add.at(entering, get("con.entity"), members)
+    hubs: dict[str, list[int]] = {}
     relations, attributes = snapshot.relation_offsets.tolist(), snapshot.attribute_offsets.tolist()
     for offsets, side, edges, ends in (
         (relations, 0, leaving, subjects),
-        (relations, 1, coming, objects),
+        (relations, 1, entering, objects),
         (attributes, 0, leaving, get("att.s")),
     ):
         for number, (low, high) in enumerate(pairwise(offsets)):
             if high > low:
-                known, of = found.setdefault(snapshot.predicate_name(number), [0] * 4), edges[ends[low:high]]
-                known[side] = max(known[side], int(of.max()))
-                known[2 + side] = max(known[2 + side], int(np.ceil(of.mean())))
-    return found
+                entry, degrees = hubs.setdefault(snapshot.predicate_name(number), [0] * 4), edges[ends[low:high]]
+                entry[side] = max(entry[side], int(degrees.max()))
+                entry[2 + side] = max(entry[2 + side], int(np.ceil(degrees.mean())))
+    return hubs
 
 
 def _of_own_rows(snapshot: Snapshot, source: int) -> bool:
-    """Whether all statements of a source are about its own rows, and none leads to a row of another
-    one.
-    """
+    """Return whether all statements of a source are about its own rows and none leads to a row of another source."""
     statements = snapshot.sourced(source)
     places, kinds = snapshot.arrays.get("ent.source"), snapshot.entity_kind
     subjects = snapshot.subjects(statements)

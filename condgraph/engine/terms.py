@@ -1,7 +1,7 @@
-"""The RDF terms of a source: the IRIs of its predicates, the datatypes of its literals,
-and which labels gave names. With it, a graph that came as RDF is written as the RDF it came as.
+"""The RDF terms of a source: IRIs of its predicates, datatypes of its literals, and the labels that gave names. They
+let a graph that was loaded from RDF be written as the same RDF.
 
-A `Source` keeps it as JSON (`Source.terms`); sources that were no RDF have none.
+A `Source` stores them as JSON (`Source.terms`); sources that were not RDF have none.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from typing import Any, Final
 from condgraph.engine.values import FORMS, FormedText, Precision, Quantity, Time, Value, text_of
 
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
-#: Qualifiers that say where a triple stood and what its literal was, and say nothing about the
-#: statement.
+#: Qualifiers that record where a triple stood and how its literal was written, and say nothing about the statement.
 GRAPH, LANGUAGE, DIRECTION, DATATYPE = "graph", "language", "direction", "datatype"
-#: Qualifiers of the members of an RDF list: the place from 1 on, and which list it is, where the
-#: subject has several for one predicate.
+#: Qualifiers of the members of an RDF list: the position from 1, and the list where the subject has several for one predicate.
 POSITION, LIST = "list position", "list"
 #: The qualifier of an inferred statement that names an axiom.
 INFERRED: Final = "inferred by"
 
 _SKOS, _SCHEMA = "http://www.w3.org/2004/02/skos/core#", "schema.org/"
-#: Predicates whose texts are further names of an entity.
+#: Predicates whose texts are alternative names of an entity.
 ALTERNATIVE: Final = frozenset(
     (
         *(f"{_SKOS}{name}" for name in ("prefLabel", "altLabel", "hiddenLabel")),
@@ -44,20 +42,20 @@ _TIMES: Final = {
     Precision.SECOND: XSD + "dateTime",
 }
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*").fullmatch
-#: Characters of an IRI: what is longer is none.
+#: The longest text, in characters, taken for an IRI.
 _LONGEST_IRI: Final = 65_536
 
-#: How a label was written: its predicate and its language.
+#: The form of a label: its predicate and its language.
 Form = tuple[str, str | None]
 
 
 @dataclass(slots=True)
 class Property:
-    """A predicate: its IRI; of a property of Wikibase the IRI that its statements have (`/prop/P69`),
-    and whether they were only direct claims.
+    """A predicate: its IRI, which for a property of Wikibase is that of its statements (`/prop/P69`), and whether all
+    of these were direct claims.
 
-    `types` says which datatype literals have where their text tells another one (`natural`);
-    `labels` are the labels that named it: predicate, language, text.
+    `types` has the datatypes of literals whose text implies another one (`natural`); `labels` are the labels that
+    named the property: predicate, language, text.
     """
 
     iri: str
@@ -69,14 +67,13 @@ class Property:
 
 @dataclass(slots=True)
 class Terms:
-    """What RDF calls the things of a source.
+    """The RDF terms of a source.
 
-    `predicates` has a `Property` by the predicate's name here. Names of entities are labels of the
-    form `naming`, but those in `apart`: by id, the form of the label, or None where no label that
-    is not a fact as well gave the name. `texts` has labels whose white space the name has not.
-    `local`: other nodes are called by the end of their IRI. `star`: statements about statements
-    were RDF 1.2's, and not reified. `entities`: what stands before ids that are no IRIs. `inferred`: entities
-    and classes of memberships that no triple states, with the axioms that they follow from.
+    `predicates` has a `Property` by the predicate's name in the graph. Entities are named by labels of the form
+    `naming`; `apart` has the exceptions: by id, the form of the label, or None if the name came from no label that is
+    not also a fact. `texts` has labels whose white space the name lacks. `local`: other nodes are named by the end of
+    their IRI. `star`: statements about statements were RDF 1.2's, not reified. `entities`: the prefix of ids that are
+    not IRIs. `inferred`: entities and classes of memberships that no triple states, with the axioms they follow from.
     """
 
     predicates: dict[str, Property] = field(default_factory=dict)
@@ -89,12 +86,12 @@ class Terms:
     inferred: list[tuple[str, ...]] = field(default_factory=list)
 
     def dumps(self) -> str:
-        """As JSON, which `loads` reads."""
+        """Return the terms as JSON, which `loads` reads."""
         groups: dict[Form | None, list[str]] = {}
         for ident, form in self.apart.items():
             groups.setdefault(form, []).append(ident)
-        said: dict[str, Any] = {
-            "predicates": {name: _slim(one) for name, one in self.predicates.items()},
+        record: dict[str, Any] = {
+            "predicates": {name: _slim(property_) for name, property_ in self.predicates.items()},
             "naming": list(self.naming) if self.naming else None,
             "apart": [[list(form) if form else None, ids] for form, ids in groups.items()],
             "texts": self.texts,
@@ -103,73 +100,71 @@ class Terms:
             "entities": self.entities,
             "inferred": self.inferred,
         }
-        return json.dumps({key: value for key, value in said.items() if value}, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps({key: value for key, value in record.items() if value}, ensure_ascii=False, separators=(",", ":"))
 
     def with_more(self, more: Terms) -> Terms:
-        """These terms and those of data that was added to the source, which was read knowing these:
-        its predicates are called as they are here, and `apart` says what `naming` does not.
+        """Merge these terms with those of data added to the source, which was read knowing these: predicates keep
+        their names here, and `apart` covers labels that `naming` does not.
         """
-        found = Terms(dict(self.predicates), self.naming, {**more.apart, **self.apart}, {**more.texts, **self.texts})
-        found.local, found.star, found.entities = self.local, self.star or more.star, self.entities
-        found.inferred = list(dict.fromkeys([*self.inferred, *more.inferred]))
-        for name, one in more.predicates.items():
-            known = found.predicates.get(name)
+        merged = Terms(dict(self.predicates), self.naming, {**more.apart, **self.apart}, {**more.texts, **self.texts})
+        merged.local, merged.star, merged.entities = self.local, self.star or more.star, self.entities
+        merged.inferred = list(dict.fromkeys([*self.inferred, *more.inferred]))
+        for name, property_ in more.predicates.items():
+            known = merged.predicates.get(name)
             if known is not None:
-                labels = list(dict.fromkeys([*known.labels, *one.labels]))
-                one = Property(known.iri, known.types, labels, known.wikibase, known.direct and one.direct)
-            found.predicates[name] = one
-        return found
+                labels = list(dict.fromkeys([*known.labels, *property_.labels]))
+                property_ = Property(known.iri, known.types, labels, known.wikibase, known.direct and property_.direct)
+            merged.predicates[name] = property_
+        return merged
 
 
 def _slim(one: Property) -> Any:
-    said = {"iri": one.iri, "types": one.types, "labels": one.labels, "wikibase": one.wikibase, "direct": one.direct}
-    slim = {key: value for key, value in said.items() if value}
+    record = {"iri": one.iri, "types": one.types, "labels": one.labels, "wikibase": one.wikibase, "direct": one.direct}
+    slim = {key: value for key, value in record.items() if value}
     return one.iri if len(slim) == 1 else slim
 
 
 @lru_cache(maxsize=64)
 def loads(text: str) -> Terms:
-    """The terms that `dumps` wrote. Text of another kind gives as much as can be used: a file may
-    come from anywhere.
-    """
+    """Return the terms that `dumps` wrote. A file may come from anywhere, so unusable parts are ignored."""
     try:
-        said = json.loads(text) if text else {}
+        record = json.loads(text) if text else {}
     except (ValueError, RecursionError):
         return Terms()
-    if not isinstance(said, dict):
+    if not isinstance(record, dict):
         return Terms()
-    terms = Terms(local=said.get("local") is True, star=said.get("star") is True)
-    if is_iri(said.get("entities")):
-        terms.entities = said["entities"]
-    for name, one in _pairs(said.get("predicates")):
-        found = _property({"iri": one} if isinstance(one, str) else one)
-        if found is not None:
-            terms.predicates[name] = found
-    terms.naming = _form(said.get("naming"))
-    for group in _list(said.get("apart")):
+    terms = Terms(local=record.get("local") is True, star=record.get("star") is True)
+    if is_iri(record.get("entities")):
+        terms.entities = record["entities"]
+    for name, entry in _pairs(record.get("predicates")):
+        property_ = _property({"iri": entry} if isinstance(entry, str) else entry)
+        if property_ is not None:
+            terms.predicates[name] = property_
+    terms.naming = _form(record.get("naming"))
+    for group in _list(record.get("apart")):
         if isinstance(group, list) and len(group) == 2:
             form = _form(group[0])
             terms.apart.update((ident, form) for ident in _list(group[1]) if isinstance(ident, str))
-    terms.texts = {ident: one for ident, one in _pairs(said.get("texts")) if isinstance(one, str)}
-    pairs = (tuple(pair) for pair in _list(said.get("inferred")) if isinstance(pair, list))
+    terms.texts = {ident: label for ident, label in _pairs(record.get("texts")) if isinstance(label, str)}
+    pairs = (tuple(pair) for pair in _list(record.get("inferred")) if isinstance(pair, list))
     terms.inferred = [pair for pair in pairs if len(pair) >= 2 and all(isinstance(ident, str) for ident in pair)]
     return terms
 
 
 @lru_cache(maxsize=64)
 def axioms_of(text: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The axioms of the memberships that no triple states, by entity and class, of the terms that `dumps` wrote."""
+    """Return the axioms of memberships that no triple states, by entity and class, from the JSON that `dumps` wrote."""
     return {pair[:2]: pair[2:] for pair in loads(text).inferred}
 
 
 def _property(said: Any) -> Property | None:
     if not isinstance(said, dict) or not is_iri(said.get("iri")):
         return None
-    types = {key: one for key, one in _pairs(said.get("types")) if is_iri(one)}
+    types = {key: datatype for key, datatype in _pairs(said.get("types")) if is_iri(datatype)}
     labels = [
-        (one[0], form[1], one[2])
-        for one in _list(said.get("labels"))
-        if isinstance(one, list) and len(one) == 3 and isinstance(one[2], str) and (form := _form(one[:2])) is not None
+        (label[0], form[1], label[2])
+        for label in _list(said.get("labels"))
+        if isinstance(label, list) and len(label) == 3 and isinstance(label[2], str) and (form := _form(label[:2])) is not None
     ]
     return Property(said["iri"], types, labels, said.get("wikibase") is True, said.get("direct") is True)
 
@@ -189,7 +184,7 @@ def _list(said: Any) -> list[Any]:
 
 
 def is_iri(text: Any) -> bool:
-    """Whether something is an absolute IRI that can be written in angle brackets."""
+    """Return whether a value is an absolute IRI that can be written in angle brackets."""
     return isinstance(text, str) and len(text) <= _LONGEST_IRI and _ABSOLUTE(text) is not None
 
 
@@ -197,19 +192,19 @@ _TAG: Final = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch
 
 
 def is_tag(text: Any) -> bool:
-    """Whether something is a language tag."""
+    """Return whether a value is a language tag."""
     return isinstance(text, str) and len(text) <= 255 and _TAG(text) is not None
 
 
 def lexical(value: Value, raw: str | None) -> str:
-    """The text of a literal: what stood there, else the value as it is printed."""
+    """Return the text of a literal: as written in the source, or else the printed value."""
     if raw is not None:
         return raw
     return text_of(value.number) if isinstance(value, Quantity) else str(value)
 
 
 def natural(value: Value, text: str) -> str | None:
-    """The datatype that a value and its text tell: what is written without saying it.
+    """Return the datatype that a value and its text imply, which is not written out.
 
     >>> natural(Quantity(5), "5").rpartition("#")[2], natural(Quantity(5), "5.0").rpartition("#")[2]
     ('integer', 'decimal')
@@ -224,7 +219,7 @@ def natural(value: Value, text: str) -> str | None:
 
 
 def number_type(text: str) -> str:
-    """The datatype of a number by its text, as Turtle tells them apart."""
+    """Return the datatype of a number by its text, by Turtle's rules."""
     if "e" in text or "E" in text:
         return XSD + "double"
     return XSD + ("decimal" if "." in text else "integer")

@@ -1,4 +1,4 @@
-"""Parts of times, times cut to a coarser unit, and moments on the clocks of a time zone."""
+"""Parts of times, truncation of times, and conversion to time zones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from condgraph.engine.errors import LiteralError, OptionError, nearest
 from condgraph.engine.operands import Inapplicable
 from condgraph.engine.values import DAY_SECONDS, OPEN_START, Precision, Quantity, Time, civil
 
-#: The units that a time is cut to.
+#: The units that a time can be truncated to.
 TRUNCATIONS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-#: The precision that a time must have for a part of it.
+#: The precision that a time must have for each part; otherwise the second.
 _EXACTLY: Final = {
     "year": Precision.YEAR,
     "quarter": Precision.MONTH,
@@ -23,13 +23,15 @@ _EXACTLY: Final = {
     "weekday": Precision.DAY,
 }
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The moments that time zones are known for: the years from 1 to 9999, less a day at each end.
+#: The moments with known time zones: the years from 1 to 9999, less a day at each end.
 _FIRST: Final = int((datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds())
 _LAST: Final = int((datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds())
 
 
 def _begin(value: Time, what: str, name: str) -> tuple[int, int]:
-    """The day and the second of it in which a time begins, if it is exact enough."""
+    """Return the day in which a time begins, and the second of that day; raise `Inapplicable` if the time is not
+    precise enough.
+    """
     exactly = _EXACTLY.get(what, Precision.SECOND)
     known = value.start > OPEN_START and (value.precision is Precision.SPAN or value.precision >= exactly)
     if not known or (exactly is Precision.SECOND and value.precision is Precision.SPAN):
@@ -38,7 +40,7 @@ def _begin(value: Time, what: str, name: str) -> tuple[int, int]:
 
 
 def part_of_time(value: Time, what: str, name: str) -> Quantity:
-    """A part of the moment in which a time begins: weekdays count from 1, a Monday, as in ISO 8601."""
+    """Return a part of the moment at which a time begins: weekdays count from Monday, which is 1, as in ISO 8601."""
     days, seconds = _begin(value, what, name)
     if what == "weekday":
         return Quantity(temporal.weekday_of(days))
@@ -49,8 +51,8 @@ def part_of_time(value: Time, what: str, name: str) -> Quantity:
 
 
 def truncated(value: Time, unit: str, name: str) -> Time:
-    """The year, month or day in which a time begins; the first day of the quarter or week, which begins on Monday; the first
-    second of the hour or minute.
+    """Return the year, month or day in which a time begins; the first day of its quarter or week (from Monday); the
+    first second of its hour or minute.
     """
     days, seconds = _begin(value, unit, name)
     if unit not in _EXACTLY:
@@ -63,18 +65,18 @@ def truncated(value: Time, unit: str, name: str) -> Time:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """A time zone by its name in the IANA database; raises `OptionError` for another one."""
+    """Return a time zone by its IANA name; raise `OptionError` for an unknown one."""
     try:
         return temporal.zone_info(name)
     except LiteralError:
         known = sorted(available_timezones())
-        like = nearest(name, known)
-        hint = f"like it: {', '.join(like)}" if like else "names are those of the IANA database, as in Europe/Berlin"
+        similar = nearest(name, known)
+        hint = f"like it: {', '.join(similar)}" if similar else "names are those of the IANA database, as in Europe/Berlin"
         raise OptionError(f"there is no time zone {name[:60]!r}", hint=hint) from None
 
 
 def in_zone(value: Time, zone: str, name: str) -> Time:
-    """A moment of UTC as the clocks of a zone show it."""
+    """Return a moment of UTC in the local time of a zone."""
     if value.precision is not Precision.SECOND:
         raise Inapplicable(f"{name}: no moment to the second")
     if not _FIRST <= value.start < _LAST:

@@ -1,8 +1,7 @@
-"""TOML files that may be foreign: what `tomllib` reads, in time that
-is linear in the size.
+"""Reading of untrusted TOML files with `tomllib`, in time linear in their size.
 
-The parser of the standard library takes the square of the parts of a dotted key (`a.a.a = 1`), and
-gives plain errors for numbers of thousands of digits and for brackets without end.
+The parser of the standard library takes quadratic time in the parts of a dotted key (`a.a.a = 1`), and raises plain
+errors for numbers of thousands of digits and for brackets nested too deep.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ from condgraph.engine.errors import OptionError, SourceError
 #: The largest mapping file that is read, in bytes.
 LARGEST: Final = 4 * 2**20
 
-#: Parts that a key may have.
+#: The most parts of a key.
 MOST_PARTS: Final = 64
-#: Strings and comments whole, so that points in them are no parts of keys; a part of a key with the
-#: point behind it; anything else.
+#: A complete string or comment, whose points separate no parts of keys; a part of a key with the point after it; anything else.
 _PIECE: Final = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?+|\'\'\'(?:[^\']|\'(?!\'\'))*+(?:\'\'\')?+|#[^\n]*+'
     r'|(?P<part>(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\')[ \t]*+\.[ \t]*+)'
@@ -30,8 +28,8 @@ _PIECE: Final = re.compile(
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The tables of a text. Raises `ValueError` for what is no TOML, or has a key of more than
-    `MOST_PARTS` parts.
+    """Return the tables of a text; raise `ValueError` if it is not TOML, or if a key has more than `MOST_PARTS`
+    parts.
 
     >>> read_toml("a.b = 1")
     {'a': {'b': 1}}
@@ -49,8 +47,8 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a mapping file says. Raises `SourceError` for one that cannot be read, `OptionError` for
-    one that is no TOML.
+    """Return the contents of a mapping file; raise `SourceError` if it cannot be read, `OptionError` if it is not
+    TOML.
     """
     place = os.fspath(path)
     try:

@@ -1,9 +1,9 @@
-"""Spans of OpenTelemetry and lines of `logging` for queries, where the application has either.
+"""OpenTelemetry spans and `logging` lines for queries, where the application uses either.
 
-Neither package is imported before the application, which has imported it to collect spans or lines. A span, and a line
-of the logger `condgraph.query` at level DEBUG, have the language, the kind of store, the number of rows, and how long
-it took; of an error its code. The text of a program, and the message of an error, contain values; they are added only
-where the environment has `CONDGRAPH_TRACE_PROGRAMS=1`.
+Neither package is imported here: an application that collects spans or lines has imported it. A span, and a line of
+the logger `condgraph.query` at level DEBUG, have the language, the kind of store, the number of rows and the
+duration, and the code of an error. The text of a program and the message of an error contain values; they are added
+only if the environment has `CONDGRAPH_TRACE_PROGRAMS=1`.
 """
 
 from __future__ import annotations
@@ -22,48 +22,54 @@ T = TypeVar("T")
 #: The logger of queries, and the level of its lines (`logging.DEBUG`).
 LOGGER: Final = "condgraph.query"
 _DEBUG: Final = 10
-#: Names of OpenTelemetry's conventions for databases, where they have one.
+#: The name in OpenTelemetry's conventions for databases.
 _ROWS: Final = "db.response.returned_rows"
-#: A span does not record errors by itself, whose messages contain values.
+#: Keeps a span from recording errors by itself: their messages contain values.
 _SILENT: Final[dict[str, Any]] = {"record_exception": False, "set_status_on_exception": False}
-#: What is at the addresses of schemes that do not say it.
+#: The kind of store by URL scheme, where the scheme is not its name.
 _SERVERS: Final = {"http": "sparql", "https": "sparql", "bolt": "neo4j", "postgres": "postgresql"}
 
 
 def traced(graph: Any, language: str | None, program: Any, call: Callable[[], T]) -> T:
-    """What a call gives that answers a program of a graph; with a span and a line, where they are collected."""
+    """Return the result of `call`, which answers a program of a graph, with a span and a log line where these are
+    collected.
+    """
     tracer, logger, records = _tracer(), _logger(), _found.get("records")
     if tracer is None and logger is None and records is None:
         return call()
     store = getattr(graph, "store_kind", None) or _kind(graph.place)
-    about = {"db.system.name": "condgraph", "db.namespace": graph.name, "condgraph.store": store}
-    values = os.environ.get("CONDGRAPH_TRACE_PROGRAMS") == "1"
-    if values:
-        about["db.query.text"] = shortened(program if isinstance(program, str) else repr(program))
-    with nullcontext() if tracer is None else tracer.start_as_current_span("condgraph query", attributes=about, **_SILENT) as span:
-        begin, at = time.perf_counter(), time.time_ns()
-        what: dict[str, Any] = {}
+    attributes = {"db.system.name": "condgraph", "db.namespace": graph.name, "condgraph.store": store}
+    with_values = os.environ.get("CONDGRAPH_TRACE_PROGRAMS") == "1"
+    if with_values:
+        attributes["db.query.text"] = shortened(program if isinstance(program, str) else repr(program))
+    with (
+        nullcontext()
+        if tracer is None
+        else tracer.start_as_current_span("condgraph query", attributes=attributes, **_SILENT) as span
+    ):
+        begin, began = time.perf_counter(), time.time_ns()
+        outcome: dict[str, Any] = {}
         message: str | None = None
         try:
             answer = call()
             language, result = str(getattr(answer, "language", "") or language), "answered"
             with suppress(CondgraphError):
-                what[_ROWS] = len(answer)  # type: ignore[arg-type]
-                result = f"{what[_ROWS]} rows"
+                outcome[_ROWS] = len(answer)  # type: ignore[arg-type]
+                result = f"{outcome[_ROWS]} rows"
             return answer
         except Exception as error:
-            what["error.type"] = code = error.code if isinstance(error, CondgraphError) else type(error).__name__
-            message = str(error) if values else None
-            result = f"error {code}" + (f" ({error})" if values else "")
+            outcome["error.type"] = code = error.code if isinstance(error, CondgraphError) else type(error).__name__
+            message = str(error) if with_values else None
+            result = f"error {code}" + (f" ({error})" if with_values else "")
             raise
         finally:
-            what["condgraph.language"] = language or "unknown"
+            outcome["condgraph.language"] = language or "unknown"
             if span is not None:
-                _tell(span, what, message)
+                _tell(span, outcome, message)
             if records is not None:
-                records.append({"about": about | what, "message": message, "begin": at, "end": time.time_ns()})
+                records.append({"about": attributes | outcome, "message": message, "begin": began, "end": time.time_ns()})
             if logger is not None:
-                ms, text = (time.perf_counter() - begin) * 1e3, about.get("db.query.text", "")
+                ms, text = (time.perf_counter() - begin) * 1e3, attributes.get("db.query.text", "")
                 logger.debug("%s on %s: %s in %.1f ms%s", language or "unknown", store, result, ms, text and f": {text}")
 
 
@@ -74,36 +80,36 @@ def _tell(span: Any, about: dict[str, Any], message: str | None) -> None:
 
 
 # -- servers -----------------------------------------------------------------------------------------
-# A server answers in processes that export nothing: they record their queries, and it makes the spans.
+# The worker processes of a server export nothing: they record their queries, and the server makes the spans.
 
-#: Methods of HTTP by name; a client may send any other text as one.
+#: The known methods of HTTP; a client may send any other text.
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 
 def spans_wanted() -> bool:
-    """Whether the application collects spans."""
+    """Return whether the application collects spans."""
     return _tracer() is not None
 
 
 def record(records: list[dict[str, Any]] | None) -> None:
-    """Record the queries of this process in a list from now on, for `replay` in another; None ends it."""
+    """Record the queries of this process in a list from now on, for `replay` in another process; None stops it."""
     _found["records"] = records
 
 
 def replay(records: Iterable[dict[str, Any]]) -> None:
-    """Make spans of recorded queries, within the span that is current."""
+    """Make spans of recorded queries, within the current span."""
     if (tracer := _tracer()) is None:
         return
-    for one in records:
-        span = tracer.start_span("condgraph query", start_time=one["begin"])
-        _tell(span, one["about"], one["message"])
-        span.end(one["end"])
+    for query in records:
+        span = tracer.start_span("condgraph query", start_time=query["begin"])
+        _tell(span, query["about"], query["message"])
+        span.end(query["end"])
 
 
 @contextmanager
 def request_span(method: str, route: str, headers: Sequence[tuple[bytes, bytes]]) -> Iterator[Callable[[int], None]]:
-    """The span of a request over HTTP, in the trace that its headers name; yields what takes the status of the response
-    (0: none was sent).
+    """Open the span of an HTTP request, in the trace that its headers name; yield a function that takes the status of
+    the response (0: none was sent).
     """
     if (tracer := _tracer()) is None:
         yield lambda status: None
@@ -113,24 +119,24 @@ def request_span(method: str, route: str, headers: Sequence[tuple[bytes, bytes]]
 
     parent = propagate.extract({key.decode("latin-1"): value.decode("latin-1") for key, value in headers})
     name = method if method in _METHODS else "_OTHER"
-    about = {"http.request.method": name, "http.route": route}
-    with tracer.start_as_current_span(f"{name} {route}", parent, SpanKind.SERVER, about, **_SILENT) as span:
+    attributes = {"http.request.method": name, "http.route": route}
+    with tracer.start_as_current_span(f"{name} {route}", parent, SpanKind.SERVER, attributes, **_SILENT) as span:
 
         def ended(status: int) -> None:
-            failed = {"error.type": str(status or "disconnected")} if not 0 < status < 500 else {}
-            _tell(span, {"http.response.status_code": status, **failed} if status else failed, None)
+            failure = {"error.type": str(status or "disconnected")} if not 0 < status < 500 else {}
+            _tell(span, {"http.response.status_code": status, **failure} if status else failure, None)
 
         yield ended
 
 
 @contextmanager
 def results_span(language: str, store: str) -> Iterator[None]:
-    """The span of a query whose results are sent without being counted."""
+    """Open the span of a query whose results are sent without being counted."""
     if (tracer := _tracer()) is None:
         yield
         return
-    about = {"db.system.name": "condgraph", "condgraph.store": store, "condgraph.language": language}
-    with tracer.start_as_current_span("condgraph query", attributes=about, **_SILENT) as span:
+    attributes = {"db.system.name": "condgraph", "condgraph.store": store, "condgraph.language": language}
+    with tracer.start_as_current_span("condgraph query", attributes=attributes, **_SILENT) as span:
         try:
             yield
         except Exception as error:
@@ -140,16 +146,16 @@ def results_span(language: str, store: str) -> Iterator[None]:
 
 
 def collected() -> bool:
-    """Whether spans, lines or records are collected, for calls that are too short for more."""
+    """Return whether spans, lines or records are collected: a cheap test for calls that are too short for more."""
     return _tracer() is not None or _logger() is not None or _found.get("records") is not None
 
 
-#: The provider of the application, and its tracer for us; the logger.
+#: The application's provider, its tracer for this package, the logger, and the records of `record`.
 _found: dict[str, Any] = {}
 
 
 def _tracer() -> Any:
-    """What makes spans, where the application has set a provider of them."""
+    """Return the tracer, if the application has set a provider."""
     api = sys.modules.get("opentelemetry.trace")
     if api is None:
         return None
@@ -162,7 +168,7 @@ def _tracer() -> Any:
 
 
 def _logger() -> Any:
-    """The logger, where the application wants its lines."""
+    """Return the logger, if its lines are wanted."""
     logger = _found.get("logger")
     if logger is None:
         if "logging" not in sys.modules:
@@ -172,6 +178,6 @@ def _logger() -> Any:
 
 
 def _kind(place: str) -> str:
-    """The kind of store: `memory`, `folder`, `sparql`, `neo4j`, or the scheme of another address."""
+    """Return the kind of store: `memory`, `folder`, `sparql`, `neo4j`, or the scheme of another address."""
     scheme, separator, _ = place.partition("://")
     return _SERVERS.get(scheme.partition("+")[0], scheme) if separator else "memory" if place.startswith("memory:") else "folder"

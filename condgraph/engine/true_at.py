@@ -1,7 +1,7 @@
-"""True at a time: the plan of a program that counts only the statements that hold in a period.
+"""Rewriting of a plan so that only statements that hold in a period count.
 
 A statement counts if its validity (`snapshot.layout.lay_validity`) may hold in the period, or with `certain` if it
-must; one without a validity always counts, and so do memberships in concepts, which have none.
+must. Statements without a validity always count, and so do memberships in concepts, which have none.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from condgraph.engine.period import Period
 
 
 def restricted(lowered: Lowered, period: Period, *, temporal: bool) -> Lowered:
-    """A lowered program that counts only the statements that hold in a period, with the steps of its trace.
+    """Return a lowered program that counts only the statements that hold in a period, with the steps of its trace.
 
-    `temporal` is whether any statement of the graph has a validity. Raises `UnsupportedError`, with the name of the
-    operator, where a plan reads statements in a way that cannot be restricted.
+    `temporal` tells whether any statement of the graph has a validity. Raises `UnsupportedError`, with the name of
+    the operator, if a plan reads statements in a way that cannot be restricted.
     """
     rewriting = _Rewriting(period)
     warnings = list(lowered.warnings)
@@ -36,7 +36,7 @@ def restricted(lowered: Lowered, period: Period, *, temporal: bool) -> Lowered:
 
 
 def untimed(when: str) -> str:
-    """The warning of a graph whose statements have no times."""
+    """Return the warning for a graph whose statements have no times."""
     return (
         f"no statement of the graph has a time, so that all of them count at {when}: times are the qualifiers 'start time', "
         "'end time' and 'point in time', which times= of a load makes of columns or other qualifiers"
@@ -44,20 +44,20 @@ def untimed(when: str) -> str:
 
 
 class _Rewriting:
-    """One pass over a plan. `inner` are the new operators by the identity of the old ones, `outer` the same as
-    operators of other sorts take them: facts with the test of their validity above all other tests, so that what
-    stores know to do with these stays possible.
+    """One pass over a plan. `inner` has the new operators by the identity of the old ones; `outer` has the form that
+    operators of other sorts take: facts with the validity test above all other tests, so that stores can still
+    optimise these.
     """
 
     def __init__(self, period: Period) -> None:
         self._period = period
         self.inner: dict[int, Node] = {}
         self.outer: dict[int, Node] = {}
-        #: The operators that were rewritten, whose identities must not be given to others.
+        #: The rewritten operators, kept alive because they are identified by id().
         self._seen: list[Node] = []
 
     def root(self, plan: Node) -> Node:
-        """A plan or a step."""
+        """Rewrite a plan or a step."""
         for node in watched(alg.postorder(plan, self.inner)):
             through = alg.passed(node) if isinstance(node, alg.Facts) else None
             inputs = {id(child): (self.inner if child is through else self.outer)[id(child)] for child in node.inputs()}
@@ -68,7 +68,7 @@ class _Rewriting:
         return self.outer[id(plan)]
 
     def _tested(self, facts: alg.Facts) -> alg.Facts:
-        """Facts that hold in the period; those of rows do already."""
+        """Add the test of the period to facts; the facts of rows have it already."""
         below = facts
         while (before := alg.passed(below)) is not None:
             below = before
@@ -110,7 +110,7 @@ class _Rewriting:
         return result
 
     def _expression(self, value: Any) -> Any:
-        """An expression in which attributes of entities are read as of the period."""
+        """Rewrite an expression so that attributes of entities are read as of the period."""
         if isinstance(value, tuple):
             return tuple(map(self._expression, value))
         if not isinstance(value, Expression):

@@ -1,5 +1,5 @@
-"""Conversion between units: exactly between units of time, and between metres and kilometres; between others where the
-optional library `pint` knows both.
+"""Conversion between units: exact between units of time, and between metres and kilometres; otherwise with the
+optional library `pint`, if it knows both.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def _registry() -> Any:
     return pint.UnitRegistry()
 
 
-#: What the library is not asked about: it works out whatever stands there, `9**9**9**9` as well.
+#: Texts that are not passed to pint, which evaluates any expression, even `9**9**9**9`.
 _NO_UNIT: Final = re.compile(r"\d\d|(?:\*\*|\^)[\s_-]*\(|\d[\s_)]*(?:\*\*|\^)").search
 _LONGEST: Final = 60
-#: Numbers from here on have more digits than a factor that is a float is good for.
+#: Numbers from here on have more digits than a float factor is precise to.
 _LONG: Final = 10**12
 
 
-#: Units of time that are always as long, in seconds, and those of the calendar, in months: a month is no number of days.
+#: Units of time of fixed length, in seconds, and those of the calendar, in months: the days of a month vary.
 _CLOCK: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _CALENDAR: Final = {"month": 1, "year": 12}
 #: Units of distances, in metres.
@@ -45,7 +45,7 @@ def _time_unit(unit: str) -> str:
 
 
 def clock_text(quantity: Quantity) -> str | None:
-    """A duration in seconds, minutes, hours, days or weeks as a clock shows it; None for other units.
+    """Return a duration in seconds, minutes, hours, days or weeks in clock format; None for other units.
 
     >>> clock_text(Quantity(7439, "second")), clock_text(Quantity(-105.32, "second")), clock_text(Quantity(1.5, "day"))
     ('2:03:59', '-1:45.32', '36:00:00')
@@ -54,12 +54,12 @@ def clock_text(quantity: Quantity) -> str | None:
     if size is None:
         return None
     total = Fraction(format_number(quantity.number)) * size
-    whole, part = divmod(abs(total), 1)
+    whole, fraction = divmod(abs(total), 1)
     minutes, seconds = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
-    digits = format_number(as_number(part))[1:] if part else ""
+    digits = format_number(as_number(fraction))[1:] if fraction else ""
     if "e" in digits:
-        digits = f"{float(part):.9f}".rstrip("0")[1:]
+        digits = f"{float(fraction):.9f}".rstrip("0")[1:]
     clock = f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
     return f"{'-' if total < 0 else ''}{clock}{digits}"
 
@@ -76,10 +76,10 @@ def _exact_factor(unit: str, other: str) -> Fraction | None:
 
 @lru_cache(maxsize=4096)
 def _factor(unit: str, other: str) -> float | None:
-    """What a number of `unit` is multiplied with to be one of `other`; None where that is not
-    known, or no plain factor.
+    """Return the factor that converts numbers of `unit` to `other`; None if unknown or if the conversion is not a
+    plain factor.
     """
-    if any(one == NO_UNIT or len(one) > _LONGEST or _NO_UNIT(one) for one in (unit, other)):
+    if any(factor == NO_UNIT or len(factor) > _LONGEST or _NO_UNIT(factor) for factor in (unit, other)):
         return None
     registry = _registry()
     if registry is None:
@@ -89,31 +89,31 @@ def _factor(unit: str, other: str) -> float | None:
         if left.dimensionality != right.dimensionality:
             return None
         zero = registry.Quantity(0, left).to(right).magnitude
-        one: float = registry.Quantity(1, left).to(right).magnitude
+        name: float = registry.Quantity(1, left).to(right).magnitude
     except Exception:  # noqa: BLE001 - pint raises its own, and others, for text that is no unit
         return None
-    return one if zero == 0 else None
+    return name if zero == 0 else None
 
 
 def conversions(quantity: Quantity, units: Sequence[str]) -> list[Quantity]:
-    """The same quantity in each of the other units that can be converted to."""
-    found = []
+    """Return the quantity in each of the units that it can be converted to."""
+    converted = []
     for unit in units:
         exact = _exact_factor(quantity.unit, unit)
         if exact is not None:
-            found.append(Quantity(as_number(Fraction(format_number(quantity.number)) * exact), unit))
+            converted.append(Quantity(as_number(Fraction(format_number(quantity.number)) * exact), unit))
             continue
         factor = _factor(quantity.unit, unit)
-        # Twelve digits: conversion factors are floats, and 188 centimetre should be 1.88 metre.
+        # Conversion factors are floats; twelve digits make 188 centimetre 1.88 metre.
         if factor is None:
             continue
         if isinstance(quantity.number, Decimal) or abs(quantity.number) >= _LONG:
-            # More digits than the factor has: 1/12 and 0.45359237 are what it means.
+            # The number has more digits than the factor, which stands for an exact one such as 1/12 or 0.45359237.
             number = nearest_number(Fraction(format_number(quantity.number)) * Fraction(repr(factor)).limit_denominator(10**9))
-            found.append(Quantity(number, unit))
+            converted.append(Quantity(number, unit))
         elif (short := float(f"{quantity.number * factor:.12g}")) - short == 0:
-            found.append(Quantity(short, unit))
-    return found
+            converted.append(Quantity(short, unit))
+    return converted
 
 
 _SAME: Final = {
@@ -128,8 +128,8 @@ _SAME: Final = {
 
 
 def fold_unit(unit: str) -> str:
-    """Spellings of one unit as one word: case, a final point and the plural do not count, nor do a
-    few long forms.
+    """Return one spelling for all spellings of a unit: case, a final point, the plural, and a few long forms do not
+    count.
 
     >>> fold_unit("Miles"), fold_unit("knots"), fold_unit("kg.")
     ('mi', 'knot', 'kg')

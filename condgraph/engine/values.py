@@ -1,9 +1,8 @@
-"""Typed values: text, quantity, time, and the value that is known to exist and not known.
+"""Typed values: text, quantity, time, and the unknown value.
 
-Text is a plain `str`. A `Quantity` is a number with a unit ("1" where it has none). A `Time` is a
-half-open interval of seconds with the precision it was written in, so that 1960 is the whole year.
-`UNKNOWN` is a value that exists and is not known (Wikidata's "some value", the `####` of a temporal
-knowledge graph).
+Text is a plain `str`. A `Quantity` is a number with a unit ("1" if it has none). A `Time` is a half-open interval of
+seconds with the precision in which it was written, so that 1960 is the whole year. `UNKNOWN` is a value that exists
+and is not known (Wikidata's "some value", the `####` of a temporal knowledge graph).
 """
 
 from __future__ import annotations
@@ -20,25 +19,24 @@ from functools import total_ordering
 from typing import Any, ClassVar, Final, TypeAlias
 
 DAY_SECONDS: Final = 86_400
-#: Bounds of an interval that never began, or has not ended.
+#: Bounds of an interval that has no beginning, or no end.
 OPEN_START: Final = -(2**63) + 1
 OPEN_END: Final = 2**63 - 1
-#: Bounds that exist and are not known; only the validity of a statement has them.
+#: Bounds that exist and are not known; only validities of statements have them.
 UNKNOWN_START: Final = -(2**63)
 UNKNOWN_END: Final = 2**63 - 2
-#: The last year that a time can be in, and before the era as well.
+#: The last year of times, and the first when negative.
 LAST_YEAR: Final = 290_000_000_000
 #: The unit of a pure number.
 NO_UNIT: Final = "1"
-#: Numbers of more digits, before the point or zeros behind it, are no numbers; Python turns none of
-#: more digits into text.
+#: The most digits of a number before the point, or zeros after it; Python converts no longer integers to text.
 MOST_DIGITS: Final = 4300
 
 Number: TypeAlias = int | float | Decimal
 
 
 class Precision(IntEnum):
-    """How exactly a time was written. `SPAN` is an interval given by its two ends."""
+    """The precision in which a time was written. `SPAN` is an interval given by its two ends."""
 
     SPAN = 0
     YEAR = 1
@@ -48,7 +46,7 @@ class Precision(IntEnum):
 
 
 class Kind(IntEnum):
-    """The type of a value as it is stored."""
+    """The type of a stored value."""
 
     TEXT = 0
     QUANTITY = 1
@@ -74,9 +72,7 @@ UNKNOWN: Final = Unknown.UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with a unit. The number is an `int`, a `float`, or a `Decimal` where a float would
-    lose digits.
-    """
+    """A number with a unit. The number is an `int`, a `float`, or a `Decimal` where a float would lose digits."""
 
     number: Number
     unit: str = NO_UNIT
@@ -89,10 +85,10 @@ class Quantity:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Time:
-    """The half-open interval `[start, end)` in seconds from 1970-01-01 (proleptic Gregorian, year 0
-    is 1 BC), with its precision.
+    """The half-open interval `[start, end)` in seconds from 1970-01-01 (proleptic Gregorian, year 0 is 1 BC), with
+    its precision.
 
-    Two times are equal when interval and precision are; they are ordered by start, then end.
+    Times are equal if interval and precision are; they are ordered by start, then end.
     """
 
     start: int
@@ -101,12 +97,12 @@ class Time:
 
     @classmethod
     def year(cls, year: int) -> Time:
-        """The whole of a year: `Time.year(1960)`, `Time.year(-43)` for 44 BC."""
+        """Return a year: `Time.year(1960)`, `Time.year(-43)` for 44 BC."""
         return cls(_day(year, 1, 1) * DAY_SECONDS, _day(year + 1, 1, 1) * DAY_SECONDS, Precision.YEAR)
 
     @classmethod
     def month(cls, year: int, month: int) -> Time:
-        """The whole of a month; `month` is 1 to 12."""
+        """Return a month; `month` is 1 to 12."""
         if not 1 <= month <= 12:
             raise ValueError(f"there is no month {month}")
         following = (year, month + 1) if month < 12 else (year + 1, 1)
@@ -114,7 +110,7 @@ class Time:
 
     @classmethod
     def day(cls, year: int, month: int, day: int) -> Time:
-        """The whole of a day; raises ValueError for a day that the calendar does not have."""
+        """Return a day; raise ValueError for one that the calendar does not have."""
         if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
             raise ValueError(f"there is no day {year}-{month:02d}-{day:02d}")
         start = _day(year, month, day) * DAY_SECONDS
@@ -122,7 +118,7 @@ class Time:
 
     @classmethod
     def second(cls, year: int, month: int, day: int, hour: int, minute: int, second: int = 0) -> Time:
-        """One second of a day."""
+        """Return one second of a day."""
         if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
             raise ValueError(f"there is no time of day {hour:02d}:{minute:02d}:{second:02d}")
         start = cls.day(year, month, day).start + hour * 3600 + minute * 60 + second
@@ -130,7 +126,7 @@ class Time:
 
     @classmethod
     def span(cls, first: Time | None, last: Time | None) -> Time:
-        """From the start of `first` to the end of `last`; None leaves that side open."""
+        """Return the interval from the start of `first` to the end of `last`; None leaves that side open."""
         start = OPEN_START if first is None else first.start
         end = OPEN_END if last is None else last.end
         if start >= end:
@@ -139,9 +135,7 @@ class Time:
 
     @classmethod
     def parse(cls, text: str) -> Time:
-        """Read an ISO 8601 year, month, day, second, or `first/last`; raises ValueError with what
-        is wrong.
-        """
+        """Read an ISO 8601 year, month, day, second, or `first/last`; raise ValueError with the reason."""
         first, slash, last = text.strip().partition("/")
         if "/" in last:
             raise ValueError(f"{text!r} has more than one '/': an interval has two ends")
@@ -150,10 +144,10 @@ class Time:
                 None if first.strip() in ("", "..") else cls.parse(first),
                 None if last.strip() in ("", "..") else cls.parse(last),
             )
-        found = _ISO(first)
-        if found is None:
+        match = _ISO(first)
+        if match is None:
             raise ValueError(f"{text!r} is not a year, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDTHH:MM:SS")
-        year, month, day, hour, minute, second, zone = found.groups()
+        year, month, day, hour, minute, second, zone = match.groups()
         if hour is not None:
             moment = cls.second(int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
             shift = _zone_seconds(zone)
@@ -202,8 +196,8 @@ def _zone_seconds(zone: str | None) -> int:
 
 
 def _day(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 (Hinnant's `days_from_civil`); raises ValueError for a year whose
-    seconds no 64 bits hold.
+    """Return the days from 1970-01-01 (Hinnant's `days_from_civil`); raise ValueError for a year whose seconds exceed
+    64 bits.
     """
     if not -LAST_YEAR <= year <= LAST_YEAR + 1:
         raise ValueError(f"the year {year} is more than {LAST_YEAR:,} years away")
@@ -215,9 +209,7 @@ def _day(year: int, month: int, day: int) -> int:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a number of days from 1970-01-01; the inverse of the calendar used by
-    `Time`.
-    """
+    """Return the year, month and day for a number of days from 1970-01-01; the inverse of `_day`."""
     days += 719_468
     era = days // 146_097
     of_era = days - era * 146_097
@@ -229,7 +221,7 @@ def civil(days: int) -> tuple[int, int, int]:
 
 
 def days_in_month(year: int, month: int) -> int:
-    """Length of a month in days."""
+    """Return the length of a month in days."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
@@ -240,7 +232,7 @@ def _year_text(year: int) -> str:
 
 
 def _bound_text(seconds: int, *, last: bool = False) -> str:
-    """The shortest ISO text whose start (or, for the last, whose end) is this moment."""
+    """Return the shortest ISO text of the period that starts (with `last`, ends) at a moment."""
     days, rest = divmod(seconds, DAY_SECONDS)
     if rest:
         return str(Time(seconds - last, seconds - last + 1, Precision.SECOND))
@@ -253,7 +245,7 @@ def _bound_text(seconds: int, *, last: bool = False) -> str:
 
 
 def format_number(number: Number) -> str:
-    """A number without loss: integral ones as integers, others as Python's shortest form."""
+    """Return the text of a number without loss: integral ones as integers, others in Python's shortest form."""
     if isinstance(number, float):
         if number.is_integer():
             return str(int(number))
@@ -264,7 +256,7 @@ def format_number(number: Number) -> str:
 
 
 def as_float(quantity: Quantity) -> tuple[float, bool]:
-    """The nearest float of a quantity (infinite where there is none), and whether it is exact."""
+    """Return the nearest float of a quantity (infinite if it is out of range), and whether it is exact."""
     number = quantity.number
     if isinstance(number, float):
         return number, True
@@ -277,7 +269,7 @@ def as_float(quantity: Quantity) -> tuple[float, bool]:
 
 
 def number_order(number: Decimal) -> str:
-    """A decimal number as a text that compares like it."""
+    """Return a text that sorts like the number."""
     if not number:
         return "1"
     _, digits, _ = number.as_tuple()
@@ -289,8 +281,8 @@ def number_order(number: Decimal) -> str:
 
 
 def tie_break(number: Number) -> str:
-    """What orders numbers that are one float: "1" for the float itself as it prints, texts below
-    and above it for others.
+    """Return a text that orders numbers with the same float: "1" for the float as it prints, texts below and above it
+    for others.
     """
     nearest, _ = as_float(Quantity(number))
     printed = None if math.isinf(nearest) else Decimal(format_number(nearest))
@@ -307,17 +299,17 @@ def exact(number: Any) -> Fraction:
 
 
 def as_number(exact: Fraction) -> Number:
-    """An exact number without loss: an integer, a float whose shortest text it is, or a decimal.
-    Where its decimals do not end, or are more than a number may have, as `nearest_number`.
+    """Return an exact number without loss: an integer, a float whose shortest text it is, or a decimal. If its
+    decimals do not end, or are too many, return `nearest_number`.
 
     >>> as_number(Fraction(3, 10)), as_number(Fraction(12345678901234567890123, 100)), as_number(Fraction(1, 3))
     (0.3, Decimal('123456789012345678901.23'), 0.3333333333333333)
     """
     if exact.denominator == 1:
         return int(exact)
-    scale, rest = divmod(_SCALE, exact.denominator)
-    if not rest and abs(exact.numerator) * scale < _CERTAIN:
-        # A float keeps fifteen digits.
+    scale, remainder = divmod(_SCALE, exact.denominator)
+    if not remainder and abs(exact.numerator) * scale < _CERTAIN:
+        # A float represents fifteen digits exactly.
         return exact.numerator / exact.denominator
     decimals = _decimals(exact.denominator)
     if decimals is None:
@@ -325,14 +317,14 @@ def as_number(exact: Fraction) -> Number:
     digits = exact.numerator * 10**decimals // exact.denominator
     if abs(digits) >= _LARGEST:
         return nearest_number(exact)
-    found = Decimal((digits < 0, tuple(map(int, str(abs(digits)))), -decimals))
-    number = float(found)
-    return number if math.isfinite(number) and Decimal(repr(number)) == found else found
+    decimal = Decimal((digits < 0, tuple(map(int, str(abs(digits)))), -decimals))
+    nearest = float(decimal)
+    return nearest if math.isfinite(nearest) and Decimal(repr(nearest)) == decimal else decimal
 
 
 def nearest_number(exact: Fraction) -> Number:
-    """A quotient: an integer, or the nearest float; a decimal of `_PLACES` places where a float would
-    print digits that it does not have.
+    """Return an integer, or the nearest float; a decimal of `_PLACES` places where a float would print digits that it
+    does not have.
     """
     if exact.denominator == 1:
         return int(exact)
@@ -345,7 +337,7 @@ def nearest_number(exact: Fraction) -> Number:
 
 
 def _decimals(denominator: int) -> int | None:
-    """Digits after the point of a fraction in lowest terms; None where they do not end."""
+    """Return the number of decimals of a fraction in lowest terms; None if they do not end."""
     twos = (denominator & -denominator).bit_length() - 1
     rest, fives = denominator >> twos, 0
     while rest > 1 and fives < MOST_DIGITS:
@@ -356,19 +348,18 @@ def _decimals(denominator: int) -> int | None:
     return max(twos, fives) if rest == 1 and twos < MOST_DIGITS else None
 
 
-#: Numbers of as many digits as a float keeps, with so many after the point.
+#: The scale of nine decimals, and the bound of fifteen digits that a float represents exactly.
 _SCALE: Final = 10**9
 _CERTAIN: Final = 10**15
-#: Floats from here on are all whole, and print as such.
+#: From here on all floats are whole numbers.
 _INTEGRAL: Final = 2**53
-#: Digits after the point of quotients that are larger.
+#: The decimals of larger quotients.
 _PLACES: Final = 6
 _LARGEST: Final = 10**MOST_DIGITS
 
 
 def parse_number(text: str) -> Number:
-    """Read a plain decimal number without loss; raises ValueError. No separators, no `nan`, no
-    `inf`.
+    """Read a plain decimal number without loss; raise ValueError. Separators, `nan` and `inf` are not numbers.
 
     >>> parse_number("206"), parse_number("-85.55"), parse_number("0.1000000000000000055511151231257827")
     (206, -85.55, Decimal('0.1000000000000000055511151231257827'))
@@ -387,7 +378,7 @@ def parse_number(text: str) -> Number:
         raise ValueError(f"{text!r} is not a number") from None
     if abs(exact.adjusted()) >= MOST_DIGITS:
         raise ValueError(f"{text[:20]!r}... has more than {MOST_DIGITS} digits")
-    # A float prints as the whole number that it is, or as its shortest text; 1e23 is neither.
+    # A float prints as a whole number or as its shortest text; 1e23 equals neither.
     return number if exact == (int(number) if number.is_integer() else Decimal(repr(number))) else exact
 
 
@@ -395,30 +386,27 @@ _NUMBER: Final = re.compile(r"[+-]?(?:\d{1,4300}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{
 
 
 def parse_quantity(text: str) -> Quantity:
-    """Read a number, optionally followed by its unit: "188 centimetre", "23"; raises ValueError."""
+    """Read a number with an optional unit: "188 centimetre", "23"; raise ValueError."""
     number, _, unit = text.strip().partition(" ")
     return Quantity(parse_number(number), clean_unit(unit))
 
 
 def collapse(text: str) -> str:
-    """Text with every run of white space made one space, none at the ends: the form in which texts
-    are compared.
-    """
+    """Replace each run of white space by one space and strip the ends: the form in which texts are compared."""
     return " ".join(text.split())
 
 
 def fold(text: str) -> str:
-    """The form in which texts are compared when case, accents and white space do not count.
+    """Return the form in which texts are compared without regard to case, accents and white space.
 
     >>> fold("  Hyytiäinen  STRASSE ") == fold("hyytiainen straße")
     True
     """
     text = text.casefold()
     if not text.isascii():
-        # Marks go before as well: putting a long run of them in order takes the square of its
-        # length.
-        apart = unicodedata.normalize("NFKD", "".join(item for item in text if not unicodedata.combining(item)))
-        text = "".join(character for character in apart if not unicodedata.combining(character)).casefold()
+        # Marks are removed before as well: sorting a long run of them takes quadratic time.
+        decomposed = unicodedata.normalize("NFKD", "".join(character for character in text if not unicodedata.combining(character)))
+        text = "".join(character for character in decomposed if not unicodedata.combining(character)).casefold()
     return " ".join(text.split())
 
 
@@ -427,13 +415,13 @@ _HUMPS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def humps(text: str) -> str:
-    """A name in one word with its parts apart: "placeOfBirth" is "place Of Birth"."""
-    # Names with spaces are words already: "McDonald's".
+    """Split a name in one word into its parts: "placeOfBirth" is "place Of Birth"."""
+    # Names with spaces consist of words already: "McDonald's burger".
     return text if " " in text.strip() else _HUMPS.sub(" ", text)
 
 
 def clean_unit(unit: str) -> str:
-    """A unit as graphs keep it: white space as in texts, and "1" where nothing is left.
+    """Return a unit as graphs store it: white space collapsed, "1" for an empty one.
 
     >>> clean_unit(" metre  per second "), clean_unit("")
     ('metre per second', '1')
@@ -442,9 +430,7 @@ def clean_unit(unit: str) -> str:
 
 
 def bound_text(seconds: int) -> str | None:
-    """A bound of an interval as ISO text (a day where it is midnight); None for an open or unknown
-    side.
-    """
+    """Return the bound of an interval as ISO text (a day if it is midnight); None for an open or unknown side."""
     if seconds <= OPEN_START or seconds >= UNKNOWN_END:
         return None
     if seconds % DAY_SECONDS:
@@ -453,7 +439,7 @@ def bound_text(seconds: int) -> str | None:
 
 
 def text_of(value: Value | bool | Number) -> str:
-    """A value as a user sees it: "Bavaria", "1.98 metre", "1958-05-29", "42", "yes"."""
+    """Return a value as shown to users: "Bavaria", "1.98 metre", "1958-05-29", "42", "yes"."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -464,9 +450,8 @@ def text_of(value: Value | bool | Number) -> str:
 
 
 # -- texts that have a form of their own -----------------------------------------------------------
-# A point is a text `POINT(longitude latitude)`. Such a value is a `str`, its canonical text, of a subclass. It is stored as a text
-# whose unit is the name of the form, in snapshots as on servers: whoever does not know the form reads, compares and orders it as
-# its text.
+# A point is a text `POINT(longitude latitude)`: a subclass of `str` that holds the canonical text. It is stored as a text whose
+# unit is the name of the form, in snapshots and on servers: readers that do not know the form read, compare and sort it as text.
 
 #: Mean radius of the Earth in metres (IUGG, R1).
 EARTH_RADIUS: Final = 6_371_008.8
@@ -477,21 +462,21 @@ WGS84: Final = 4326
 
 
 class FormedText(str):
-    """A value whose text has a form; `form` is its name in `FORMS`."""
+    """A value whose text has a form, named `form` in `FORMS`."""
 
     __slots__ = ()
     form: ClassVar[str]
 
 
 class Point(FormedText):
-    """A place on Earth (WGS84) by its canonical text, longitude first: `Point.of(13.4, 52.5)` is `POINT(13.4 52.5)`."""
+    """A place on Earth (WGS84) as its canonical text, longitude first: `Point.of(13.4, 52.5)` is `POINT(13.4 52.5)`."""
 
     __slots__ = ()
     form = "point"
 
     @classmethod
     def of(cls, longitude: float, latitude: float) -> Point:
-        """The point at these degrees; raises ValueError for one that is not on Earth."""
+        """Return the point at these degrees; raise ValueError if it is not on Earth."""
         if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
             raise ValueError(f"there is no place at longitude {longitude} and latitude {latitude}")
         return cls(f"POINT({_degrees(longitude)} {_degrees(latitude)})")
@@ -508,11 +493,11 @@ class Point(FormedText):
 
     @property
     def order(self) -> tuple[float, float]:
-        """Its place among points: from west to east, then from south to north."""
+        """The sort key among points: from west to east, then from south to north."""
         return self.longitude, self.latitude
 
     def part(self, key: str) -> Any:
-        """A property of it in Cypher, in any case; raises `KeyError` for one that it does not have.
+        """Return a property of Cypher's points, in any case; raise `KeyError` for others.
 
         >>> Point.of(13.4, 52.5).part("y"), Point.of(13.4, 52.5).part("crs")
         (52.5, 'wgs-84')
@@ -521,10 +506,12 @@ class Point(FormedText):
         return (self.longitude, self.latitude, WGS84, "wgs-84")[parts[key.casefold()]]
 
     def distance(self, other: Point) -> float:
-        """Metres along the great circle of a sphere (haversine), rounded to the millimetre."""
-        here, there = math.radians(self.latitude), math.radians(other.latitude)
-        across = math.radians(other.longitude - self.longitude)
-        chord = math.sin((there - here) / 2) ** 2 + math.cos(here) * math.cos(there) * math.sin(across / 2) ** 2
+        """Return the great-circle distance on a sphere in metres (haversine), rounded to the millimetre."""
+        latitude_a, latitude_b = math.radians(self.latitude), math.radians(other.latitude)
+        delta = math.radians(other.longitude - self.longitude)
+        chord = (
+            math.sin((latitude_b - latitude_a) / 2) ** 2 + math.cos(latitude_a) * math.cos(latitude_b) * math.sin(delta / 2) ** 2
+        )
         return round(2 * EARTH_RADIUS * math.asin(math.sqrt(min(1.0, chord))), 3)
 
 
@@ -534,7 +521,7 @@ def _degrees(number: float) -> str:
 
 
 _COORDINATE: Final = r"\s*([+-]?(?:\d{1,3}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,2})?)\s*"
-#: Well-known text in longitude and latitude, and how Neo4j prints a point, and GeoJSON.
+#: Points in well-known text (longitude first), in Neo4j's notation, and in GeoJSON.
 _POINTS: Final = tuple(
     re.compile(pattern, re.ASCII | re.IGNORECASE).fullmatch
     for pattern in (
@@ -545,25 +532,26 @@ _POINTS: Final = tuple(
     )
 )
 _MAY_BE_POINT: Final = re.compile(r"point|SRID=|<http|\{", re.IGNORECASE).match
-#: Longer texts are no points.
+#: The longest text of a point, in characters.
 _LONGEST_POINT: Final = 250
 
 
 def read_point(text: str) -> Point | None:
-    """A point from well-known text, GeoJSON, or as Neo4j prints it; None for other texts and other coordinate systems.
+    """Return a point from well-known text, GeoJSON, or Neo4j's notation; None for other texts and other coordinate
+    systems.
 
     >>> read_point("Point(13.40 52.5)"), read_point('{"type": "Point", "coordinates": [2.35, 48.85]}'), read_point("POINT(200 0)")
     ('POINT(13.4 52.5)', 'POINT(2.35 48.85)', None)
     """
     if len(text) > _LONGEST_POINT or not _MAY_BE_POINT(text):
         return None
-    # Cartesian points of Neo4j have the same coordinates and another meaning.
+    # Without a coordinate system it is one of Neo4j's Cartesian points.
     if "crs" not in text and "srid" not in text.casefold() and text[:7].casefold() == "point({":
         return None
     for pattern in _POINTS:
-        if found := pattern(text):
+        if match := pattern(text):
             try:
-                return Point.of(float(found[1]), float(found[2]))
+                return Point.of(float(match[1]), float(match[2]))
             except ValueError:
                 return None
     return None
@@ -571,8 +559,8 @@ def read_point(text: str) -> Point | None:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A type of texts: its Python class, how a text of any spelling is read (None: it is no such value), the datatype of
-    its literals in RDF, and what JSON says of a value beside its text.
+    """A type of texts: its Python class, a function that reads any spelling (None: not such a value), the datatype of
+    its RDF literals, and the additional fields of a value in JSON.
     """
 
     of: type[FormedText]
@@ -581,7 +569,7 @@ class Form:
     record: Callable[[Any], dict[str, Any]]
 
 
-#: Every form by its name, which is the unit of such texts and the name of their type.
+#: The forms by name, which is also the unit of such texts and the name of their type.
 FORMS: Final[dict[str, Form]] = {
     Point.form: Form(
         Point,
@@ -594,22 +582,24 @@ _BY_DATATYPE: Final = {form.datatype: form for form in FORMS.values()}
 
 
 def form_of(text: str) -> str:
-    """The name of a text's form, `NO_UNIT` for a plain text: its unit where it is stored."""
+    """Return the name of a text's form, `NO_UNIT` for a plain text: its unit in storage."""
     return text.form if isinstance(text, FormedText) else NO_UNIT
 
 
 def formed(text: str, unit: str | None) -> str:
-    """A stored text as a value; one of a form that this version does not know is a plain text."""
+    """Return a stored text as a value; a form unknown to this version gives a plain text."""
     form = None if unit is None else FORMS.get(unit)
     return text if form is None else form.of(text)
 
 
 def of_datatype(text: str, datatype: str) -> FormedText | None:
-    """The value of a literal of RDF; None where its datatype is none of a form, or the text has another one."""
+    """Return the value of an RDF literal; None if its datatype is not that of a form, or the text does not match."""
     form = _BY_DATATYPE.get(datatype)
     return None if form is None else form.read(text)
 
 
 def type_word(kind: str, unit: str) -> str:
-    """The name of a type for users, from the word of its kind and its unit: that of the form for texts that have one."""
+    """Return the name of a type for users, given the word for its kind and its unit: the form's name for texts that
+    have one.
+    """
     return unit if kind == "text" and unit in FORMS else kind

@@ -1,4 +1,4 @@
-"""What explanations of empty answers ask of a snapshot."""
+"""Lookups in a snapshot for explanations of empty answers."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
     from condgraph.engine.why_not import Lookup, Program
 
-#: The texts of an operator's result, at most so many, in the order of answers.
+#: Returns the texts of an operator's result, up to a number, in the order of answers.
 TextsOf: TypeAlias = Callable[[Run, Node, int], list[str]]
 
 
-#: What looks at the operators below it, so that those have to be made anew.
+#: Operators that look at the operators below them, so that these have to be rebuilt.
 _LOOKING: Final = (Table, Solutions)
 
 
 def local_lookup(run: Run, texts_of: TextsOf) -> Lookup:
-    """What an explanation of the answer of a run asks."""
+    """Return the lookup for explanations of the answer of a run."""
     return _LocalLookup(run, texts_of)
 
 
 class _LocalLookup:
-    """What an explanation asks of a snapshot: results of the answer's own run are used again."""
+    """Lookups in a snapshot that reuse the results of the answer's own run."""
 
     batch = 1
 
     def __init__(self, run: Run, texts_of: TextsOf) -> None:
         self._texts_of, self.schema = texts_of, run.snapshot.schema
         self.order: Sequence[Node] = run.order
-        # Terms that rows give are known by their numbers in the scope.
+        # Terms of rows are identified by their numbers in the scope.
         self._run, self._other = Run(run.snapshot, run.scope), Run(run.snapshot, run.scope)
         self._run.results = dict(run.results)
-        # The operators that these are the results of.
+        # Keeps alive the operators that have these results.
         self._answered = run
         self._alike: dict[int, list[str]] = {}
-        # The results of a program with an operator in the place of another, by its own operators; None where it has none.
+        # The results of a program in which one operator replaces another, by the program's operators; None if it is empty.
         self._changed: dict[tuple[int, int], dict[int, Any] | None] = {}
-        # Operators are known by identity, so that these must stay alive.
+        # Operators are identified by id(), so these must stay alive.
         self._made: list[Node] = []
 
     def size(self, node: Node) -> int:
@@ -62,7 +62,7 @@ class _LocalLookup:
         return [self._run.size(node) for node in nodes]
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
-        return [0 if (found := self._with(program, *one)) is None else len(found[id(program.root)]) for one in changes]
+        return [0 if (results := self._with(program, *change)) is None else len(results[id(program.root)]) for change in changes]
 
     def sample(self, program: Program, node: Node, fresh: Node, most: int) -> list[str]:
         self._other.results = self._with(program, node, fresh) or {}
@@ -76,23 +76,23 @@ class _LocalLookup:
         return self._changed[change]
 
     def _run_with(self, program: Program, node: Node, fresh: Node) -> dict[int, Any] | None:
-        """What is above the operator is run on the results of the other, until one gives nothing as it did before: so does
-        then the program.
+        """Run the operators above the replaced one, until one is empty as it was before: then the program is empty,
+        too, and the result is None.
         """
         outcome, run = self._outcome(fresh), self._other
         results = run.results = {**self._run.results, id(node): outcome, id(fresh): outcome}
-        before, nothing = node, type(outcome) is not FactSet and not len(outcome)
+        previous, empty = node, type(outcome) is not FactSet and not len(outcome)
         for part in program.above(node):
-            if nothing and program.size(before) == 0:
+            if empty and program.size(previous) == 0:
                 return None
             if isinstance(part, _LOOKING):
                 results[id(program.root)] = self._outcome(program.changed(node, fresh))
                 break
-            # An operator may look at what it takes: whether that is every entity, or a name.
-            taken = rebuild(part, {id(node): fresh}) if any(child is node for child in program.inputs[id(part)]) else part
-            nothing = run.step(taken)
-            results[id(part)] = results[id(taken)]
-            before = part
+            # An operator may look at its input: whether that is every entity, or a name.
+            rebuilt = rebuild(part, {id(node): fresh}) if any(child is node for child in program.inputs[id(part)]) else part
+            empty = run.step(rebuilt)
+            results[id(part)] = results[id(rebuilt)]
+            previous = part
         return results
 
     def values(self, node: Values, most: int) -> list[Any]:
@@ -103,12 +103,12 @@ class _LocalLookup:
         return self._texts(self._run, node, most)
 
     def _texts(self, run: Run, node: Node, most: int) -> list[str]:
-        found = run.results[id(node.entities if isinstance(node, Names) else node)]
+        result = run.results[id(node.entities if isinstance(node, Names) else node)]
         if isinstance(node, Entities | Names):
             snapshot = run.snapshot
-            return list(dict.fromkeys(watched(snapshot.texts.take(snapshot.entity_name[found[:most]]))))
-        if isinstance(found, Bag) and (size := len(found)) and (size == 1 or found.in_order()):
-            return list(dict.fromkeys(watched((found.take(np.arange(most)) if size > most else found).texts())))
+            return list(dict.fromkeys(watched(snapshot.texts.take(snapshot.entity_name[result[:most]]))))
+        if isinstance(result, Bag) and (size := len(result)) and (size == 1 or result.in_order()):
+            return list(dict.fromkeys(watched((result.take(np.arange(most)) if size > most else result).texts())))
         return self._texts_of(run, node, most)
 
     def near(self, name: str) -> list[str]:
@@ -130,13 +130,15 @@ class _LocalLookup:
         return {way: sorted(names)[:most] for way, names in result.items()}
 
     def _predicates_of(self, statements: Numbers, first: int, offsets: memoryview) -> list[str]:
-        """The predicates of sorted statements of a family, which begins at `first`: those of each are one run."""
-        names, numbers, at, found = self._predicates, statements.data, 0, []
+        """Return the predicates of sorted statements of a family that begins at `first`; the statements of each
+        predicate are one run.
+        """
+        names, numbers, at, result = self._predicates, statements.data, 0, []
         while at < len(numbers):
             predicate = bisect_right(offsets, numbers[at] - first) - 1
-            found.append(names[predicate])
+            result.append(names[predicate])
             at = bisect_left(numbers, offsets[predicate + 1] + first, at)
-        return found
+        return result
 
     def behind(self, plan: Node, facts: Facts) -> Facts | None:
         self._outcome(plan)
@@ -151,10 +153,10 @@ class _LocalLookup:
             demand = demands.get(id(node))
             if demand is None or node is facts:
                 continue
-            for child, asked in inputs_asked(run, node, demand, EMPTY):
+            for child, needed in inputs_asked(run, node, demand, EMPTY):
                 if id(child) in leads:
                     known = demands.get(id(child))
-                    demands[id(child)] = asked if known is None else known.joined(asked, run.snapshot)
+                    demands[id(child)] = needed if known is None else known.joined(needed, run.snapshot)
         demand = demands.get(id(facts))
         if demand is None:
             return None
@@ -164,7 +166,7 @@ class _LocalLookup:
         return fresh  # type: ignore[no-any-return]
 
     def alike(self, of: Entities) -> list[str]:
-        # Several changes ask it of the same entities.
+        # Several changes need it for the same entities.
         result = self._alike.get(id(of))
         if result is None:
             result = self._alike[id(of)] = self._alike_of(of)
@@ -178,11 +180,11 @@ class _LocalLookup:
     def _alike_of(self, of: Entities) -> list[str]:
         snapshot = self._run.snapshot
         if snapshot.entities > MOST_COMPARED:
-            # To fold the names of millions takes longer than the program did.
+            # Folding millions of names would take longer than the program did.
             return []
         names = self._folded
         entities = self._outcome(of)
-        # Most often one entity, or none: of these an array costs more than it saves.
+        # Usually there is one entity or none, where an array costs more than it saves.
         if not len(entities) or (len(entities) == 1 and names.form[entities[0]] < 0):
             return []
         forms = names.form.take(entities)
@@ -190,11 +192,11 @@ class _LocalLookup:
         if not len(shared):
             return []
         entities, forms = entities[shared], forms[shared]
-        same = dict.fromkeys(name for form in dict.fromkeys(forms.tolist()) for name in names.spellings[form])
+        similar = dict.fromkeys(name for form in dict.fromkeys(forms.tolist()) for name in names.spellings[form])
         for name in snapshot.texts.take(snapshot.entity_name[entities]):
             if name not in names.several:
-                same.pop(name, None)
-        return list(same)
+                similar.pop(name, None)
+        return list(similar)
 
     @property
     def _predicates(self) -> list[str]:
@@ -208,7 +210,7 @@ class _LocalLookup:
 
     @property
     def _folded(self) -> _FoldedNames:
-        """The names of the snapshot that are alike; worked out once."""
+        """The groups of similar names of the snapshot, computed once."""
         names: _FoldedNames | None = self.schema.kept.get("folded names")
         if names is None:
             names = self.schema.kept["folded names"] = _FoldedNames.of(self._run.snapshot)
@@ -217,8 +219,8 @@ class _LocalLookup:
 
 @dataclass(frozen=True, slots=True)
 class _FoldedNames:
-    """Names of a snapshot's entities that are one but for their spelling: `form` has for each entity the place of its names
-    in `spellings`, -1 where no other entity has one of these, and `several` are names that several entities have.
+    """Names of entities that differ only in spelling: `form` has, for each entity, the index of its group in
+    `spellings`, or -1 if no other entity has a name of the group; `several` are names that several entities share.
     """
 
     form: Any

@@ -1,5 +1,5 @@
-"""HTTP requests that another thread can interrupt (the reader of the connection gets an error at
-once), on connections that stay open for the next request.
+"""HTTP requests that another thread can interrupt (the reader gets an error at once), on connections that stay open
+for the next request.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import urllib.request
 from contextlib import suppress
 from typing import Any, Final
 
-#: Connections of a pool that no request uses.
+#: The most idle connections of a pool.
 _MOST_IDLE: Final = 4
 
 
 class Wire:
-    """The connection of one request. `patience` is how many seconds it may take to connect."""
+    """The connection of one request. `patience` is the time allowed for connecting, in seconds."""
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
@@ -26,37 +26,33 @@ class Wire:
         self._socket: socket.socket | None = None
 
     def cut(self) -> None:
-        """Close the connection in both directions, if it is there; one that is made later is closed
-        at once.
-        """
+        """Shut the connection down in both directions, at once or as soon as it is made."""
         self.over = True
         with suppress(OSError):
             if self._socket is not None:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def begin(self, connection: http.client.HTTPConnection) -> float | None:
-        """Have a connection made within the patience; gives the timeout (seconds) that it is to
-        have then, None for none.
-        """
-        given: Any = connection.timeout
-        timeout = float(given) if isinstance(given, (int, float)) else None
+        """Limit the time for connecting to the patience; return the timeout (seconds, or None) to set afterwards."""
+        configured: Any = connection.timeout
+        timeout = float(configured) if isinstance(configured, (int, float)) else None
         connection.timeout = self.patience if timeout is None else min(timeout, self.patience)
         return timeout
 
     def connected(self, made: socket.socket, timeout: float | None) -> None:
-        """Hear of the connection."""
+        """Register the socket of the connection."""
         made.settimeout(timeout)
         self._socket = made
         if self.over:
             self.cut()
 
     def release(self) -> bool:
-        """Let go of the connection, which goes on without this one; False where it was cut."""
+        """Detach from the connection, which stays open; return False if it was cut."""
         self._socket = None
         return not self.over
 
     def handlers(self) -> list[urllib.request.BaseHandler]:
-        """What makes an opener of `urllib` open its connections here."""
+        """Return the handlers with which an opener of `urllib` opens its connections here."""
         return [_Http(self), _Https(self)]
 
 
@@ -64,7 +60,7 @@ class _Plain(http.client.HTTPConnection):
     wire: Wire
 
     def connect(self) -> None:
-        """Connect (and shake hands), within the patience of the wire."""
+        """Connect (with the handshake), within the patience of the wire."""
         timeout = self.wire.begin(self)
         super().connect()
         self.wire.connected(self.sock, timeout)
@@ -82,12 +78,12 @@ class _Http(urllib.request.HTTPHandler):
     def http_open(self, request: Any) -> Any:
         """Open a plain connection."""
 
-        def connection(host: str, **options: Any) -> _Plain:
-            made = _Plain(host, **options)
-            made.wire = self._wire
-            return made
+        def connect(host: str, **options: Any) -> _Plain:
+            connection = _Plain(host, **options)
+            connection.wire = self._wire
+            return connection
 
-        return self.do_open(connection, request)
+        return self.do_open(connect, request)
 
 
 class _Https(urllib.request.HTTPSHandler):
@@ -98,20 +94,21 @@ class _Https(urllib.request.HTTPSHandler):
     def https_open(self, request: Any) -> Any:
         """Open an encrypted connection."""
 
-        def connection(host: str, **options: Any) -> _Tls:
-            made = _Tls(host, **options)
-            made.wire = self._wire
-            return made
+        def connect(host: str, **options: Any) -> _Tls:
+            connection = _Tls(host, **options)
+            connection.wire = self._wire
+            return connection
 
-        return self.do_open(connection, request, context=self._context)  # type: ignore[attr-defined]
+        return self.do_open(connect, request, context=self._context)  # type: ignore[attr-defined]
 
 
 # -- connections that stay open ----------------------------------------------------------------------
 
 
 class Pool:
-    """Connections that stay open for the next request to the same server. For requests that may be sent twice: a server
-    that closed an idle connection meanwhile is asked again on a new one. Each request has its `Wire` as the attribute `wire`.
+    """Connections that stay open for the next request to the same server. Only for requests that may be sent twice:
+    if a server has closed an idle connection, the request is sent again on a new one. Each request has its `Wire` as
+    the attribute `wire`.
     """
 
     def __init__(self) -> None:
@@ -122,17 +119,17 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Close the connections that no request uses."""
+        """Close the idle connections."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
     def handlers(self) -> list[urllib.request.BaseHandler]:
-        """What makes an opener of `urllib` use these connections."""
+        """Return the handlers with which an opener of `urllib` uses these connections."""
         return [_PooledHttp(self), _PooledHttps(self)]
 
     def send(self, request: Any, fresh: _Plain | _Tls) -> Any:
-        """The answer to a request on an idle connection to its server; on a fresh one where none is left."""
+        """Return the response to a request, sent on an idle connection to its server, or on `fresh` if there is none."""
         fresh.wire = request.wire
         headers = {**request.headers, **request.unredirected_hdrs}
         while True:
@@ -154,15 +151,15 @@ class Pool:
                 connection.close()
                 raise
             assert isinstance(answer, _Answer)
-            # As urllib does it.
+            # As urllib does.
             answer.url, answer.msg = request.full_url, answer.reason  # type: ignore[assignment]
             answer.pool, answer.connection = self, connection
             return answer
 
     def _taken(self, like: _Plain | _Tls) -> _Plain | _Tls | None:
-        """An idle connection to the server of another one that is still open."""
+        """Take an open idle connection to the same server as `like`."""
         if self._process != os.getpid():
-            # The process that this one was forked from goes on to use them.
+            # The parent process of this fork still uses them.
             self._idle, self._process = [], os.getpid()
         for connection in tuple(self._idle):
             if (type(connection), connection.host, connection.port) == (type(like), like.host, like.port):
@@ -175,12 +172,12 @@ class Pool:
                         timeout: Any = like.timeout
                         like.wire.connected(connection.sock, timeout if isinstance(timeout, (int, float)) else None)
                         return connection
-                    # What can be read before anything is asked is the end.
+                    # Readable before a request was sent: the server has closed it.
                     connection.close()
         return None
 
     def give(self, connection: _Plain | _Tls) -> None:
-        """Take back a connection whose last answer was read to its end."""
+        """Take back a connection whose last response was read to its end."""
         if len(self._idle) < _MOST_IDLE and connection.wire.release():
             self._idle.append(connection)
         else:
@@ -188,19 +185,19 @@ class Pool:
 
 
 class _Answer(http.client.HTTPResponse):
-    """An answer that gives its connection back once it was read to its end."""
+    """A response that returns its connection to the pool once it was read to its end."""
 
     pool: Pool | None = None
     connection: _Plain | _Tls | None = None
 
     def close(self) -> None:
-        """End the answer."""
-        # At its end the file of an answer is closed, and the answer is not yet.
-        whole, connection = self.isclosed() and not self.will_close, self.connection
+        """Close the response."""
+        # At its end the file of a response is closed, and the response itself not yet.
+        complete, connection = self.isclosed() and not self.will_close, self.connection
         super().close()
         self.connection = None
         if self.pool is not None and connection is not None:
-            (self.pool.give if whole else type(connection).close)(connection)
+            (self.pool.give if complete else type(connection).close)(connection)
 
 
 class _PooledHttp(urllib.request.HTTPHandler):
@@ -210,9 +207,9 @@ class _PooledHttp(urllib.request.HTTPHandler):
 
     def http_open(self, request: Any) -> Any:
         """Send a request on a plain connection."""
-        made = _Plain(request.host, timeout=request.timeout)
-        made.response_class = _Answer
-        return self._pool.send(request, made)
+        connection = _Plain(request.host, timeout=request.timeout)
+        connection.response_class = _Answer
+        return self._pool.send(request, connection)
 
 
 class _PooledHttps(urllib.request.HTTPSHandler):
@@ -221,9 +218,9 @@ class _PooledHttps(urllib.request.HTTPSHandler):
         self._pool = pool
 
     def https_open(self, request: Any) -> Any:
-        """Send a request on an encrypted connection; through a proxy on one of its own."""
+        """Send a request on an encrypted connection; through a proxy on a connection of its own."""
         if request._tunnel_host:
             return _Https(request.wire).https_open(request)
-        made = _Tls(request.host, timeout=request.timeout, context=self._context)  # type: ignore[attr-defined]
-        made.response_class = _Answer
-        return self._pool.send(request, made)
+        connection = _Tls(request.host, timeout=request.timeout, context=self._context)  # type: ignore[attr-defined]
+        connection.response_class = _Answer
+        return self._pool.send(request, connection)

@@ -49,8 +49,8 @@ def key_of(ident: str, source: str) -> str:
     """Return the key of a row of a source, from its id. Ids of rows of a folder lack the folder's name, and a row
     that was referred to before it was loaded may have its bare key as its id.
 
-        >>> key_of("customers/ALFKI", "shop/customers"), key_of("AC/DC", "bands")
-        ('ALFKI', 'AC/DC')
+    >>> key_of("customers/ALFKI", "shop/customers"), key_of("AC/DC", "bands")
+    ('ALFKI', 'AC/DC')
     """
     for prefix in (f"{source}/", f"{source.rpartition('/')[2]}/"):
         if ident.startswith(prefix):

@@ -26,8 +26,8 @@ def point(value: Any) -> Point | None:
 
     Raises `PlanError` for values that are not places on Earth, for other coordinate systems, and for unknown keys.
 
-        >>> point({"longitude": 190, "latitude": 52.5}), point({"x": 13.4, "y": None, "srid": 4326})
-        ('POINT(-170 52.5)', None)
+    >>> point({"longitude": 190, "latitude": 52.5}), point({"x": 13.4, "y": None, "srid": 4326})
+    ('POINT(-170 52.5)', None)
     """
     if isinstance(value, Point):
         return value

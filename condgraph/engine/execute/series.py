@@ -59,8 +59,8 @@ def decimals_of(numbers: NDArray[np.float64]) -> tuple[Places, int] | None:
     """Return floats as integers and the number of their decimals; None unless each is a decimal of at most fifteen
     digits.
 
-        >>> decimals_of(np.array([12.5, 3.0, -0.25]))
-        (array([1250,  300,  -25]), 2)
+    >>> decimals_of(np.array([12.5, 3.0, -0.25]))
+    (array([1250,  300,  -25]), 2)
     """
     largest = float(np.abs(numbers).max(initial=0))
     for digits in range(16):
@@ -81,8 +81,8 @@ def dense(*columns: NDArray[Any]) -> Places:
     """Return consecutive numbers from 0 for the rows of integer columns: equal rows have one number, in the order of
     the columns.
 
-        >>> dense(np.array([7, 5, 7]), np.array([1, 1, 1])).tolist()
-        [1, 0, 1]
+    >>> dense(np.array([7, 5, 7]), np.array([1, 1, 1])).tolist()
+    [1, 0, 1]
     """
     if len(columns) == 1 and len(columns[0]):
         (column,) = columns
@@ -103,8 +103,8 @@ def once(numbers: NDArray[Any]) -> tuple[NDArray[Any], Places]:
     """Return the distinct numbers, ascending, and the index of each number among them: `np.unique`, several times
     faster.
 
-        >>> [part.tolist() for part in once(np.array([7, 5, 7]))]
-        [[5, 7], [1, 0, 1]]
+    >>> [part.tolist() for part in once(np.array([7, 5, 7]))]
+    [[5, 7], [1, 0, 1]]
     """
     inverse = dense(numbers)
     values = np.empty(int(inverse.max(initial=-1)) + 1, numbers.dtype)
@@ -126,8 +126,8 @@ def first_of_each(codes: Places) -> tuple[Places, Places]:
     """Return the position of the first occurrence of each distinct number, ascending, and the index of each number
     among them.
 
-        >>> [part.tolist() for part in first_of_each(np.array([7, 5, 7, 9]))]
-        [[0, 1, 3], [0, 1, 0, 2]]
+    >>> [part.tolist() for part in first_of_each(np.array([7, 5, 7, 9]))]
+    [[0, 1, 3], [0, 1, 0, 2]]
     """
     numbers = dense(codes)
     first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)

@@ -116,10 +116,10 @@ def read_number(text: str) -> list[Reading]:
     """Return the number readings of a cell, with white space collapsed and without footnote marks; empty if there are
     none.
 
-        >>> [(reading.tag, str(reading.value)) for reading in read_number("1,234")]
-        [('comma', '1234'), ('eu', '1.234')]
-        >>> [str(reading.value) for reading in read_number("£10.2 billion")]
-        ['10200000000 £']
+    >>> [(reading.tag, str(reading.value)) for reading in read_number("1,234")]
+    [('comma', '1234'), ('eu', '1.234')]
+    >>> [str(reading.value) for reading in read_number("£10.2 billion")]
+    ['10200000000 £']
     """
     if text[0] == "=" and text[1:].isdigit():
         # A shared rank.

@@ -313,8 +313,8 @@ def read_duration(text: str) -> Quantity | None:
     """Return an ISO 8601 duration as a quantity: in seconds, or in months if it has only years and months. None for a
     mixture, since a month has no fixed number of days, and for other texts.
 
-        >>> read_duration("PT1H30M"), read_duration("P1Y2M"), read_duration("P1M3D"), read_duration("PT")
-        (Quantity(number=5400, unit='second'), Quantity(number=14, unit='month'), None, None)
+    >>> read_duration("PT1H30M"), read_duration("P1Y2M"), read_duration("P1M3D"), read_duration("PT")
+    (Quantity(number=5400, unit='second'), Quantity(number=14, unit='month'), None, None)
     """
     parts = duration_parts(text)
     if parts is None or any(part.adjusted() >= _WHOLE_DIGITS or _decimals(part) > _DECIMALS for part in parts.values()):
