@@ -24,7 +24,7 @@ from condgraph.cli.app import app
 from condgraph.cli.arguments import LoginOptions, loader_options, opened, parameters, program_text
 from condgraph.cli.exits import Exit, code_of, guard, message_of
 from condgraph.cli.query import write_answers, write_matches
-from condgraph.cli.render import Format, json_value, printable, write_answer, write_table
+from condgraph.cli.render import json_value, printable, write_answer, write_table
 from condgraph.engine import errors
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time
@@ -132,21 +132,21 @@ def test_a_program_comes_from_one_place(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_table_has_ids_where_names_repeat(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
-    write_answer(graph.kopl("FindAll() QueryName()"), Format.TABLE)
+    write_answer(graph.kopl("FindAll() QueryName()"), "table")
     assert capsys.readouterr().out == "name        id\nNanda Devi  m/4\nTrisul      m/5\nTrisul      m/6\n"
-    write_answer(graph.kopl("Find(Nanda Devi) QueryName()"), Format.TABLE)
+    write_answer(graph.kopl("Find(Nanda Devi) QueryName()"), "table")
     assert capsys.readouterr().out == "Nanda Devi\n"
 
 
 def test_warnings_go_to_standard_error(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
-    write_answer(graph.kopl("FindAll() QueryName()", limit=1), Format.JSON)
+    write_answer(graph.kopl("FindAll() QueryName()", limit=1), "json")
     written = capsys.readouterr()
     assert json.loads(written.out)["answers"] == ["Nanda Devi"]
     assert written.err.startswith("warning: 2 more values")
 
 
 def test_json_holds_values_without_loss(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
-    write_answer(graph.kopl("Find(Trisul) QueryAttr(height)"), Format.JSON, evidence=True, trace=True)
+    write_answer(graph.kopl("Find(Trisul) QueryAttr(height)"), "json", evidence=True, trace=True)
     document = json.loads(capsys.readouterr().out)
     assert document["answers"] == ["7120 m"]
     assert document["values"] == [{"number": 7120, "unit": "m"}]
@@ -168,9 +168,9 @@ def test_entities_among_values_keep_their_ids(capsys: pytest.CaptureFixture[str]
     towns = [Entity("p1", "Paris"), Entity("p2", "Paris")]
     graph.add([*towns, *(Statement("a", "saw", what) for what in (Ref("p1"), Ref("p2"), "Paris", Quantity(3)))])
     answer = graph.query("Query1: \"get_information(relation='saw', head_entity='a')\"")
-    write_answer(answer, Format.CSV)
+    write_answer(answer, "csv")
     assert capsys.readouterr().out == "value,id\n3,\nParis,\nParis,p1\nParis,p2\n"
-    write_answer(answer, Format.TABLE)
+    write_answer(answer, "table")
     assert capsys.readouterr().out.splitlines()[1:] == ["3", "Paris", "Paris  p1", "Paris  p2"]
 
 
@@ -178,11 +178,11 @@ def test_answers_of_logic_keep_their_ids(capsys: pytest.CaptureFixture[str]) -> 
     graph = condgraph.open()
     graph.add([Entity("p1", "Paris"), Entity("p2", "Paris"), Entity("b", "Bern")])
     graph.add([Statement(one, "in", Ref(where)) for one, where in (("p1", "EU"), ("p2", "EU"), ("b", "CH"))])
-    write_answers(graph.logic('?x : in(?x, "EU")'), Format.CSV)
+    write_answers(graph.logic('?x : in(?x, "EU")'), "csv")
     assert capsys.readouterr().out == "answer,score,known by,id\nParis,1,observed,p1\nParis,1,observed,p2\n"
-    write_answers(graph.logic('?x : in(?x, "EU")'), Format.TABLE)
+    write_answers(graph.logic('?x : in(?x, "EU")'), "table")
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["id", "p1", "p2"]
-    write_answers(graph.logic('?x : in(?x, "CH")'), Format.TABLE)
+    write_answers(graph.logic('?x : in(?x, "CH")'), "table")
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["answer", "score", "known", "by"],
         ["Bern", "1", "observed"],
@@ -193,27 +193,27 @@ def test_subgraphs_keep_the_ids_of_entities(capsys: pytest.CaptureFixture[str]) 
     graph = condgraph.open()
     graph.add([Entity("p1", "Paris"), Entity("p2", "Paris"), Entity("b", "Bern"), Entity("eu", "EU"), Entity("ch", "CH")])
     graph.add([Statement(one, "in", Ref(where)) for one, where in (("p1", "eu"), ("p2", "eu"), ("b", "ch"))])
-    write_matches(graph.match("(UNKNOWN town) -[in]-> (UNKNOWN place)", k=None), Format.CSV)
+    write_matches(graph.match("(UNKNOWN town) -[in]-> (UNKNOWN place)", k=None), "csv")
     rows = list(csv.reader(io.StringIO(capsys.readouterr().out)))
     assert rows[0] == ["distance", "town", "place", "subgraph", "town id", "place id"]
     assert sorted(row[1:3] + row[4:] for row in rows[1:]) == [
         ["Bern", "CH", "b", "ch"], ["Paris", "EU", "p1", "eu"], ["Paris", "EU", "p2", "eu"],
     ]  # fmt: skip
     # A table has the ids that tell two of one name apart, and no others.
-    write_matches(graph.match("(UNKNOWN town) -[in]-> (UNKNOWN place)", k=None), Format.TABLE)
+    write_matches(graph.match("(UNKNOWN town) -[in]-> (UNKNOWN place)", k=None), "table")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["distance", "town", "place", "subgraph", "town", "id"]
     assert {line.split()[-1] for line in lines[1:]} == {"p1", "p2", "b"}
-    write_matches(graph.match("(UNKNOWN town) -[in]-> (CH)", k=None), Format.TABLE)
+    write_matches(graph.match("(UNKNOWN town) -[in]-> (CH)", k=None), "table")
     assert capsys.readouterr().out.splitlines()[0].split() == ["distance", "town", "subgraph"]
     # Texts have none.
     graph.add([Statement("b", "motto", "none")])
-    write_matches(graph.match("(Bern) -[motto]-> (UNKNOWN words)", k=1), Format.CSV)
+    write_matches(graph.match("(Bern) -[motto]-> (UNKNOWN words)", k=1), "csv")
     assert [row.split(",")[-1] for row in capsys.readouterr().out.splitlines()] == ["words id", ""]
 
 
 def test_csv_leaves_the_rest_to_standard_error(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
-    write_answer(graph.kopl("Find(Trisul) QueryAttr(note)"), Format.CSV, evidence=True, trace=True)
+    write_answer(graph.kopl("Find(Trisul) QueryAttr(note)"), "csv", evidence=True, trace=True)
     written = capsys.readouterr()
     assert list(csv.reader(io.StringIO(written.out))) == [["value"], ["\x1b[2J"], ['white, with a "trident"']]
     assert "Trisul | note | " in written.err
@@ -228,14 +228,14 @@ def test_csv_leaves_the_rest_to_standard_error(graph: condgraph.Graph, capsys: p
 def test_an_empty_answer_has_its_columns(
     program: str, columns: str, graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_answer(graph.kopl(program), Format.CSV)
+    write_answer(graph.kopl(program), "csv")
     written = capsys.readouterr()
     assert written.out == columns
     assert "the answer is empty" in written.err
 
 
 def test_a_table_does_not_steer_the_terminal(graph: condgraph.Graph, capsys: pytest.CaptureFixture[str]) -> None:
-    write_answer(graph.kopl("Find(Trisul) QueryAttr(note)"), Format.TABLE, evidence=True, trace=True)
+    write_answer(graph.kopl("Find(Trisul) QueryAttr(note)"), "table", evidence=True, trace=True)
     written = capsys.readouterr().out
     assert written.startswith("\\x1b[2J\n")
     assert "\x1b" not in written

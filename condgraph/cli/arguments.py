@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -25,6 +25,11 @@ from condgraph.graph import Graph
 
 if TYPE_CHECKING:
     from condgraph.engine.conflicts import Prefer
+
+#: How a report is written, and how a text is.
+TableOrJson = Literal["table", "json"]
+TextOrJson = Literal["text", "json"]
+
 
 # -- groups of options -------------------------------------------------------------------------------
 # Options that belong together, as one dataclass: a command takes the dataclass, the command line

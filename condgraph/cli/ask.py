@@ -6,14 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from condgraph.ask.records import Asked, AskStep, AskText
+from condgraph.ask.records import Asked, AskStep, AskText, Parts, Via
 from condgraph.cli import arguments
 from condgraph.cli.exits import Exit, complain, guard, message_of
 from condgraph.cli.render import json_value, printable
@@ -25,31 +24,6 @@ if TYPE_CHECKING:
 
 
 # -- ask ---------------------------------------------------------------------------------------------
-
-
-class ViaName(StrEnum):
-    """The language of the program."""
-
-    AUTO = "auto"
-    QUERY = "query"
-    KOPL = "kopl"
-    CYPHER = "cypher"
-    PATTERN = "pattern"
-
-
-class PartsName(StrEnum):
-    """When a question is asked in parts."""
-
-    NEVER = "never"
-    DOUBT = "doubt"
-    ALWAYS = "always"
-
-
-class AskFormat(StrEnum):
-    """How the outcome is written."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +39,7 @@ class AskingOptions:
             help="openai:MODEL, openai:MODEL@BASE_URL, langchain:PROVIDER:NAME or replay:FILE.",
         ),
     ]
-    via: Annotated[ViaName, typer.Option("--via", help="The language that the model writes.")] = ViaName.AUTO
+    via: Annotated[Via, typer.Option("--via", help="The language that the model writes.")] = "auto"
     source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Ask this source alone.")] = None
     choose: Annotated[
         list[str] | None, typer.Option("--choose", metavar="NAME=KEY", help="What a name means; may be repeated.")
@@ -78,8 +52,8 @@ class AskingOptions:
     samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="How many programs vote.")] = 1
     retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3
     parts: Annotated[
-        PartsName, typer.Option("--parts", help="When it is split into parts: if its answer is none or doubtful, or always.")
-    ] = PartsName.NEVER
+        Parts, typer.Option("--parts", help="When it is split into parts: if its answer is none or doubtful, or always.")
+    ] = "never"
     calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="The most calls of the model.")] = 8
     prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 5000
     excerpt_tokens: Annotated[
@@ -100,16 +74,16 @@ class AskingOptions:
     prompts: Annotated[Path | None, typer.Option("--prompts", metavar="FOLDER", help="Prompts of your own.")] = None
     steps: Annotated[bool, typer.Option("--steps", help="Report each step on standard error.")] = False
     stream: Annotated[bool, typer.Option("--stream", help="The same, with what the model writes as it comes.")] = False
-    form: Annotated[AskFormat, typer.Option("--format", help="The answer with its statements, or everything.")] = AskFormat.TEXT
+    form: Annotated[arguments.TextOrJson, typer.Option("--format", help="The answer with its statements, or everything.")] = "text"
 
     def options(self) -> dict[str, Any]:
         """The options of `Graph.ask`."""
         from condgraph.models.chat import Budget
 
         return {
-            "via": self.via.value, "source": self.source, "choose": _chosen(self.choose or []), "demos": self.shown,
+            "via": self.via, "source": self.source, "choose": _chosen(self.choose or []), "demos": self.shown,
             "samples": self.samples, "retries": self.retries, "seed": self.seed, "verbalise": self.verbalise,
-            "parts": self.parts.value,
+            "parts": self.parts,
             "budget": Budget(prompt_tokens=self.prompt_tokens, calls=self.calls, seconds=self.seconds),
             "transcript": self.transcript, "prompts": self.prompts, "aware": self.aware, "excerpt_tokens": self.excerpt_tokens,
             "on_step": partial(_write_step, streams=self.stream) if self.steps or self.stream else None,
@@ -201,9 +175,9 @@ def _write_text(piece: AskText) -> None:
         complain(between + "\n".join(map(printable, piece.text.split("\n"))), nl=False)
 
 
-def _report(outcome: Asked, form: AskFormat) -> Exit:
+def _report(outcome: Asked, form: arguments.TextOrJson) -> Exit:
     """Write an outcome; the exit code that it has."""
-    if form is AskFormat.JSON:
+    if form == "json":
         typer.echo(json.dumps(outcome.data(), ensure_ascii=False))
     else:
         for reference in outcome.references:
@@ -253,13 +227,6 @@ def _write(found: Asked) -> None:
 # -- chain -------------------------------------------------------------------------------------------
 
 
-class ChainFormat(StrEnum):
-    """How a chain is written."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 @arguments.grouped
 def chain(
     *,
@@ -283,7 +250,7 @@ def chain(
     max_steps: Annotated[int, typer.Option("--max-steps", metavar="N", min=1, help="The most triples.")] = 4,
     beams: Annotated[int, typer.Option("--beams", metavar="N", min=1, help="How many chains are kept.")] = 1,
     shown: Annotated[int, typer.Option("--shown", metavar="N", min=1, help="How many triples the model is shown.")] = 120,
-    form: Annotated[ChainFormat, typer.Option("--format", help="How the answer is written.")] = ChainFormat.TABLE,
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the answer is written.")] = "table",
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the statements of the chain with their sources.")] = False,
     timeout: arguments.TimeoutOption = None,
     login: arguments.LoginOptions,
@@ -304,7 +271,7 @@ def chain(
         )  # fmt: skip
         for warning in chain.warnings:
             complain(f"warning: {printable(warning)}")
-        if form is ChainFormat.JSON:
+        if form == "json":
             _write_json(chain)
             return
         for line in [*chain.texts, *map(str, chain.chain)]:
@@ -315,9 +282,9 @@ def chain(
                 typer.echo("  " + printable(str(fact)))
 
 
-def _write_verdict(verdict: Verdict, form: ChainFormat) -> None:
+def _write_verdict(verdict: Verdict, form: arguments.TableOrJson) -> None:
     """Whether a text is a chain of the graph; ends with an error where it is none."""
-    if form is ChainFormat.JSON:
+    if form == "json":
         steps = [{"triple": step.text, "why": step.why, "reason": step.reason} for step in verdict.steps]
         typer.echo(json.dumps({"well_formed": bool(verdict), "why": verdict.why, "steps": steps}, ensure_ascii=False, indent=2))
     else:
@@ -355,13 +322,6 @@ def _backend(llm: str) -> Any:
 # -- verify ------------------------------------------------------------------------------------------
 
 
-class VerdictFormat(StrEnum):
-    """How a verdict is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 @dataclass(frozen=True, slots=True)
 class RuleOptions:
     """What the graph is taken to know."""
@@ -395,7 +355,7 @@ def verify(
         typer.Option("--prompt", metavar="FILE", exists=True, dir_okay=False, help="A prompt in place of the package's."),
     ] = None,
     nearest: Annotated[int, typer.Option("--nearest", metavar="N", min=0, help="Show so many similar subgraphs as well.")] = 0,
-    form: Annotated[VerdictFormat, typer.Option("--format", help="How the verdict is written.")] = VerdictFormat.TEXT,
+    form: Annotated[arguments.TextOrJson, typer.Option("--format", help="How the verdict is written.")] = "text",
     timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Say whether a claim is supported, refuted, or the graph has not enough facts. The claim is
@@ -406,7 +366,7 @@ def verify(
     with guard(claim), arguments.opened(store, login, timeout=timeout) as at:
         closed = True if rules.closed_world else rules.closed or ()
         verdict = at.verify(claim, llm, closed=closed, single=rules.single or (), nearest=nearest, prompt=prompt, timeout=timeout)
-        if form is VerdictFormat.JSON:
+        if form == "json":
             typer.echo(json.dumps(verdict.data(), ensure_ascii=False, indent=2))
             return
         if llm is not None:

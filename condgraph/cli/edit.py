@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from condgraph.cli.arguments import LoginOptions, StoreOption, grouped, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, TextOrJson, grouped, opened
 from condgraph.cli.exits import complain, guard
 from condgraph.cli.render import printable
 from condgraph.edits import WAIT
@@ -20,22 +19,8 @@ from condgraph.reports import EditReport
 INSTANCE_OF, SUBCLASS_OF = "instance of", "subclass of"
 
 
-class Type(StrEnum):
-    """Types of objects."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    TIME = "time"
-    ENTITY = "entity"
-    UNKNOWN = "unknown"
-
-
-class EditsFormat(StrEnum):
-    """How single changes are written."""
-
-    TEXT = "text"
-    JSON = "json"
-
+#: Types of objects.
+Type = Literal["text", "number", "time", "entity", "unknown"]
 
 Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="The entity, by its id or, if no other has it, its name.")]
 Predicate = Annotated[
@@ -177,15 +162,15 @@ def _value(text: str, kind: Type | None) -> Any:
     """An object of a type; the text itself where none is named."""
     try:
         match kind:
-            case None | Type.TEXT:
+            case None | "text":
                 return text
-            case Type.NUMBER:
+            case "number":
                 return parse_quantity(text)
-            case Type.TIME:
+            case "time":
                 return Time.parse(text)
-            case Type.ENTITY:
+            case "entity":
                 return Ref(text)
-            case Type.UNKNOWN:
+            case "unknown":
                 return UNKNOWN
     except ValueError as error:
         raise LiteralError(f"{text!r} is not of the type {kind}: {error}") from None
@@ -205,12 +190,12 @@ def edits(
     *,
     store: StoreOption,
     login: LoginOptions,
-    output: Annotated[EditsFormat, typer.Option("--format", help="How they are written.")] = EditsFormat.TEXT,
+    output: Annotated[TextOrJson, typer.Option("--format", help="How they are written.")] = "text",
 ) -> None:
     """List all single changes of a graph: number, kind, who, when, what was added and taken away."""
     with guard(), opened(store, login, read_only=True) as at:
         for edit in at.edits():
-            typer.echo(edit.record().decode() if output is EditsFormat.JSON else printable(str(edit)))
+            typer.echo(edit.record().decode() if output == "json" else printable(str(edit)))
 
 
 @grouped

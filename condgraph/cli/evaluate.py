@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from condgraph.cli.arguments import LoginOptions, StoreOption, file_of, grouped, opened
+from condgraph.cli.arguments import LoginOptions, StoreOption, TableOrJson, file_of, grouped, opened
 from condgraph.cli.exits import EXIT_CODES, guard
 from condgraph.cli.render import printable, write_table
+from condgraph.logic.evaluation.sampler import By, Needed
 from condgraph.progress import bar
 
 if TYPE_CHECKING:
@@ -24,16 +24,8 @@ if TYPE_CHECKING:
 # -- evaluate ask ------------------------------------------------------------------------------------
 
 
-class QuestionsFormat(StrEnum):
-    """How questions are written."""
-
-    AUTO = "auto"
-    JSONL = "jsonl"
-    METAQA = "metaqa"
-    WTQ = "wtq"
-    CRONQUESTIONS = "cronquestions"
-    PATHQUESTIONS = "pathquestions"
-    MOVIES = "movies"
+#: How questions are written.
+QuestionsFormat = Literal["auto", "jsonl", "metaqa", "wtq", "cronquestions", "pathquestions", "movies"]
 
 
 @grouped
@@ -49,7 +41,7 @@ def evaluate_ask(
     llm: Annotated[str, typer.Option("--llm", metavar="MODEL", help="openai:MODEL, openai:MODEL@BASE_URL, replay:FILE, ...")],
     form: Annotated[
         QuestionsFormat, typer.Option("--format", help="How the questions are written; recognised by default.")
-    ] = QuestionsFormat.AUTO,
+    ] = "auto",
     demos: Annotated[
         Path | None,
         typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations, added to the graph."),
@@ -81,7 +73,7 @@ def evaluate_ask(
     with guard(), opened(store, login, read_only=demos is None) as at:
         from condgraph.evaluate import evaluate_ask, read_cases
 
-        cases = read_cases(questions, None if form is QuestionsFormat.AUTO else form.value)
+        cases = read_cases(questions, None if form == "auto" else form)
         if sample is not None:
             cases = cases.sample(sample, seed)
         model = _model(llm, transcript)
@@ -127,27 +119,6 @@ def _model(llm: str, transcript: Path | None) -> ChatModel:
 
 
 # -- evaluate logic ----------------------------------------------------------------------------------
-
-
-class EvaluationFormat(StrEnum):
-    """How figures are written."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class SampledBy(StrEnum):
-    """How logical queries are sampled."""
-
-    PAIR = "pair"
-    EDGE = "edge"
-
-
-class NeededEdges(StrEnum):
-    """How many edges a hard answer needs that the graph misses."""
-
-    ANY = "any"
-    ALL = "all"
 
 
 @grouped
@@ -196,12 +167,12 @@ def evaluate_logic(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed samples the same queries.")] = 0,
     by: Annotated[
-        SampledBy, typer.Option("--by", help="Sample queries as BetaE does, or so that half of them end at a missing edge.")
-    ] = SampledBy.PAIR,
+        By, typer.Option("--by", help="Sample queries as BetaE does, or so that half of them end at a missing edge.")
+    ] = "pair",
     needed: Annotated[
-        NeededEdges,
+        Needed,
         typer.Option("--needed", help="Sample hard answers that need any missing edge, or only missing ones."),
-    ] = NeededEdges.ANY,
+    ] = "any",
     alpha: Annotated[
         float | None, typer.Option("--alpha", metavar="A", help="The negation scale; chosen on validation, else 1.")
     ] = None,
@@ -210,7 +181,7 @@ def evaluate_logic(
     write_queries: Annotated[
         Path | None, typer.Option("--write-queries", metavar="FILE", help="Write the queries that were sampled.")
     ] = None,
-    form: Annotated[EvaluationFormat, typer.Option("--format", help="A table, or everything as JSON.")] = EvaluationFormat.TABLE,
+    form: Annotated[TableOrJson, typer.Option("--format", help="A table, or everything as JSON.")] = "table",
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Seconds for all of it.")] = None,
     login: LoginOptions,
 ) -> None:
@@ -226,7 +197,7 @@ def evaluate_logic(
         missing = list(read_triples(held))
         chosen = list(read_cases(validation, paired=paired)) if validation else []
         if queries is None:
-            sampled = at.sample_queries(missing, n, kinds=kinds, seed=seed, by=by.value, needed=needed.value, timeout=timeout)
+            sampled = at.sample_queries(missing, n, kinds=kinds, seed=seed, by=by, needed=needed, timeout=timeout)
             cases = list(sampled.cases)
             for warning in sampled.warnings:
                 typer.echo(f"warning: {warning}", err=True)
@@ -237,7 +208,7 @@ def evaluate_logic(
         result = at.evaluate_logic(
             cases, known, held=missing, validation=chosen, alpha=alpha, epsilon=epsilon, cap=cap, timeout=timeout
         )  # fmt: skip
-        if form is EvaluationFormat.JSON:
+        if form == "json":
             about = {"options": result.options, "seconds": result.seconds, "warnings": list(result.warnings)}
             sys.stdout.write(json.dumps({"structures": result.rows(), **about}, ensure_ascii=False, indent=1) + "\n")
         else:
@@ -247,13 +218,8 @@ def evaluate_logic(
 # -- generate ----------------------------------------------------------------------------------------
 
 
-class QuestionFormat(StrEnum):
-    """How questions are written."""
-
-    JSONL = "jsonl"
-    JSON = "json"
-    CSV = "csv"
-    TEXT = "text"
+#: How questions are written.
+QuestionFormat = Literal["jsonl", "json", "csv", "text"]
 
 
 @grouped
@@ -274,7 +240,7 @@ def generate(
     login: LoginOptions,
     form: Annotated[
         QuestionFormat, typer.Option("--format", help="Everything a line, the data set's JSON, CSV, or question and answer.")
-    ] = QuestionFormat.JSONL,
+    ] = "jsonl",
     shares: Annotated[
         bool, typer.Option("--shares", help="Report the shares of kinds, hops, answers and categories on standard error.")
     ] = False,
@@ -288,16 +254,16 @@ def generate(
     with guard(), opened(store, login) as at:
         from condgraph.questions.record import Distribution, write
 
-        queries = form is not QuestionFormat.TEXT
+        queries = form != "text"
         generated = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)
         counted = Distribution()
         questions = counted.counted(generated) if shares else generated
         file = file_of(output)
         if file is None:
-            write(questions, sys.stdout, form.value)
+            write(questions, sys.stdout, form)
         else:
             with file.open("w", encoding="utf-8", newline="") as stream:
-                write(questions, stream, form.value)
+                write(questions, stream, form)
         for warning in generated.warnings:
             typer.echo(f"warning: {warning}", err=True)
         if shares:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from condgraph.cli import arguments, complete
 from condgraph.cli.exits import Exit, complain, guard
 from condgraph.cli.render import printable
 from condgraph.engine.errors import LoadError, StoreBusyError
+from condgraph.loaders.base import OnError
 from condgraph.progress import bar
 
 # -- load and index ----------------------------------------------------------------------------------
@@ -21,13 +21,6 @@ from condgraph.progress import bar
 
 #: Kinds of problems of a load, and joins, that are shown; the rest is counted.
 SHOWN_KINDS = 50
-
-
-class OnError(StrEnum):
-    """What a load does with a record that cannot be used."""
-
-    RAISE = "raise"
-    SKIP = "skip"
 
 
 @arguments.grouped
@@ -54,9 +47,7 @@ def load(
     name: Annotated[
         str | None, typer.Option("--name", metavar="SOURCE", help="The name that programs scope by; the file's name by default.")
     ] = None,
-    on_error: Annotated[
-        OnError, typer.Option("--on-error", help="Stop at a bad record, or leave it out and report it.")
-    ] = OnError.RAISE,
+    on_error: Annotated[OnError, typer.Option("--on-error", help="Stop at a bad record, or leave it out and report it.")] = "raise",
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,7 +86,7 @@ def load(
                 sources if len(sources) > 1 else sources[0],
                 format=form,
                 name=name,
-                on_error=on_error.value,
+                on_error=on_error,
                 progress=progress,
                 wait=wait,
                 replace=replace,

@@ -6,9 +6,8 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +17,7 @@ from condgraph.engine.delimited import csv_line
 from condgraph.engine.facts import Entity
 from condgraph.languages.logic.structures import STRUCTURES
 from condgraph.logic.answers import LogicAnswers
+from condgraph.names.words import OnUnknown
 from condgraph.patterns.matches import Matches
 from condgraph.patterns.result import Solution
 from condgraph.prepared import explained, run
@@ -26,19 +26,8 @@ from condgraph.query_options import QueryOptions
 # -- query and explain -------------------------------------------------------------------------------
 
 
-class OnUnknown(StrEnum):
-    """What a name that the graph does not have leads to."""
-
-    ERROR = "error"
-    EMPTY = "empty"
-    NEAREST = "nearest"
-
-
-class EngineName(StrEnum):
-    """What answers on a local graph."""
-
-    SNAPSHOT = "snapshot"
-    SPARQL = "sparql"
+#: What answers on a local graph.
+EngineName = Literal["snapshot", "sparql"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +92,7 @@ def query(
     engine: Annotated[
         EngineName | None, typer.Option("--engine", help="What answers on a local graph: in process, or its RDF store.")
     ] = None,
-    form: Annotated[render.Format, typer.Option("--format", help="How the answer is written.")] = render.Format.TABLE,
+    form: Annotated[render.Format, typer.Option("--format", help="How the answer is written.")] = "table",
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts that the answer rests on.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Run the program on the evidence alone: does it give the answer?")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and how many results it left.")] = False,
@@ -117,12 +106,12 @@ def query(
         typer.Option(
             "--on-unknown", help="An unknown name is an error that lists the nearest, an empty answer, or the nearest predicate."
         ),
-    ] = OnUnknown.ERROR,
+    ] = "error",
 ) -> None:
     """Run a program on a graph, and show its answer."""
     with guard():
         program = arguments.program_text(text, file)
-        how = {"engine": engine and engine.value, "on_unknown": on_unknown.value}
+        how = {"engine": engine, "on_unknown": on_unknown}
         options = reading.options(view, timeout=timeout, limit=limit, **how)
     with guard(program), arguments.opened(store, login, timeout=timeout, also=reading.also) as at:
         if show:
@@ -135,7 +124,7 @@ def query(
         else:
             render.write_answer(answer, form, evidence=evidence, trace=trace, checked=checked)
         if checked is not None:
-            if form is not render.Format.JSON or isinstance(answer, Matches):
+            if form != "json" or isinstance(answer, Matches):
                 render.write_check(checked, form)
             if not checked:
                 raise typer.Exit(Exit.ERROR)
@@ -217,7 +206,7 @@ class SearchOptions:
 class OutputOptions:
     """How the subgraphs are written."""
 
-    form: Annotated[render.Format, typer.Option("--format", help="How the subgraphs are written.")] = render.Format.TABLE
+    form: Annotated[render.Format, typer.Option("--format", help="How the subgraphs are written.")] = "table"
     prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as a language model is shown them.")] = False
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts with their sources.")] = False
     trace: Annotated[bool, typer.Option("--trace", help="Show every term of the distances.")] = False
@@ -273,7 +262,7 @@ def write_matches(matches: Matches, form: render.Format, *, evidence: bool = Fal
     render.refuse_terminal(form)
     for warning in matches.warnings:
         typer.echo(f"warning: {render.printable(warning)}", err=True)
-    if form is render.Format.JSON:
+    if form == "json":
         shown = [_document(item) for item in matches.shown]
         document = {
             "pattern": str(matches.pattern),
@@ -285,15 +274,15 @@ def write_matches(matches: Matches, form: render.Format, *, evidence: bool = Fal
         }
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
-    if form is render.Format.ARROW:
+    if form == "arrow":
         render.write_stream(matches.to_arrow())
         return
-    columns, rows = _rows(matches, ids=form is render.Format.CSV)
-    if form is render.Format.CSV:
+    columns, rows = _rows(matches, ids=form == "csv")
+    if form == "csv":
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
         render.write_table(columns, rows)
-    aside = form is not render.Format.TABLE
+    aside = form != "table"
     if trace:
         typer.echo("\ntrace:", err=aside)
         for line in matches.explain().splitlines()[2:]:
@@ -390,7 +379,7 @@ def logic(
     wanted: AnswerOptions,
     login: arguments.LoginOptions,
     when: TimeOptions,
-    form: Annotated[render.Format, typer.Option("--format", help="How the answers are written.")] = render.Format.TABLE,
+    form: Annotated[render.Format, typer.Option("--format", help="How the answers are written.")] = "table",
     explain: Annotated[bool, typer.Option("--explain", help="Show how each answer came about.")] = False,
     timeout: arguments.TimeoutOption = None,
 ) -> None:
@@ -407,7 +396,7 @@ def logic(
             k=None if wanted.every else wanted.k,
             alpha=wanted.alpha,
             epsilon=wanted.epsilon,
-            explain=explain or form is render.Format.JSON,
+            explain=explain or form == "json",
             timeout=timeout,
         )
         write_answers(answers, form, explain=explain)
@@ -428,28 +417,28 @@ def write_answers(answers: LogicAnswers, form: render.Format, *, explain: bool =
     render.refuse_terminal(form)
     for warning in answers.warnings:
         typer.echo(f"warning: {render.printable(warning)}", err=True)
-    if form is render.Format.JSON:
+    if form == "json":
         document = {"query": answers.query, "answers": answers.data(), "more": answers.more, "warnings": answers.warnings}
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
         return
-    if form is render.Format.ARROW:
+    if form == "arrow":
         render.write_stream(answers.to_arrow())
         return
     columns: tuple[str, ...] = ("answer", "score", "known by", "id")
     rows: list[tuple[str, ...]] = [
         (item.entity.name, f"{item.score:.9g}", "observed" if item.observed else "predicted", item.entity.id) for item in answers
     ]
-    if form is render.Format.CSV:
+    if form == "csv":
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
         # Names that repeat are distinguished by their ids.
         shown = len(columns) if len({row[0] for row in rows}) < len(rows) else -1
         render.write_table(columns[:shown], [row[:shown] for row in rows])
     if explain:
-        typer.echo("", err=form is not render.Format.TABLE)
+        typer.echo("", err=form != "table")
         for item in answers:
             for line in item.explain().splitlines():
-                typer.echo(render.printable(line), err=form is not render.Format.TABLE)
+                typer.echo(render.printable(line), err=form != "table")
 
 
 # -- sparql and cypher -------------------------------------------------------------------------------
@@ -458,11 +447,8 @@ def write_answers(answers: LogicAnswers, form: render.Format, *, explain: bool =
 FormOption = Annotated[render.Format, typer.Option("--format", help="How the rows are written.")]
 
 
-class Dialect(StrEnum):
-    """How a SPARQL query is read."""
-
-    STANDARD = "standard"
-    KQAPRO = "kqapro"
+#: How a SPARQL query is read.
+Dialect = Literal["standard", "kqapro"]
 
 
 @arguments.grouped
@@ -471,9 +457,9 @@ def sparql(
     store: arguments.StoreOption,
     text: arguments.TextArgument = None,
     file: arguments.FileOption = None,
-    dialect: Annotated[Dialect, typer.Option("--dialect", help="SPARQL 1.1, or as KQA Pro published it.")] = Dialect.STANDARD,
+    dialect: Annotated[Dialect, typer.Option("--dialect", help="SPARQL 1.1, or as KQA Pro published it.")] = "standard",
     login: arguments.LoginOptions,
-    form: FormOption = render.Format.TABLE,
+    form: FormOption = "table",
     timeout: arguments.TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most rows given.")] = None,
 ) -> None:
@@ -482,10 +468,10 @@ def sparql(
         query = arguments.program_text(text, file)
     with guard(query), arguments.opened(store, login, timeout=timeout) as at:
         render.refuse_terminal(form)
-        results = at.sparql(query, dialect=dialect.value, timeout=timeout, limit=limit)
+        results = at.sparql(query, dialect=dialect, timeout=timeout, limit=limit)
         for warning in results.warnings:
             typer.echo(f"warning: {render.printable(warning)}", err=True)
-        if form is render.Format.ARROW:
+        if form == "arrow":
             render.write_stream(results.to_arrow())
             return
         columns = results.columns if results.truth is None else ("truth",)
@@ -500,7 +486,7 @@ def cypher(
     text: arguments.TextArgument = None,
     file: arguments.FileOption = None,
     login: arguments.LoginOptions,
-    form: FormOption = render.Format.TABLE,
+    form: FormOption = "table",
     timeout: arguments.TimeoutOption = 60.0,
 ) -> None:
     """Run a Cypher query that only reads: on Neo4j its text and plan are checked first, other graphs
@@ -514,7 +500,7 @@ def cypher(
         if not isinstance(at, Neo4jGraph):
             render.write_answer(at.cypher(query, timeout=timeout), form, evidence=False, trace=False, checked=None)
             return
-        if form is render.Format.ARROW:
+        if form == "arrow":
             raise typer.BadParameter("rows of Cypher have no fixed types: take json or csv", param_hint="--format")
         records = at.cypher(query, timeout=timeout)
         columns = tuple(records[0]) if records else ()
@@ -522,12 +508,12 @@ def cypher(
 
 
 def _write(columns: tuple[str, ...], rows: list[tuple[Any, ...]], form: render.Format) -> None:
-    if form is render.Format.JSON:
+    if form == "json":
         records = [dict(zip(columns, map(_json, row), strict=True)) for row in rows]
         typer.echo(json.dumps(records, ensure_ascii=False, indent=2, default=str))
         return
     texts = [tuple("" if cell is None else _text(cell) for cell in row) for row in rows]
-    if form is render.Format.CSV:
+    if form == "csv":
         sys.stdout.writelines(map(csv_line, (columns, *texts)))
     elif columns:
         render.write_table(columns, texts)

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import typer
 
@@ -39,13 +38,8 @@ if TYPE_CHECKING:
 _NUMBERS: Final = frozenset({"results", "statements", "rows", "members", "values"})
 
 
-class Format(StrEnum):
-    """How an answer is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
+#: How an answer is written.
+Format = Literal["table", "json", "csv", "arrow"]
 
 
 def write_answer(
@@ -58,13 +52,13 @@ def write_answer(
     refuse_terminal(form)
     for warning in answer.warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
-    if form is Format.JSON:
+    if form == "json":
         typer.echo(json.dumps(_document(answer, evidence=evidence, trace=trace, checked=checked), ensure_ascii=False, indent=2))
         return
     columns, rows = answer_rows(answer)
-    if form is Format.ARROW:
+    if form == "arrow":
         write_stream(answer.to_arrow())
-    elif form is Format.CSV:
+    elif form == "csv":
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif answer.columns or len(answer.texts) < len(rows):
         # Names that repeat are distinguished by their ids.
@@ -72,7 +66,7 @@ def write_answer(
     else:
         for row in rows:
             typer.echo(printable(row[0]))
-    aside = form is not Format.TABLE
+    aside = form != "table"
     if trace:
         steps = [(step.function, str(step.size), step.operator, _sample(step)) for step in answer.trace]
         typer.echo("\ntrace:", err=aside)
@@ -93,7 +87,7 @@ def write_answer(
 
 def write_check(checked: Checked, form: Format) -> None:
     """What a check of an answer found, below it."""
-    aside = form is not Format.TABLE
+    aside = form != "table"
     typer.echo("\ncheck:", err=aside)
     for line in str(checked).splitlines():
         typer.echo("  " + printable(line), err=aside)
@@ -218,7 +212,7 @@ def _document(answer: Answer, *, evidence: bool, trace: bool, checked: Checked |
 
 def refuse_terminal(form: Format) -> None:
     """Raise `typer.BadParameter` when Arrow's bytes would go to a terminal."""
-    if form is Format.ARROW and sys.stdout.isatty():
+    if form == "arrow" and sys.stdout.isatty():
         raise typer.BadParameter("arrow is binary: send the output to a file or another program", param_hint="--format")
 
 

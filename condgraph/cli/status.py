@@ -6,10 +6,9 @@ import json
 import sys
 import zipfile
 from dataclasses import asdict
-from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from warnings import catch_warnings, simplefilter
 
 import typer
@@ -24,23 +23,8 @@ from condgraph.overview.schema import MOST_ROWS, heading, sections
 # -- status and export -------------------------------------------------------------------------------
 
 
-class StatusFormat(StrEnum):
-    """How a status is written."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class ExportFormat(StrEnum):
-    """What an export writes."""
-
-    JSONL = "jsonl"
-    TURTLE = "turtle"
-    NQUADS = "nquads"
-    RDF = "rdf"
-    RDF12 = "rdf12"
-    NEO4J_IMPORT = "neo4j-import"
-    PARQUET = "parquet"
+#: What an export writes.
+ExportFormat = Literal["jsonl", "turtle", "nquads", "rdf", "rdf12", "neo4j-import", "parquet"]
 
 
 @arguments.grouped
@@ -49,12 +33,12 @@ def status(
     store: arguments.StoreOption,
     login: arguments.LoginOptions,
     verify: Annotated[bool, typer.Option("--verify", help="Read every file of the store and compare its checksum.")] = False,
-    form: Annotated[StatusFormat, typer.Option("--format", help="How the status is written.")] = StatusFormat.TABLE,
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the status is written.")] = "table",
 ) -> None:
     """Show what a store holds, and with --verify whether its files are intact."""
     with guard(), arguments.opened(store, login) as at:
         status = at.status(verify=verify)
-        if form is StatusFormat.JSON:
+        if form == "json":
             typer.echo(json.dumps(asdict(status), ensure_ascii=False, indent=2, default=json_value))
         else:
             typer.echo(str(status))
@@ -68,7 +52,7 @@ def status(
 
 
 def doctor(
-    *, form: Annotated[StatusFormat, typer.Option("--format", help="How the report is written.")] = StatusFormat.TABLE
+    *, form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the report is written.")] = "table"
 ) -> None:
     """Show what is installed for each part of condgraph, what is missing, and how to get it. The exit code
     is 1 where a package that is always needed is missing, or one has a version that will not do.
@@ -77,7 +61,7 @@ def doctor(
 
     with guard():
         report = examine()
-        if form is StatusFormat.JSON:
+        if form == "json":
             parts = [{**asdict(part), "ready": part.ready, "hint": part.hint} for part in report.parts]
             document = {"version": report.version, "python": report.python, "healthy": report.healthy, "parts": parts}
             typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
@@ -111,7 +95,7 @@ def conflicts(
     ] = False,
     declare: Annotated[bool, typer.Option("--declare", help="Declare the predicates as having one value at a time.")] = False,
     prefer: arguments.PreferOption = None,
-    form: Annotated[StatusFormat, typer.Option("--format", help="How the conflicts are written.")] = StatusFormat.TABLE,
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the conflicts are written.")] = "table",
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most conflicts; 0 is all of them.")] = 100,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="How many conflicts to leave out first.")] = 0,
     timeout: arguments.TimeoutOption = None,
@@ -135,7 +119,7 @@ def conflicts(
             offset=offset,
             timeout=timeout,
         )
-        if form is StatusFormat.JSON:
+        if form == "json":
             typer.echo(json.dumps(found.data(), ensure_ascii=False, indent=2, default=json_value))
         else:
             typer.echo("\n".join(map(printable, found.lines())))
@@ -158,13 +142,13 @@ def timeline(
         str | None, typer.Option("--after", metavar="WHAT", help="Only those that may be the one after an entity or a time.")
     ] = None,
     certain: Annotated[bool, typer.Option("--certain", help="Of these only the one that must be.")] = False,
-    form: Annotated[StatusFormat, typer.Option("--format", help="How the statements are written.")] = StatusFormat.TABLE,
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the statements are written.")] = "table",
     timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Show the statements of a subject, a predicate or an object in the order of their times."""
     with guard(), arguments.opened(store, login) as at:
         line = at.timeline(subject, predicate, object_, timeout=timeout).part(before=before, after=after, certain=certain)
-        if form is StatusFormat.JSON:
+        if form == "json":
             typer.echo(json.dumps(line.data(), ensure_ascii=False, indent=2))
         else:
             for text in line.lines():
@@ -182,7 +166,7 @@ def versions(
         str | None,
         typer.Option("--keep", metavar="RULE", help="Store so many versions from now on, or each for so long: 10, '30 days'."),
     ] = None,
-    form: Annotated[StatusFormat, typer.Option("--format", help="How the versions are written.")] = StatusFormat.TABLE,
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the versions are written.")] = "table",
 ) -> None:
     """Show the versions of a graph that are stored, or change how many are; `query --as-of` asks one."""
     with guard(), arguments.opened(store, login, read_only=keep is None) as at:
@@ -193,7 +177,7 @@ def versions(
             listed = at.versions()
         for each in caught:
             complain(f"warning: {printable(str(each.message))}")
-        if form is StatusFormat.JSON:
+        if form == "json":
             typer.echo(json.dumps([version.data() for version in listed], ensure_ascii=False, indent=2))
         else:
             typer.echo("\n".join(printable(str(version)) for version in listed))
@@ -204,7 +188,7 @@ def export(
     *,
     store: arguments.StoreOption,
     login: arguments.LoginOptions,
-    to: Annotated[ExportFormat, typer.Option("--to", help="The format.")] = ExportFormat.JSONL,
+    to: Annotated[ExportFormat, typer.Option("--to", help="The format.")] = "jsonl",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -219,12 +203,12 @@ def export(
     Parquet, as RDF, or for Neo4j's import tool.
     """
     output = arguments.file_of(output)
-    if to in (ExportFormat.NEO4J_IMPORT, ExportFormat.PARQUET) and output is None:
-        raise typer.BadParameter(f"{to.value} writes a folder: give it with --output", param_hint="--to")
+    if to in ("neo4j-import", "parquet") and output is None:
+        raise typer.BadParameter(f"{to} writes a folder: give it with --output", param_hint="--to")
     with guard(), arguments.opened(store, login) as at:
         with catch_warnings(record=True) as caught:
             simplefilter("always")
-            at.export(sys.stdout if output is None else output, to=to.value, base=base)
+            at.export(sys.stdout if output is None else output, to=to, base=base)
         for warning in caught:
             complain(f"warning: {warning.message}")
 
@@ -232,12 +216,8 @@ def export(
 # -- schema ------------------------------------------------------------------------------------------
 
 
-class SchemaFormat(StrEnum):
-    """How a schema is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    TEXT = "text"
+#: How a schema is written.
+SchemaFormat = Literal["table", "json", "text"]
 
 
 @arguments.grouped
@@ -261,7 +241,7 @@ def schema(
     predicate: Annotated[
         str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate.", autocompletion=complete.predicates)
     ] = None,
-    form: Annotated[SchemaFormat, typer.Option("--format", help="How the schema is written.")] = SchemaFormat.TABLE,
+    form: Annotated[SchemaFormat, typer.Option("--format", help="How the schema is written.")] = "table",
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=0, help="The most rows of each table; 0 is all of them.")
     ] = MOST_ROWS,
@@ -273,16 +253,16 @@ def schema(
 ) -> None:
     """Show what can be asked about: sources, concepts, predicates, units, with counts and examples."""
     with guard(), arguments.opened(store, login, timeout=timeout) as at:
-        if cypher and form is not SchemaFormat.TABLE:
+        if cypher and form != "table":
             raise OptionError("--cypher is a format of its own", hint="leave --format out")
         schema = at.schema(source=source, concept=concept, predicate=predicate, timeout=timeout)
         if cypher:
             if schema.note:
                 complain(f"warning: {printable(schema.note)}")
             typer.echo(schema.cypher(limit or sys.maxsize))
-        elif form is SchemaFormat.JSON:
+        elif form == "json":
             typer.echo(json.dumps(schema.data(), ensure_ascii=False, indent=2))
-        elif form is SchemaFormat.TEXT:
+        elif form == "text":
             typer.echo(schema.text(tokens))
         else:
             typer.echo(heading(schema))

@@ -21,9 +21,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from datetime import date
-from enum import Enum
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args, get_origin
 
 from typer.models import OptionInfo
 
@@ -242,7 +241,7 @@ def verbs() -> str:
                 if default is inspect.Parameter.empty:
                     about.append("Required.")
                 elif default not in (None, False):
-                    about.append(f"Default: {code(str(getattr(default, 'value', default)))}.")
+                    about.append(f"Default: {code(str(default))}.")
                 # Within Annotated, the first name lands where the default stands otherwise.
                 names = [one for one in (info.default, *(info.param_decls or ())) if isinstance(one, str)]
                 options.append((", ".join(map(code, names)) + value, " ".join(about)))
@@ -257,7 +256,7 @@ def verbs() -> str:
 
 def _choices(kind: Any) -> str:
     """The words that an option takes."""
-    return "|".join(one.value for one in kind) if isinstance(kind, type) and issubclass(kind, Enum) else "VALUE"
+    return "|".join(word for one in (kind, *get_args(kind)) if get_origin(one) is Literal for word in get_args(one)) or "VALUE"
 
 
 def empty_answers() -> str:
