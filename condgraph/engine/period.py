@@ -89,7 +89,10 @@ def time_of(value: object, option: str) -> Time:
         if _ISO_MONTH.fullmatch(value.strip()):
             years = f"between=({value.strip()[:4]!r}, ...)"
             raise OptionError(f"{option}={value!r} is not a time: {error}", hint=f"{years} is several years; {_WRITTEN}") from None
-    times = {item.value for item in read_time(value.strip()) if isinstance(item.value, Time)}
+    readings = read_time(value.strip())
+    if any(item.tag == "short" for item in readings):
+        raise OptionError(f"{option}={value!r} has a year of two digits", hint=f"write the year with four; {_WRITTEN}")
+    times = {item.value for item in readings if isinstance(item.value, Time)}
     if not times:
         raise OptionError(f"{option}={value!r} is not a time", hint=_WRITTEN)
     if len(times) > 1:

@@ -181,6 +181,7 @@ def test_difference(graph: condgraph.Graph) -> None:
         ({"at": True}, "is not a time"),
         ({"at": "9" * 5_000}, "is not a time"),
         ({"at": "03/04/1984"}, "may be 1984-03-04 or 1984-04-03"),
+        ({"at": "18 July 64"}, "at='18 July 64' has a year of two digits"),
         ({"between": ("1990", "1980")}, r"ends before it starts: 1990 is after 1980.*between=\('1980', '1990'\)"),
         ({"between": ("1990",)}, "two times"),
         *(({"between": wrong}, "two times") for wrong in ("1990", 1990, b"19", {"1980", "1990"}, {1980: "", 1990: ""})),

@@ -106,6 +106,7 @@ NEAR = [
     ("bad times.csv", "head,relation,tail,time\nAnn,in,Choir,2001\nFay,in,Choir,soon\nGus,in,Choir,5 March 2020\n", "quintuples"),
     ("bad times.txt", "Ann,in,Choir,2001\nFay,in,Choir,soon\nGus,in,Choir,1999-05\nGus,likes,Ann,2000\n", "quintuples"),
     ("no times.csv", "source,property,value,date\nA,in,C,soon\nB,in,C,late\nC,in,D,2001\n", "quintuples"),
+    ("quotes.tsv", '"Ann"\t"in"\t"Paris"\t"2001"\n"Bob"\t"in"\t"Rome"\t""\n', "quintuples"),
     ("three.tsv", "Ann\tin\tParis\t2001\nAnn\tat\tAcme\tsoon\nBob\tin\tRome\t2002\n", "quintuples"),
     ("five.tsv", "A\tin\tB\t2001\t-\nB\tin\tC\tx\ty\nC\tin\tD\t2003\t-\nD\tat\tE\t2004\t2005\n", "quintuples"),
     ("years.csv", "country,2001,2002\nFR,1,2\nDE,3,4\n", "csv"),

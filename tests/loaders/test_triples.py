@@ -184,6 +184,11 @@ def test_otherwise_objects_are_entities(file: Any, text: str) -> None:
     )
 
 
+def test_quotes_around_all_fields_are_no_part_of_them(file: Any) -> None:
+    assert read(file('"a"\t"r"\t"b ""c"""\n'))[0][-1].objects.ids == ['b "c"']  # type: ignore[union-attr]
+    assert read(file('"a" x\tr\t"b"\n'))[0][-1].objects.ids == ['"b"']  # type: ignore[union-attr]
+
+
 def test_values_of_all_kinds(file: Any) -> None:
     items, _ = read(
         file("a\tr\t12\na\tr\t1984-12-30\na\tr\ta  text\na\tr\t1984-13-30\nb\tis\tc\n"), objects="values", instance_of="is"

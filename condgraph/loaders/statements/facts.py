@@ -89,6 +89,7 @@ class Shape:
     roles: tuple[str, ...]
     header: bool
     share: float = 1.0
+    quoted: bool = False
 
     def at(self, role: str) -> int | None:
         """Return the index of a role's column, or None."""
@@ -105,6 +106,20 @@ def split(line: str, mark: str) -> list[str]:
     else:
         fields = line.split(mark or None)
     return [field.strip() for field in fields]
+
+
+def _unquoted(field: str) -> str:
+    return field[1:-1].replace('""', '"') if len(field) > 1 and field[0] == field[-1] == '"' else field
+
+
+def _without_quotes(lines: Sequence[str]) -> Sequence[str]:
+    """Lines without the quotes around fields, where each field between tabs is in quotes or empty."""
+    if not all(line[:1] == '"' and "\t" in line for line in lines):
+        return lines
+    fields = [split(line, "\t") for line in lines]
+    if not all(not field or _unquoted(field) != field for row in fields for field in row):
+        return lines
+    return ["\t".join(map(_unquoted, row)) for row in fields]
 
 
 def _widths(lines: Sequence[str], mark: str) -> list[int]:
@@ -209,6 +224,8 @@ def shape_of(path: Path, choices: Sequence[tuple[str, ...]], reading: Reading, o
         reading.warn("the file has no lines")
         return None
     shape = find_shape(lines, choices, options)
+    if shape is not None and shape.mark == "\t" and (plain := _without_quotes(lines)) != lines:
+        shape = replace(find_shape(plain, choices, options) or shape, quoted=True)
     if shape is None:
         widths = " or ".join(str(len(roles)) for roles in choices)
         raise FormatError(
@@ -290,6 +307,8 @@ def columns_of(path: Path, shape: Shape, reading: Reading, options: Options) -> 
         if header and rows:
             header = False
             rows, columns = rows[1:], [column[1:] for column in columns]
+        if shape.quoted:
+            columns, plain = [[_unquoted(field.strip()) for field in column] for column in columns], False
         if not plain:
             rows, columns = tidy(rows, columns)
         if rows:
@@ -614,7 +633,7 @@ def _fact_lines(head: bytes) -> list[str]:
     """Return the lines that may be facts; none for a JSON document."""
     lines = head_lines(head)
     try:
-        return [] if lines and lines[0][:1] in ("[", "{") and json.loads("\n".join(lines)) else lines
+        return [] if lines and lines[0][:1] in ("[", "{") and json.loads("\n".join(lines)) else list(_without_quotes(lines))
     except (ValueError, RecursionError):
         return lines
 
