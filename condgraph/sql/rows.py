@@ -1,9 +1,8 @@
-"""What rows bind, as plain sets and statements: for the statements that a plan over rows rests on.
+"""Operators that rows bind, rewritten as plain sets and statements, to find the evidence of a plan over rows.
 
-The client joins the rows of an answer. What is fetched for it are the statements of matches, where a match more does no
-harm: so each part of a pattern is a scan of its own, which the other parts narrow by the entities that they share with it
-(semi-joins, of which a full reducer of acyclic patterns consists: Bernstein and Chiu, 1981). Values that parts share, and
-circles, narrow nothing.
+The client joins the rows of an answer. It fetches statements that may match; fetching too many does no harm. So each part of
+a pattern is a scan of its own, narrowed by the other parts through the entities that they share (semi-joins, which make up
+a full reducer of acyclic patterns: Bernstein and Chiu, 1981). Shared values and cycles narrow nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from condgraph.engine.algebra import Node, passed, passing, postorder
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.passes import rewrite
 
-#: Alternatives of a pattern, of joined unions: where there would be more, rows that a pattern is joined with narrow nothing.
+#: #: The most alternatives of a joined pattern. Beyond this, the rows it is joined with do not narrow it.
 _MOST: Final = 32
 _CONCEPTS: Final = alg.AllEntities((EntityKind.CONCEPT,))
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
@@ -28,7 +27,7 @@ Role: TypeAlias = Literal["subject", "object", "qualifier", "member", "concept"]
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """One alternative of rows: its parts, sets that variables are of, and the variables that its rows bind."""
+    """One alternative of rows: its parts, the sets its variables belong to, and the variables its rows bind."""
 
     statements: tuple[alg.StatementPattern, ...] = ()
     memberships: tuple[alg.MembershipPattern, ...] = ()
@@ -36,7 +35,7 @@ class _Match:
     names: frozenset[str] = frozenset()
 
     def with_(self, other: _Match) -> _Match:
-        """The matches of both."""
+        """Return the match of both."""
         return _Match(
             self.statements + other.statements,
             self.memberships + other.memberships,
@@ -45,7 +44,7 @@ class _Match:
         )
 
     def renamed(self, names: tuple[tuple[str, str], ...], number: int) -> _Match:
-        """With other names for variables: a variable that gets two of them narrows as the first."""
+        """Rename the variables; a variable that gets two new names narrows the first."""
         first: dict[str, str] = {}
         for new, old in names:
             first.setdefault(old, new)
@@ -73,7 +72,7 @@ class _Reduced:
     def __init__(self, match: _Match) -> None:
         self._match = match
         self._bound: dict[str, list[tuple[int, Role]]] = {}
-        #: Variables that are entities whatever else they are bound to.
+        #: #: Variables that are entities, whatever else they are bound to.
         self._certain = {name for name, _ in match.sets}
         for at, part in enumerate(match.statements):
             relation = part.undirected or part.family == "relation"
@@ -93,20 +92,20 @@ class _Reduced:
                 self._certain.add(place.name)
 
     def entities(self, name: str) -> alg.Entities:
-        """The entities that a variable may be bound to."""
+        """Return the entities that a variable may be bound to."""
         if name not in self._match.names:
             return alg.Union(())
         return self._set(name, None) or _ALL
 
     def facts(self, name: str) -> list[alg.Facts]:
-        """The statements that a variable may be bound to."""
+        """Return the statements that a variable may be bound to."""
         if name not in self._match.names:
             return []
         parts = [at for at, part in enumerate(self._match.statements) if part.statement == alg.Variable(name)]
         return [facts for _, facts in self._directed(parts[0], None)] if parts else [alg.Scan(None, None)]
 
     def _set(self, name: str, apart: int | None) -> alg.Entities | None:
-        """The entities that all parts but one allow a variable to be; None where they do not narrow it."""
+        """Return the entities that every part but one allows a variable to be, or None if no part narrows it."""
         parts = [plain(entities) for of, entities in self._match.sets if of == name]
         for at, role in self._bound.get(name, ()):
             if at != apart and (message := self._message(at, role, name)) is not None:
@@ -114,10 +113,10 @@ class _Reduced:
         return None if not parts else parts[0] if len(parts) == 1 else alg.Intersect(tuple(parts))
 
     def _message(self, at: int, role: Role, name: str) -> alg.Entities | None:
-        """The entities that one part has for a variable, narrowed by the parts beyond it."""
+        """Return the entities that one part allows for a variable, narrowed by the parts beyond it."""
         key = at, role, name
         if key not in self._messages:
-            # A part that is reached again, in a circle, narrows nothing.
+            # # A part that is reached again, through a cycle, narrows nothing.
             self._messages[key] = None
             self._messages[key] = self._ends(at, role, name)
         return self._messages[key]
@@ -139,13 +138,13 @@ class _Reduced:
         return sets[0] if len(sets) == 1 else alg.Union(tuple(sets))
 
     def _place(self, place: object, at: int, apart: str | None) -> alg.Entities | None:
-        """What a place of a part is narrowed to, but for one variable."""
+        """Return what a place of a part is narrowed to, ignoring one variable."""
         if isinstance(place, alg.Variable):
             return self._set(place.name, at) if place.name != apart and place.name in self._certain else None
         return plain(place) if isinstance(place, alg.Entities) else None
 
     def _directed(self, at: int, apart: str | None) -> Iterator[tuple[int, alg.Facts]]:
-        """The statements of a part, narrowed but for one variable: of one without a direction as they are, and flipped."""
+        """Yield the statements of a part, narrowed by all but one variable. A part without direction is also yielded flipped."""
         part = self._match.statements[at]
         subject, object_ = self._place(part.subject, at, apart), self._place(part.object, at, apart)
         for flipped in range(1 + part.undirected):
@@ -164,7 +163,7 @@ class _Reduced:
 
 
 def _turned(facts: alg.Facts, end: alg.End) -> alg.Facts:
-    """Statements of which an end is reached."""
+    """Return the statements so that they reach an end."""
     if isinstance(facts, alg.Scan) and facts.anchor == "subject":
         family: alg.Family = "relation" if end == "object" and facts.family == "any" else facts.family
         return replace(facts, reach=end, family=family)
@@ -172,7 +171,7 @@ def _turned(facts: alg.Facts, end: alg.End) -> alg.Facts:
 
 
 def _scans(part: alg.StatementPattern, subject: alg.Entities | None) -> Iterator[alg.Facts]:
-    """The statements of a part alone."""
+    """Yield the statements of a part on its own."""
     predicates = part.predicate if isinstance(part.predicate, tuple) else None
     family: alg.Family = "relation" if part.undirected else part.family
     if part.among is None:
@@ -183,7 +182,7 @@ def _scans(part: alg.StatementPattern, subject: alg.Entities | None) -> Iterator
 
 
 def _narrowed(facts: alg.Facts, subject: alg.Entities | None, predicates: tuple[str, ...] | None) -> alg.Facts:
-    """Statements of some subjects and predicates, where a scan can tell them."""
+    """Narrow statements to some subjects and predicates, as far as a scan can."""
     below = passed(facts)
     if below is not None:
         return passing(facts, _narrowed(below, subject, predicates))
@@ -202,13 +201,13 @@ def _narrowed(facts: alg.Facts, subject: alg.Entities | None, predicates: tuple[
 
 
 class _Names:
-    """Numbers for variables that a projection leaves out."""
+    """Numbers variables that a projection leaves out."""
 
     def __init__(self) -> None:
         self.last = 0
 
     def matches(self, node: Node, wanted: str) -> list[_Match]:
-        """The alternatives of rows; `wanted` is the variable that is asked for."""
+        """Return the alternatives of rows; `wanted` is the variable asked for."""
         if isinstance(node, alg.Pattern):
             return [_Match(node.statements, node.memberships, names=frozenset(node.variables))]
         if isinstance(node, alg.EntityRows):
@@ -227,7 +226,7 @@ class _Names:
 
 
 def plain_facts(node: alg.Facts) -> list[alg.Facts]:
-    """Statements that no rows bind, which have all those of an operator together."""
+    """Return statements without rows, which together include all those of an operator."""
     if not isinstance(node, alg.FactsOf):
         return [_without_rows(node)]
     matches = _Names().matches(node.of, node.variable)
@@ -235,7 +234,7 @@ def plain_facts(node: alg.Facts) -> list[alg.Facts]:
 
 
 def plain(node: alg.Entities) -> alg.Entities:
-    """A set that no rows bind, which has all entities of an operator."""
+    """Return a set without rows that includes all entities of an operator."""
     if not isinstance(node, alg.EntitiesOf):
         result: alg.Entities = _without_rows(node)
         return result
@@ -250,6 +249,6 @@ def _without_rows(node: Any) -> Any:
 
 
 def tested(node: alg.Pattern) -> list[alg.Condition]:
-    """The conditions of a pattern."""
+    """Return the conditions of a pattern."""
     own = [part.condition for part in node.statements]
     return [test for test in [*own, *(item.condition for part in node.statements for item in part.qualifiers)] if test is not None]

@@ -1,7 +1,7 @@
-"""Spark as a SQL engine: an export to Parquet as views of a session, which is only read.
+"""Spark as a SQL engine: an export to Parquet, read through the views of a session.
 
-A graph is asked in a session of its own within the user's application, with the user's views and settings but for those that
-queries rely on (`_SETTINGS`). Views are temporary, so that nothing is written to a catalogue.
+A graph is queried in a session of its own within the user's application. It has the user's views and settings, except for
+those that queries rely on (`_SETTINGS`). Views are temporary, so nothing is written to a catalogue.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from condgraph.sql.connections import Engine, first_line, text, watching
 from condgraph.sql.tables import PREFIX
 from condgraph.sql.terms import both, case, cast, column, double, known, literal, name, select, table_of, type_of
 
-#: What queries rely on, whatever the user's session has.
+#: #: Settings that queries rely on, whatever the user's session has.
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.jsonGenerator.ignoreNullFields": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.session.timeZone": "UTC",
-    # `${...}` in a text is a text.
+    # # `${...}` in a text is to stay as it is.
     "spark.sql.variable.substitute": "false",
 }
-#: What makes queries over few bytes faster: their stages take less time than to plan them one after the other, and to compile them.
+#: #: Settings that speed up queries over few bytes, whose stages take less time to run than to plan and
+#: compile.
 _SMALL: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 _FEW: Final = 64 * 2**20
-#: Bytes that Spark takes for more than any.
+#: #: A size in bytes that stands for "unknown" in Spark.
 _UNKNOWN: Final = 2**62
 _VIEWS: Final = (*layout.TABLES, layout.FACT_RECORDS, layout.ENTITY_RECORDS, layout.ENDS)
 _TAGS: Final = count()
 
 
 class _Generator(SparkGenerator):
-    """Prints Spark's SQL: views are in no schema, so that a view of a graph is called by both names."""
+    """Prints Spark's SQL. Views have no schema, so the schema becomes part of a view's name."""
 
     TRANSFORMS: ClassVar = {
         **SparkGenerator.TRANSFORMS,
@@ -55,14 +56,14 @@ class _Generator(SparkGenerator):
     }
 
     def window_sql(self, expression: exp.Window) -> str:
-        """Rows are numbered in an order: where there is none, as they lie."""
+        """Number rows by their stored order if no order is given."""
         if isinstance(expression.this, exp.RowNumber) and not expression.args.get("order"):
             expression = expression.copy()
             expression.set("order", exp.Order(expressions=[exp.Anonymous(this="MONOTONICALLY_INCREASING_ID")]))
         return str(super().window_sql(expression))
 
     def table_parts(self, expression: exp.Table) -> str:
-        """The name of a table or view."""
+        """Return the name of a table or view."""
         if not expression.db.startswith(layout.PREFIX):
             return str(super().table_parts(expression))
         view = self.sql(name(_view(expression.db, expression.name)))
@@ -74,22 +75,22 @@ class _Dialect(SparkDialect):
 
 
 def printed(query: exp.Expr | str, *, pretty: bool = False) -> str:
-    """A query as Spark takes it; a text is one already."""
+    """Return a query in Spark's dialect; text is returned as it is."""
     return text(query, _Dialect, pretty=pretty)
 
 
 def _view(place: str, table: str) -> str:
-    # Sessions that do not tell letters by case keep names in small ones.
+    # # Sessions that ignore case store names in lower case.
     return f"{place}.{table}".lower()
 
 
 def _quoted(place: str, table: str) -> str:
-    """As methods take the name of a view to make or to look for."""
+    """Return a view's name as Spark's catalogue methods take it."""
     return name(_view(place, table)).sql(dialect=_Dialect)
 
 
 def session_at(master: str) -> Any:
-    """The session of the application in this process, or of one at a master; Spark's own settings say which where it is empty."""
+    """Return this process's session, or one at `master`; if that is empty, Spark's own settings decide."""
     try:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -111,12 +112,12 @@ def session_at(master: str) -> Any:
 
 
 def _bytes(rows: Any) -> int:
-    """Spark's estimate of the bytes of rows, without reading them."""
+    """Return Spark's estimate of the bytes of rows, without reading them."""
     return int(str(rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 
 class Spark(Engine):
-    """A session of Spark, and the folder of an export to Parquet that is asked there; without one its tables are."""
+    """A Spark session and the folder of a Parquet export; without a folder, the session's own tables are queried."""
 
     dialect = "spark"
     title = "Spark"
@@ -129,21 +130,21 @@ class Spark(Engine):
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        # A session that was stopped has no parts, or its Java process is gone.
+        # # A stopped session has lost its parts, or its Java process is gone.
         self._errors = (PySparkException, Py4JError, ConnectionError, AttributeError, AssertionError)
         super().__init__(f"spark://{str(session.sparkContext.master).removeprefix('spark://')}")
-        # Views of its own: others of the name may be open in the session.
+        # # A tag for its views, since others of the same name may be open in the session.
         self._tag = uuid4().hex[:8]
         self._given, self._folder, self._graph = session, folder and folder.rstrip("/"), self.schema(graph)
         self._own: Any = None
         self._lock = Lock()
 
     def text(self, query: exp.Expr | str, *, pretty: bool = False) -> str:
-        """A query in the dialect of Spark; a text is one already."""
+        """Return a query in Spark's dialect; text is returned as it is."""
         return printed(query, pretty=pretty)
 
     def schema(self, graph: str) -> str:
-        """How names of the views of a graph begin."""
+        """Return the prefix of a graph's view names."""
         return f"{super().schema(graph)} {self._tag}"
 
     # -- the session -------------------------------------------------------------------------------
@@ -153,9 +154,9 @@ class Spark(Engine):
             if self._own is None:
                 size = 0
                 for table, kinds in layout.TABLES.items() if self._folder else ():
-                    # With its types no job looks them up in the files.
+                    # # Given the types, Spark runs no job to look them up in the files.
                     types = ", ".join(f"`{field}` {type_of(kind).sql(dialect=_Dialect)}" for field, kind in kinds.items())
-                    # Paths are patterns.
+                    # # Spark reads paths as patterns.
                     path = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(self._folder))
                     rows = self._given.read.schema(types).parquet(f"{path}/{table}")
                     rows.createOrReplaceTempView(_quoted(self._graph, table))
@@ -195,8 +196,9 @@ class Spark(Engine):
             return True
 
     def close_subclasses(self, place: str) -> None:
-        """Make the view of concepts below each other, at the first call: queries of Spark that refer to themselves cannot leave
-        out what they have found already, and would not end in a circle.
+        """Make the view of the closed subclass relation, at the first call.
+
+        Recursive queries in Spark cannot exclude what they have already found, so they would never end in a cycle.
         """
         session = self._session()
         with self._lock, self._failing():
@@ -210,13 +212,13 @@ class Spark(Engine):
             below.createOrReplaceTempView(_quoted(place, layout.BELOW))
 
     def listed(self) -> list[Any]:
-        """The tables and views of the current database, and the temporary views."""
+        """Return the tables and views of the current database, and the temporary views."""
         session = self._session()
         with self._failing():
             return list(session.catalog.listTables())
 
     def described(self, table: str, schema: str) -> tuple[list[Any], int | None]:
-        """The fields of a table, and Spark's estimate of its bytes: none of what it does not know, or has to work out."""
+        """Return a table's fields and Spark's estimate of its bytes, or None if Spark does not know or must compute them."""
         session = self._session()
         with self._failing():
             rows = session.table(table_of(table, schema or None).sql(dialect=_Dialect))
@@ -227,13 +229,13 @@ class Spark(Engine):
     # -- queries -----------------------------------------------------------------------------------
 
     def quoted(self, text: str) -> str:
-        """A text as it is within quotes."""
+        """Return a text as it is written within quotes."""
         return printed(exp.Literal.string(text))[1:-1]
 
     def read(self, query: exp.Expr | str) -> list[layout.Row]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         session, tag = self._session(), f"condgraph-{next(_TAGS)}"
-        # Tags of the session, other than those of the application, are ended by their own thread alone.
+        # # Unlike the application's tags, a session's tags can only be cancelled by their own thread.
         context = session.sparkContext
         with self._failing(), watching(lambda: context.cancelJobsWithTag(tag)), ExitStack() as views:
             context.addJobTag(tag)
@@ -244,8 +246,9 @@ class Spark(Engine):
                     context.removeJobTag(tag)
 
     def _kept(self, query: exp.Expr | str, tag: str, views: ExitStack) -> exp.Expr | str:
-        """A query whose parts are views while it runs, where some are used twice: these are kept, since Spark writes a part
-        wherever it is used.
+        """Return a query whose parts become views while it runs, if some are used twice.
+
+        Those are cached, since Spark otherwise expands a part wherever it is used.
         """
         if not isinstance(query, exp.Query):
             return query
@@ -269,28 +272,28 @@ class Spark(Engine):
         return query
 
     def writing(self, wait: float) -> Never:
-        """Nothing is written."""
+        """Raise `ReadOnlyError`."""
         raise ReadOnlyError(f"{self.place} is only read", hint="load the graph in process, and export it again")
 
     def has_schema(self, name: str) -> bool:
-        """Whether this is the graph, and there is an export of it."""
+        """Tell whether this is the graph and its export exists."""
         try:
             return self._folder is not None and name == self._graph and self._session() is not None
         except StoreMissingError:
             return False
 
     def unchanged(self) -> object | None:
-        """The session: its views are of the files that were there when it was opened."""
+        """Return the session, whose views are of the files that existed when it was opened."""
         own: object | None = self._own
         return own
 
     def refresh(self) -> None:
-        """Look anew which files there are."""
+        """Look for the files again."""
         with self._lock:
             self._own = None
 
     def close(self) -> None:
-        """Take the views away; the application is the user's."""
+        """Drop the views; the application belongs to the user."""
         with self._lock, suppress(*self._errors):
             own, self._own = self._own, None
             for view in _VIEWS if own is not None and self._folder else ():
@@ -298,10 +301,10 @@ class Spark(Engine):
 
 
 # -- tables ------------------------------------------------------------------------------------------
-# Tables and views of Spark as somebody else's database has them: what the catalogue says, and how cells are read.
+# # Spark's tables and views as an existing database: what the catalogue says, and how cells are read.
 
 
-#: Bytes of a row, where Spark has not counted the rows of a table.
+#: #: The assumed bytes of a row, since Spark has not counted a table's rows.
 _ROW: Final = 100
 _SORTS: Final[dict[str, Sort]] = {
     **dict.fromkeys(("tinyint", "smallint", "int"), "integer"), "bigint": "long", "float": "single", "double": "double",
@@ -310,7 +313,7 @@ _SORTS: Final[dict[str, Sort]] = {
 
 
 def of_spark(engine: Engine) -> list[Table]:
-    """The tables and views of the current database, and the temporary views; Spark declares no keys."""
+    """Return the tables and views of the current database, and the temporary views; Spark declares no keys."""
     assert isinstance(engine, Spark)
     tables = []
     for item in engine.listed():
@@ -335,36 +338,37 @@ def _column(real: str, kind: str) -> Column:
 
 
 class SparkCells(DuckDbCells):
-    """Cells of Spark, in a session in UTC."""
+    """Spark's cells, in a session in UTC."""
 
     def bytewise(self, text: exp.Expr) -> exp.Expr:
-        """By code point."""
+        """Order text by code point."""
         return exp.Collate(this=exp.Paren(this=text), expression=name("UTF8_BINARY"))
 
     def is_given(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """Times are finite."""
+        """Return a test for a value; an end of time must be finite."""
         if isinstance(item, Bound) and not item.whole:
             return both([known(cell), exp.LT(this=cell.copy(), expression=no_end(item))])
         return super().is_given(item, cell)
 
     def is_finite(self, item: Column, cell: exp.Expr) -> exp.Expr | None:
-        """Floats may be infinite."""
+        """Return a test for finite numbers; only floats may be infinite."""
         if item.sort not in ("single", "double"):
             return None
         return exp.NEQ(this=exp.Abs(this=cell.copy()), expression=cast(literal("Infinity"), "double"))
 
     def seconds(self, cell: exp.Expr) -> exp.Expr:
-        """With fractions, as a decimal number."""
+        """Return the seconds, with fractions, as a decimal number."""
         moment = exp.Cast(this=cell, to=exp.DataType.build("timestamp"))
         return exp.Div(this=_decimal(call("UNIX_MICROS", moment), 19), expression=_decimal(literal(1_000_000), 7))
 
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """A single float is the number that its text is; a cast of any other number gives the nearest float."""
+        """Return a number as a double. A single float is read from its text; other numbers are cast to the nearest float."""
         return cast(cast(cell, "text") if item.sort == "single" else cell, "double")
 
     def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """An integer of 64 bits, or a decimal number of as many places: of larger floats by their halves of 64 bits, since a cast
-        takes the digits that a float is written with.
+        """Return the nearest 64-bit integer, or decimal number of the column's scale.
+
+        A cast to decimal takes the digits that a float is printed with, so larger floats are converted in two 64-bit halves.
         """
         number = self.number(item, cell)
         whole, is_long = cast(number.copy(), "bigint"), exp.LT(this=number.copy(), expression=double(2.0**63))

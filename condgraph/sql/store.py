@@ -1,4 +1,4 @@
-"""A graph in a SQL database: load, ask with one query, read names, and pull it into process."""
+"""A graph in a SQL database: load it, ask with one query, look up names, and pull it into process."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ if TYPE_CHECKING:
 
 # -- Parts of a graph --------------------------------------------------------------------------------
 
-# Parts of a graph in a SQL database: what a single change asks of it, and the rows that it changes.
+# # Parts of a graph in a SQL database: what a single change reads, and the rows that it changes.
 
 
 Read = Callable[[exp.Query], list[Row]]
 
 
 class SqlParts:
-    """Parts of the graph in one schema (`condgraph.remote.PartStore`)."""
+    """Parts of the graph in one schema. See `condgraph.remote.PartStore`."""
 
     def __init__(self, read: Read, place: str) -> None:
         self._read, self._in = read, place
-        #: The statements that were read, with their numbers in the database.
+        #: #: The statements read so far, with their numbers in the database.
         self._numbers: dict[Key, int] = {}
         self._sources: list[Source] | None = None
 
@@ -87,17 +87,17 @@ class SqlParts:
         return self._read(query if limit is None else query.limit(limit, copy=False))
 
     def sources(self) -> list[Source]:
-        """The sources in the order they were loaded."""
+        """Return the sources in the order they were loaded."""
         if self._sources is None:
             self._sources = [Source(*rest) for _, *rest in sorted(self._rows("source", exp.true()))]
         return self._sources
 
     def numbers(self, ids: Sequence[str]) -> dict[str, int]:
-        """The numbers of the entities of some ids."""
+        """Return the numbers of entities by their ids."""
         return dict(self._rows("entity", one_of(column("id"), ids), ("id", "e"))) if ids else {}
 
     def called(self, text: str) -> list[Entity]:
-        """The entities that have a text as their id or name."""
+        """Return the entities that have a text as their id or name."""
         if not is_text(text):
             return []
         test = either(exp.EQ(this=column(name), expression=literal(text)) for name in ("id", "name"))
@@ -105,12 +105,12 @@ class SqlParts:
         return [Entity(ident, name, EntityKind(kind), row or 0) for ident, name, kind, row in rows]
 
     def some_names(self, most: int) -> list[str]:
-        """The names of all entities; none where there are more than `most`."""
+        """Return the names of all entities, or nothing if there are more than `most`."""
         rows = self._rows("entity", exp.true(), ("name",), most + 1)
         return [name for (name,) in rows] if len(rows) <= most else []
 
     def entities_about(self, ids: Sequence[str], sources: Sequence[str]) -> list[Item]:
-        """Entities by their ids, and the concepts that they are stated to be in."""
+        """Return entities by their ids, and the concepts that they are stated to belong to."""
         own = sorted(self.numbers([ident for ident in ids if is_text(ident)]).values())
         if not own:
             return []
@@ -123,11 +123,11 @@ class SqlParts:
         return [one for one in Graph(rows, self.sources()).items() if not isinstance(one, Source)]
 
     def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
-        """The statements of a subject and a predicate."""
+        """Return the statements of a subject and a predicate."""
         return self._stated(subject, [one_of(column("predicate"), [predicate])]) if is_text(predicate) else []
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Statements of a subject: up to 100."""
+        """Return at most 100 statements of a subject."""
         return [one.item for one in self._stated(subject, [], 100) if isinstance(one.item, Statement)]
 
     def _stated(self, subject: str, tests: list[exp.Expr], limit: int | None = None) -> list[Sourced]:
@@ -147,13 +147,13 @@ class SqlParts:
         return [one for _, one in numbered]
 
     def number(self, statement: Statement) -> int:
-        """The number of a statement (`normal`) of the graph."""
+        """Return the number of a statement of the graph, which must be in normal form (`normal`)."""
         if key_of(statement) not in self._numbers:
             self.statements_about(statement.subject, statement.predicate)
         return self._numbers[key_of(statement)]
 
     def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
-        """A source that uses an entity in statements, but for those `without`, and one that uses it as a concept."""
+        """Yield a source that uses an entity in statements other than those `without`, and one that uses it as a concept."""
         own = list(self.numbers([ident] if is_text(ident) else []).values())
         if not own:
             return
@@ -172,15 +172,15 @@ class SqlParts:
                 break
 
     def value_used(self, value: Value, without: Removed) -> bool:
-        """Each statement has a row of its own for its value."""
+        """Return False: each statement has its own row for its value."""
         return False
 
     def unused(self, most: int) -> list[str]:
-        """None: who declared an entity is a row of its own."""
+        """Return an empty list: each declaration of an entity has its own row."""
         return []
 
     def has_several(self, name: str, qualifier: bool, subjects: Sequence[str], without: Removed) -> bool:
-        """Whether some entity has several values of an attribute, but for some `subjects`; or some statement of a qualifier."""
+        """Tell whether some entity outside `subjects` has several values of an attribute, or some statement of a qualifier."""
         table, key, owner = ("qualifier", "key", "f") if qualifier else ("statement", "predicate", "s")
         gone = [self.number(one) for one in without.statements] if qualifier else sorted(self.numbers(subjects).values())
         tests = [one_of(column(key), [name])] + ([exp.not_(one_of(column(owner), gone), copy=False)] if gone else [])
@@ -195,21 +195,22 @@ class SqlParts:
 
 
 class Changes:
-    """The rows that differ before and after a change, of the parts that it is about: by the numbers of the database."""
+    """The rows that a change adds and deletes, by the numbers of the database."""
 
     def __init__(self, before: Snapshot, after: Snapshot, parts: SqlParts, edit: Edit) -> None:
         self._parts = parts
         self._of = [_of(snapshot) for snapshot in (before, after)]
         self._ids = [list(of["entity"]["id"]) for of in self._of]
         sids = [statement_ids(snapshot).tolist() for snapshot in (before, after)]
-        #: Statements that are added, by their numbers in the part; ids of entities that go, and that come.
+        #: #: Statements that are added, by their numbers in the part; and the ids of entities that are
+        #: removed and added.
         self._fresh = [number for number, sid in enumerate(sids[1]) if sid not in set(sids[0])]
         there = [set(ids) for ids in self._ids]
         self._gone, self._new = sorted(there[0] - there[1]), sorted(there[1] - there[0])
         self._edit = edit
 
     def write(self, writer: Writer, place: str) -> None:
-        """Write them."""
+        """Write the changed rows."""
         of, parts = self._of, self._parts
         gone = [parts.number(part) for part in self._edit.removed if isinstance(part, Statement)]
         for table in ("statement", "qualifier", "place") if gone else ():
@@ -247,7 +248,7 @@ class Changes:
                 writer.insert(place, table, [(name, kind, [row[name] for row in rows]) for name, kind in kinds.items()])
 
     def texts(self) -> Iterable[tuple[str, str, list[str | None]]]:
-        """The texts of the rows that are added: table, column, texts."""
+        """Yield the texts of the added rows: table, column, texts."""
         for part in self._edit.added:
             if isinstance(part, Statement):
                 yield "statement", "predicate", list(named_in(part))
@@ -260,13 +261,13 @@ class Changes:
                 yield table, name, [text for f, text in values if f in fresh]
 
     def _ends(self) -> set[int]:
-        """The entities that new statements name, by their numbers in the part."""
+        """Return the entities that new statements name, by their numbers in the part."""
         rows = [row for table in ("statement", "qualifier") for row in _rows(self._of[1][table]) if row["f"] in set(self._fresh)]
         return {row[name] for row in rows for name in ("s", "o") if row.get(name) is not None}
 
 
 def _of(snapshot: Snapshot) -> dict[str, Columns]:
-    """The columns of each table but the last, which says what all of them hold."""
+    """Return the columns of each table up to `place`; those after it describe the whole graph."""
     result = {}
     for table, values in columns(snapshot, ""):
         result[table] = values
@@ -280,7 +281,7 @@ def _rows(values: Columns) -> list[dict[str, Any]]:
 
 
 def _declared(of: dict[str, Columns], ids: list[str]) -> dict[str, list[tuple[Any, ...]]]:
-    """How each entity is declared."""
+    """Return the declarations of each entity."""
     result: dict[str, list[tuple[Any, ...]]] = {}
     for e, *rest in zip(*of["declared"].values(), strict=True):
         result.setdefault(ids[e], []).append(tuple(rest))
@@ -292,7 +293,7 @@ def _deleted(place: str, table: str, of: exp.Expr, numbers: list[int]) -> exp.De
 
 
 def _last(writer: Writer, place: str, table: str, name: str) -> int:
-    """The last number of a table; -1 where there is none."""
+    """Return the last number of a table, or -1 if it is empty."""
     ((last,),) = writer.read(select(exp.Max(this=column(name))).from_(table_of(table, place), copy=False))
     return -1 if last is None else int(last)
 
@@ -301,16 +302,16 @@ def _last(writer: Writer, place: str, table: str, name: str) -> int:
 
 
 T = TypeVar("T")
-#: Bytes of a name that PostgreSQL keeps.
+#: #: The most bytes of a name that PostgreSQL keeps.
 _LONGEST: Final = 63
-#: Seconds for which the state of a graph that others may load is trusted.
+#: #: For how many seconds the known state of a graph is trusted, since others may load it.
 _LEASE: Final = 1.0
-#: Rows that are written at once, after which progress is told.
+#: #: How many rows are written at once; progress is reported after each batch.
 _AT_ONCE: Final = 100_000
 
 
 class SqlAnswer(StoredAnswer):
-    """The answer to one program, with the SQL that gave it (`sql`). The trace is one further query, sent when it is read."""
+    """The answer to one program, with its SQL (`sql`). The trace takes one more query, sent when it is read."""
 
     _store: SqlStore
 
@@ -374,7 +375,8 @@ class SqlAnswer(StoredAnswer):
                 continue
             value = layout.value_of(cell)
             if type(value) is str and (plain := collapse(value)) != value:
-                # Tables that others made have texts as they were typed: each value once, with the first of its texts.
+                # # Tables of an existing database keep texts as typed. Each value counts once, with the
+                # first of its texts.
                 spaced.setdefault(plain, []).append(value)
             else:
                 pairs.append((value, text_of(value)))
@@ -411,9 +413,9 @@ class SqlAnswer(StoredAnswer):
 
     @kept
     def trace(self) -> list[Step]:
-        """What each step of the program gave: those below what the client finished by one further query."""
+        """What each step of the program gave; steps below what the client finished take one more query."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
-        # What a pass made one operator of is that one.
+        # # An optimiser pass may have merged equal operators into one.
         there = {mark(node): node for node in postorder(self.plan)}
         known: Mapping[int, Any] = self.run.results if self._finished else {}
         nodes = [node if id(node) in known else rewrite(node, lambda one: there.get(mark(one), one)) for _, node in steps]
@@ -439,7 +441,7 @@ class SqlAnswer(StoredAnswer):
 
     @timed
     def explain(self) -> str:
-        """The program, its plan, the SQL, and the results of each step."""
+        """Return the program, its plan, the SQL, and the results of each step."""
         steps = [str(step) for step in self.trace]
         warnings = [f"warning: {warning}" for warning in self.warnings]
         parts = [self.program, tree(self.plan), self.sql, "\n".join([*steps, *warnings])]
@@ -458,13 +460,13 @@ class _State:
     sources: tuple[Source, ...]
     counts: dict[str, int]
     looked: float
-    #: While the engine gives this (`Engine.unchanged`), nothing has changed.
+    #: #: As long as `Engine.unchanged` returns this, nothing has changed.
     unchanged: object | None
     survey: Survey | None = None
 
 
 class SqlStore:
-    """One graph in a SQL database, in a schema of its own; nothing is written but by `push` and `delete`."""
+    """One graph in a SQL database, in a schema of its own; only `push`, `delete` and single changes write to it."""
 
     declared: tuple[str, ...] = ()
 
@@ -478,14 +480,14 @@ class SqlStore:
             most = _LONGEST - len(engine.schema(""))
             raise errors.OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
         self._state: _State | None = None
-        #: What the last load has to say of single changes.
+        #: #: What the last load reported about single changes.
         self.remarks: list[str] = []
 
     def __repr__(self) -> str:
         return f"<SqlStore {self.name!r} at {self.place}>"
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self.engine.close()
 
     # -- what there is -----------------------------------------------------------------------------
@@ -497,16 +499,16 @@ class SqlStore:
         return select(*(column(name) for name in names or layout.TABLES[table])).from_(self._table(table), copy=False)
 
     def exists(self) -> bool:
-        """Whether the graph is there."""
+        """Tell whether the graph exists."""
         return self.engine.has_schema(self._in)
 
     def refresh(self) -> None:
-        """Forget what is known, which another process may have changed."""
+        """Forget what is known, since another process may have changed the graph."""
         self.engine.refresh()
         self._state = None
 
     def content(self) -> str:
-        """A name for what the graph holds; raises where there is none."""
+        """Return the name of the graph's content; raise `StoreMissingError` if there is no graph."""
         query = self._all("about", "format", "content")
         try:
             ((form, content),) = self.engine.read(query)
@@ -515,7 +517,7 @@ class SqlStore:
                 raise errors.StoreMissingError(
                     f"there is no graph {self.name!r} at {self.place}", hint="load something first"
                 ) from None
-            # A writer may just have put another table in the place of the one that the server was about to read.
+            # # A writer may just have replaced the table that the server was about to read.
             ((form, content),) = self.engine.read(query)
         if form != layout.FORMAT:
             raise errors.StoreVersionError(
@@ -530,7 +532,7 @@ class SqlStore:
             return state
         unchanged, content = self.engine.unchanged(), self.content()
         if state is None or state.content != content:
-            # The first query of a file opens it.
+            # # The first query opens a file.
             unchanged = self.engine.unchanged()
             ((_, content, counts, schema, _),) = self.engine.read(self._all("about"))
             sources = _sources(self.engine.read(self._all("source")))
@@ -540,11 +542,11 @@ class SqlStore:
         return state
 
     def _unchanged(self, since: object | None) -> bool:
-        """Whether the engine says that nothing has changed since it gave this."""
+        """Tell whether the engine reports no change since it returned `since`."""
         return since is not None and since is self.engine.unchanged()
 
     def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives, of one state of the graph: asked once more where somebody loaded meanwhile."""
+        """Return what `ask` gives for one state of the graph; ask again if somebody loaded meanwhile."""
         if held(self) is not None:
             return ask()
         for _ in range(2):
@@ -554,7 +556,8 @@ class SqlStore:
                 with holding(self):
                     result = ask()
             except errors.StoreError:
-                # Queries of two states do not fit together, and tables that are written anew are missing for a moment.
+                # # Queries of two states do not fit together, and tables are missing for a moment while
+                # they are rewritten.
                 if self._unchanged(unchanged) or self.content() == before.content:
                     raise
             else:
@@ -565,7 +568,7 @@ class SqlStore:
 
     @property
     def schema(self) -> StoredSchema:
-        """What lowering knows; read once for each content."""
+        """The schema that lowering uses; read once for each content."""
         return self._current().schema
 
     @property
@@ -575,7 +578,7 @@ class SqlStore:
 
     @property
     def naming_schema(self) -> LinkingSchema:
-        """The schema with names looked up."""
+        """The schema with name lookup."""
         schema = self.schema
         named: LinkingSchema | None = schema.kept.get("named")
         if named is None:
@@ -591,15 +594,15 @@ class SqlStore:
         return OwnPlans(self._in, self.schema, self.engine.close_subclasses)
 
     def sources(self) -> tuple[Source, ...]:
-        """The sources of the graph."""
+        """Return the sources of the graph."""
         return self.known_sources
 
     def counts(self) -> dict[str, int]:
-        """What the graph holds."""
+        """Return the counts of what the graph holds."""
         return dict(self._current().counts)
 
     def survey(self) -> Survey:
-        """What the graph holds, counted when it was loaded."""
+        """Return the survey of the graph, counted when it was loaded."""
         state = self._current()
         if state.survey is None:
             ((text,),) = self.engine.read(self._all("about", "survey"))
@@ -607,7 +610,7 @@ class SqlStore:
         return state.survey
 
     def snapshot(self) -> Snapshot:
-        """The whole graph, as it was pushed."""
+        """Return the whole graph, as it was pushed."""
         return self.steady(lambda: self._pulled(self.engine.read))
 
     def _pulled(self, read: Callable[[exp.Query], list[layout.Row]]) -> Snapshot:
@@ -632,13 +635,13 @@ class SqlStore:
         return self.steady(ask)
 
     def explain(self, request: Request) -> str:
-        """The SQL of a program, without running it."""
+        """Return the SQL of a program, without running it."""
         plan = request.lowered(self.naming_schema).plan
         self.check_plan(plan)
         return self.engine.text(self.compiled(plan).query, pretty=True)
 
     def compiled(self, plan: Node) -> Compiled:
-        """The query of a plan."""
+        """Return the query of a plan."""
         return compile_plan(plan, self.plans)
 
     def check_plan(self, plan: Node) -> None:
@@ -646,7 +649,7 @@ class SqlStore:
         return
 
     def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern: plans fetch the statements that the search reaches."""
+        """Return the subgraphs nearest to a pattern; plans fetch the statements that the search reaches."""
         if not exact:
             raise errors.OptionError("a SQL database has no approximate index", hint="ask with exact=True")
         from condgraph.patterns.remote.planned import planned
@@ -654,7 +657,7 @@ class SqlStore:
         return self.steady(lambda: planned(self, self.place, self.name).match(pattern, **options))
 
     def witness(self, plan: Node) -> Run:
-        """A plan run in process on the statements it rests on."""
+        """Run a plan in process on its evidence."""
 
         def ask() -> Run:
             compiled = compile_witness(plan, self.plans)
@@ -663,7 +666,7 @@ class SqlStore:
         return self.steady(ask)
 
     def gather(self, units: Sequence[Unit]) -> Snapshot:
-        """The statements, sets and memberships of some units: one query."""
+        """Return the statements, sets and memberships of some units, with one query."""
 
         def ask() -> Snapshot:
             compiled = compile_units(tuple(units), self.plans)
@@ -672,8 +675,9 @@ class SqlStore:
         return self.steady(ask)
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
-        """The entities of these ids and names with the statements that have one of them at an end, as chains read them:
-        one query (`chains.place.AroundStore`). With `concepts` also the memberships that they are an end of.
+        """Return the entities of these ids and names with the statements at either end of them, with one query.
+
+        Chains read them (`chains.place.AroundStore`). With `concepts`, also return the memberships that they are an end of.
         """
 
         def ask() -> Snapshot:
@@ -685,14 +689,14 @@ class SqlStore:
         return self.steady(ask)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives; `known` has the ids of what the client works out."""
+        """Return how many statements or entities each operator gives; `known` has the ids that the client computed."""
         if not nodes:
             return []
         sizes: dict[int, int] = dict(self.engine.read(self.plans.counts(list(enumerate(counted(nodes, known))))))
         return [sizes.get(step, 0) for step in range(len(nodes))]
 
     def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
-        """How many entities each operator gives, and the names of the first: one query; None of those that the client works out."""
+        """Return how many entities each operator gives, with the first names, by one query; None for those the client computes."""
         sets: list[tuple[int, Node]] = []
         for step, node in enumerate(nodes):
             own = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
@@ -710,7 +714,7 @@ class SqlStore:
         return [sized(node, sizes.get(step), names.get(step, ())) for step, node in enumerate(nodes)]
 
     def left_out(self, plan: Node) -> LeftOut:
-        """The values that the tests of the query could not compare; the schema says of most tests that there are none."""
+        """Return the values that the query's tests could not compare. For most tests the schema says that there are none."""
         nodes: list[Node] = []
         for node in postorder(plan):
             if isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity) and native(node):
@@ -738,10 +742,11 @@ class SqlStore:
         change: Change = Change(),  # noqa: B008 - it is frozen
         on_progress: OnWritten = lambda written, part: None,
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot next to what the graph holds, but for what `change` takes away; what it held, and holds now.
-        `on_progress` hears how many rows are written so far, and which part that is.
+        """Add a snapshot to what the graph holds, minus what `change` removes; return the counts before and after.
 
-        One transaction: readers see the graph before or after, and so does who looks after a crash.
+        `on_progress` is called with the number of rows written so far and the current part. Everything is one
+        transaction: readers,
+        also those after a crash, see the graph either before or after it.
         """
         self._check_writable()
         with self.engine.writing(wait) as writer:
@@ -757,19 +762,19 @@ class SqlStore:
         return dict(before), dict(after.counts)
 
     def content_now(self) -> str:
-        """The name of what the graph holds, read now."""
+        """Return the current content name, read now."""
         return self.content()
 
     def edit_records(self) -> list[str]:
-        """The records of the single changes, in order."""
+        """Return the records of the single changes, in order."""
         return self._records(self.engine.read) if self.exists() else []
 
     def last_edit(self) -> int:
-        """The number of the last single change."""
+        """Return the number of the last single change."""
         return self._last(self.engine.read)
 
     def _has_edits(self, read: Callable[[exp.Query], list[layout.Row]]) -> bool:
-        # Graphs that an earlier version wrote have no table of changes.
+        # # Graphs written by an earlier version have no table of changes.
         return self.engine.writes and bool(read(table_query(self._in, layout.EDITS)))
 
     def _last(self, read: Callable[[exp.Query], list[layout.Row]]) -> int:
@@ -779,7 +784,7 @@ class SqlStore:
         return last or 0
 
     def stated(self) -> GraphSummary | None:
-        """What the graph states of its content, read now."""
+        """Return what the graph states about its content, read now."""
         if not self._has_edits(self.engine.read):
             return None
         ((_, content, counts, schema, text),) = self.engine.read(self._all("about"))
@@ -787,7 +792,7 @@ class SqlStore:
         return None if survey is None else GraphSummary(content, json.loads(counts), json.loads(schema), survey)
 
     def totals(self, snapshot: Snapshot) -> dict[str, int]:
-        """The counts of a snapshot."""
+        """Return the counts of a snapshot."""
         return snapshot.counts
 
     @property
@@ -801,7 +806,7 @@ class SqlStore:
         return [record for _, record in sorted(read(self._all(layout.EDITS, *layout.EDIT_COLUMNS)))]
 
     def write_edit(self, change: RemoteEdit, wait: float) -> str:
-        """Write one single change, in one transaction: the rows that it is about, or all tables anew."""
+        """Write one single change in one transaction: only the rows it changes, or all tables again."""
         self._check_writable()
         now = change.stated
         content = content_digest(change.after) if now is None else now.content
@@ -878,19 +883,19 @@ class SqlStore:
         writer.execute(exp.Drop(tables=[place], kind="SCHEMA", exists=True, cascade=True))
 
     def left(self) -> None:
-        """A load is one transaction, which leaves nothing half way."""
+        """Return None: a load is one transaction, which leaves nothing half done."""
         return
 
     def under_way(self) -> None:
-        """A load is one transaction, which nobody else sees before its end."""
+        """Return None: a load is one transaction, which nobody else sees before its end."""
         return
 
     def abandon(self) -> bool:
-        """There is nothing to take back."""
+        """Return False: there is nothing to take back."""
         return False
 
     def delete(self) -> bool:
-        """Remove the graph, and nothing else; whether there was one."""
+        """Remove the graph and nothing else; tell whether there was one."""
         self._check_writable()
         if not self.exists():
             return False
@@ -901,7 +906,7 @@ class SqlStore:
 
 
 def _tested(node: Node) -> alg.Values:
-    """The values that a test looks at."""
+    """Return the values that a test compares."""
     assert isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity)
     if isinstance(node, alg.WhereQualifier):
         return alg.Qualifiers(node.facts, node.key)
@@ -913,7 +918,7 @@ def _sources(rows: list[layout.Row]) -> tuple[Source, ...]:
 
 
 def _check_texts(table: str, name: str, texts: Sequence[str | None]) -> None:
-    """Raise `LoadError` for a text that no SQL database stores."""
+    """Raise `LoadError` for a text that no SQL database can store."""
     for text in texts:
         if text is not None and ("\x00" in text or not text.isascii()):
             try:

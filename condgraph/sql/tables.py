@@ -1,5 +1,6 @@
-"""The tables of a graph in a SQL database, one schema of the database for each graph: what is written, and how rows are
-read back as items.
+"""The tables of a graph in a SQL database: how a graph is written, and how rows are read back as items.
+
+Each graph has a schema of the database to itself.
 
     source(n, name, location, format, content, terms)
     entity(e, id, name, kind, source, row)                    numbered by name; `source` and `row` of table rows
@@ -12,13 +13,13 @@ read back as items.
     about(format, content, counts, schema, survey)            one row
     edit(n, record)                                           the single changes
 
-Three views have what is read of statements together (`views`): the rows of some tables as records, each with the name of
-its table, and the entities that a statement leads to.
+Three views combine what queries read of statements (`views`): two have the rows of some tables as records, each with the
+name of its table; the third has the entities that a statement leads to.
 
 CELL is kind, text, number, tie, exact, unit, start, stop, precision. `text` is a text, or the name of an entity, so that
-the two meet; `number` the nearest float, `exact` its text where that is another number and `tie` what orders numbers of one
-float; `unit` is a unit, or the form of a text; `start` and `stop` are seconds from 1970 (`engine.values.Time`). Texts are
-compared by their bytes, so that all engines order them by code point.
+the two can be compared; `number` is the nearest float. Where the number itself is different, `exact` is its text and `tie`
+orders numbers with the same float. `unit` is a unit, or the form of a text; `start` and `stop` are seconds from 1970
+(`engine.values.Time`). Texts are compared by their bytes, so all engines order them by code point.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity,
 from condgraph.overview.survey import described, packed, survey
 from condgraph.sql.terms import NULL, Query, cast, column, known, literal, named, select, together
 
-#: The schema of a graph in its database begins with this word.
+#: #: The prefix of the schema of a graph in its database.
 PREFIX: Final = "condgraph "
-#: Goes up when tables of an earlier version would be read wrongly.
+#: #: Increased when tables of an earlier version would be read wrongly.
 FORMAT: Final = 1
 
 Type: TypeAlias = Literal["int", "bigint", "smallint", "double", "text"]
@@ -70,10 +71,11 @@ TABLES: Final[dict[str, dict[str, Type]]] = {
     "place": {"f": "int", "n": "int", "source": "int", "row": "int", "raw": "text"},
     "about": {"format": "int", "content": "text", "counts": "text", "schema": "text", "survey": "text"},
 }  # fmt: skip
-#: The table of single changes (`edits`), which no query of a program reads.
+#: #: The table of single changes (`edits`), which no query of a program reads.
 EDITS: Final = "edit"
 EDIT_COLUMNS: Final[dict[str, Type]] = {"n": "int", "record": "text"}
-#: Columns that are looked up in: those of texts by equality alone, as texts may be longer than an index takes.
+#: #: Indexed columns. Columns of text are looked up only by equality, since texts may be longer than an
+#: index allows.
 INDEXES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("entity", ("e",)), ("entity", ("id",)), ("entity", ("name",)), ("member", ("concept", "e")), ("statement", ("f",)),
     ("statement", ("s",)), ("statement", ("o",)), ("statement", ("predicate",)), ("statement", ("number",)),
@@ -84,10 +86,11 @@ Columns = dict[str, Sequence[Any]]
 
 
 # -- Records -----------------------------------------------------------------------------------------
-# Rows of several tables in one result: each begins with the name of its table, and has its columns where their types are.
+# # Rows of several tables in one result: each begins with its table's name and has its columns in slots
+# of their types.
 
 
-#: The tables whose rows are records.
+#: #: The tables whose rows are records.
 TAKEN: Final = ("entity", "membership", "subclass", "qualifier", "place", "statement")
 
 
@@ -118,19 +121,20 @@ class Layout:
         return select(named(literal(table), "sort"), *every).from_(relation, copy=False)
 
 
-#: The records of a graph's own tables, whose entities and statements go by numbers.
+#: #: The layout of a graph's own tables, which identify entities and statements by numbers.
 NUMBERED: Final = Layout(TABLES, ("int", "bigint", "smallint", "double", "text"))
 
 
-#: The views of records: of statements, which have the statement's number in `c0`, and of entities, which have theirs there;
-#: and the entities that a statement leads to.
+#: #: The views of records: of statements and of entities, with the number of the statement or entity in
+#: `c0`; and the view of
+#: #: the entities that a statement leads to.
 FACT_RECORDS, ENTITY_RECORDS, ENDS = "fact_records", "entity_records", "fact_end"
-#: Concepts with all that they are below, where there is such a table.
+#: #: The name of the table of the closed subclass relation, where there is one.
 BELOW: Final = "below"
 
 
 def views(stored: Callable[[str], exp.Expr]) -> Iterator[tuple[str, Query]]:
-    """The views of a graph's schema, over what `stored` gives for a table."""
+    """Yield the views of a graph's schema; `stored` returns each table."""
     yield FACT_RECORDS, together([NUMBERED.of(table, stored(table)) for table in ("statement", "qualifier", "place")])
     yield ENTITY_RECORDS, NUMBERED.of("entity", stored("entity"))
     leads = [("statement", "s"), ("statement", "o"), ("qualifier", "o")]
@@ -145,8 +149,9 @@ def views(stored: Callable[[str], exp.Expr]) -> Iterator[tuple[str, Query]]:
 
 
 def columns(snapshot: Snapshot, content: str, most: int = sys.maxsize) -> Iterator[tuple[str, Columns]]:
-    """The columns of each table, for a graph of this content: in pieces of `most` rows, of which each table has one at least
-    (places of `most` statements).
+    """Yield the columns of each table, for a graph with this content.
+
+    They come in pieces of at most `most` rows (places: of at most `most` statements); each table yields at least one piece.
     """
     get, texts = snapshot.arrays.get, snapshot.texts
     sources = [snapshot.source_of(number) for number in range(len(get("src.name")))]
@@ -208,12 +213,12 @@ def columns(snapshot: Snapshot, content: str, most: int = sys.maxsize) -> Iterat
 
 
 def _parts(length: int, most: int) -> Iterable[slice]:
-    """A range in slices, one at least."""
+    """Split a range into slices, at least one."""
     return slices(length, min(most, length)) if length else (slice(0, 0),)
 
 
 def as_arrow(kinds: Mapping[str, Type], values: Columns) -> Any:
-    """Columns as a table of Arrow; raises `MissingExtraError`."""
+    """Return columns as an Arrow table; raise `MissingExtraError` without pyarrow."""
     pa = pyarrow_or_error()
     types = {"int": pa.int32(), "bigint": pa.int64(), "smallint": pa.int16(), "double": pa.float64(), "text": pa.large_string()}
     listed = (column if isinstance(column, list) else list(column) for column in (values[name] for name in kinds))
@@ -221,10 +226,10 @@ def as_arrow(kinds: Mapping[str, Type], values: Columns) -> Any:
 
 
 def row_count(snapshot: Snapshot) -> int:
-    """How many rows `columns` has, in all tables."""
+    """Return how many rows `columns` yields, in all tables."""
     arrays = ("src.name", "mem.src", "sub.src", "con.items", "q.owner", "prov.stmt")
     listed = sum(len(snapshot.arrays.get(name)) for name in arrays)
-    # A statement is a row, and the place where it stands another one.
+    # # Each statement is a row, and its place is another.
     return listed + snapshot.entities + len(declared(snapshot).e) + 2 * snapshot.statements + 1
 
 
@@ -259,7 +264,7 @@ def _statements(snapshot: Snapshot, part: slice) -> Columns:
 
 
 def _relations(snapshot: Snapshot, part: slice) -> dict[str, list[Any]]:
-    """The objects of relations, and the parts of their cells."""
+    """Return the objects of relations, and the parts of their cells."""
     entities = snapshot.relation_object[part]
     names = snapshot.texts.take(snapshot.entity_name.take(entities))
     filled = {"o": entities.tolist(), "kind": [int(Kind.ENTITY)] * len(entities), "text": names}
@@ -268,7 +273,7 @@ def _relations(snapshot: Snapshot, part: slice) -> dict[str, list[Any]]:
 
 
 def _cells(snapshot: Snapshot, family: str, part: slice) -> dict[str, list[Any]]:
-    """The object, and the parts of each cell."""
+    """Return the object and the parts of each cell."""
     get, texts = snapshot.arrays.get, snapshot.texts
     parts = {name: get(f"{family}.{name}")[part] for name, _ in PARTS}
     floats = parts["a"].view(np.float64).tolist()
@@ -310,7 +315,7 @@ def _places(snapshot: Snapshot, part: slice) -> Columns:
 # -- Reading -----------------------------------------------------------------------------------------
 
 
-#: Sorts of rows, in the order in which they are read.
+#: #: Kinds of rows, in the order in which they are read.
 Sort: TypeAlias = Literal["entity", "declared", "membership", "subclass", "qualifier", "place", "statement"]
 Row = tuple[Any, ...]
 
@@ -328,7 +333,7 @@ class Graph:
         return self._ids
 
     def snapshot(self) -> Snapshot:
-        """The items as a graph of their own."""
+        """Return the items as a graph of their own."""
         builder = Builder()
         builder.begin(Source(""))
         try:
@@ -342,7 +347,7 @@ class Graph:
         return self._sources[number].name, row
 
     def items(self) -> Iterator[Item]:
-        """All items, sources first."""
+        """Yield all items, sources first."""
         rows, ids = self._rows, self._ids
         yield from self._sources
         if "declared" in rows:
@@ -360,7 +365,7 @@ class Graph:
         yield from (statement for _, statement in self.statements())
 
     def statements(self) -> Iterator[tuple[int, Sourced]]:
-        """The statements with their numbers."""
+        """Yield the statements with their numbers."""
         qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
         for f, _, key, o, *cell in sorted(self._rows.get("qualifier", ()), key=lambda row: (row[0], row[1])):
             qualifiers.setdefault(f, []).append((key, self._value(o, cell)))
@@ -376,7 +381,7 @@ class Graph:
             if all(written is None for _, written in there):
                 yield f, Sourced(statement, tuple(place for place, _ in there))
                 continue
-            # What sources write in other ways is given once for each of these.
+            # # A statement that sources write in different ways is given once for each of them.
             for written in dict.fromkeys(written for _, written in there):
                 some = tuple(place for place, other in there if other == written)
                 yield f, Sourced(replace(statement, raw=written), some)
@@ -386,7 +391,7 @@ class Graph:
 
 
 def value_of(cell: Sequence[Any]) -> Value:
-    """The value in the columns of a cell, which is no entity."""
+    """Return the value in the columns of a cell, which must not be an entity."""
     kind, text, number, _, exact, unit, start, stop, precision = cell
     if kind == Kind.TEXT:
         return text if unit is None else formed(text, unit)

@@ -17,17 +17,17 @@ NULL: Final = exp.null()
 
 
 def name(text: str) -> exp.Identifier:
-    """A name, quoted."""
+    """Return a quoted name."""
     return exp.Identifier(this=text, quoted=True)
 
 
 def column(text: str, table: str | None = None) -> exp.Column:
-    """A column."""
+    """Return a column."""
     return exp.Column(this=name(text), table=None if table is None else name(table))
 
 
 def table_of(text: str, place: str | None = None, alias: str | None = None) -> exp.Table:
-    """A table, of a schema of the database."""
+    """Return a table, of a schema of the database."""
     return exp.Table(
         this=name(text),
         db=None if place is None else name(place),
@@ -35,41 +35,41 @@ def table_of(text: str, place: str | None = None, alias: str | None = None) -> e
     )
 
 
-#: The types of columns, and of literals.
+#: #: The types of columns and literals.
 _TYPES: Final = {kind: exp.DataType.build(kind) for kind in ("int", "bigint", "smallint", "double", "text")}
 
 
 def type_of(kind: str) -> exp.DataType:
-    """A type of columns."""
+    """Return a column type."""
     return _TYPES[kind].copy()
 
 
 def cast(value: exp.Expr, kind: str) -> exp.Cast:
-    """A value as one of a type."""
+    """Return a value cast to a type."""
     return exp.Cast(this=value, to=type_of(kind))
 
 
 def literal(value: str | int | bool | None) -> exp.Expr:
-    """A text, an integer or a truth value; raises `UnsupportedError` for a text that SQL cannot have."""
+    """Return a text, integer or truth value; raise `UnsupportedError` for text that SQL cannot hold."""
     if value is None:
         return exp.null()
     if isinstance(value, bool):
         return exp.true() if value else exp.false()
     if isinstance(value, int):
         number = str(int(value))
-        # The least number there is cannot be written as it is.
+        # # The smallest number cannot be written as a plain literal.
         return cast(exp.Literal.string(number), "bigint") if abs(value) >= 2**31 else exp.Literal.number(number)
     check_text(value)
     return exp.Literal.string(value)
 
 
 def is_text(text: str) -> bool:
-    """Whether a SQL database can store a text: none with a NUL or half a surrogate pair."""
+    """Tell whether a SQL database can store a text: it has no NUL and no half surrogate pair."""
     return "\x00" not in text and (text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text))
 
 
 def check_text(text: str) -> None:
-    """Raise `UnsupportedError` for a text that no SQL database stores."""
+    """Raise `UnsupportedError` for a text that no SQL database can store."""
     if not is_text(text):
         raise UnsupportedError(
             "SQL", ["a text with a NUL character or half a surrogate pair"], hint="a graph in a folder has such texts"
@@ -77,58 +77,58 @@ def check_text(text: str) -> None:
 
 
 def double(number: float) -> exp.Expr:
-    """A float: as text, since the decimal that SQL would read of the digits may be another number."""
+    """Return a float, written as text, since SQL would read plain digits as a decimal, perhaps a different number."""
     text = repr(number) if math.isfinite(number) else ("Infinity" if number > 0 else "-Infinity")
     return cast(exp.Literal.string(text), "double")
 
 
 def one_of(test: exp.Expr, values: Sequence[str | int]) -> exp.Expr:
-    """Whether a column has one of some values."""
+    """Return a test that a column has one of some values."""
     if len(values) == 1:
         return exp.EQ(this=test, expression=literal(values[0]))
     return exp.In(this=test, expressions=[literal(value) for value in values]) if values else exp.false()
 
 
 def within(test: exp.Expr, query: Query) -> exp.Expr:
-    """Whether a column has one of the values that a query gives."""
+    """Return a test that a column has one of the values that a query gives."""
     return exp.In(this=test, query=exp.Subquery(this=query))
 
 
 def both(tests: Iterable[exp.Expr]) -> exp.Expr:
-    """All of some tests."""
+    """Return a test that holds if all tests do."""
     every = list(tests)
     return exp.and_(*every, copy=False) if every else exp.true()
 
 
 def either(tests: Iterable[exp.Expr]) -> exp.Expr:
-    """Some of some tests."""
+    """Return a test that holds if any test does."""
     every = list(tests)
     return exp.or_(*every, copy=False) if every else exp.false()
 
 
 def none_of(alternatives: Iterable[Iterable[exp.Expr]]) -> exp.Expr:
-    """Whether there is no alternative all of whose tests hold; tests of what is not there do not."""
+    """Return a test that no alternative has all its tests hold; a test of a missing value does not hold."""
     return exp.not_(coalesce(exp.Paren(this=either(both(tests) for tests in alternatives)), exp.false()))
 
 
 def known(test: exp.Expr) -> exp.Expr:
-    """Whether there is a value."""
+    """Return a test that there is a value."""
     return exp.not_(exp.Is(this=test, expression=exp.null()), copy=False)
 
 
 def select(*columns: exp.Expr, distinct: bool = False) -> exp.Select:
-    """A SELECT of some columns."""
+    """Return a SELECT of some columns."""
     made = exp.Select(expressions=list(columns))
     return made.distinct(copy=False) if distinct else made
 
 
 def named(expression: exp.Expr, text: str) -> exp.Alias:
-    """An expression as a column of that name."""
+    """Return an expression as a column of that name."""
     return exp.Alias(this=expression, alias=name(text))
 
 
 def together(queries: Sequence[Query], *, distinct: bool = False) -> Query:
-    """The rows of all queries: a balanced tree, since long chains are deep."""
+    """Return the rows of all queries, as a balanced tree, since a long chain would be deep."""
     if len(queries) == 1:
         return queries[0]
     half = len(queries) // 2
@@ -137,10 +137,10 @@ def together(queries: Sequence[Query], *, distinct: bool = False) -> Query:
 
 
 def coalesce(test: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
-    """A value, or another one where there is none."""
+    """Return a value, or another one if it is missing."""
     return exp.Coalesce(this=test, expressions=[otherwise])
 
 
 def case(pairs: Iterable[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr) -> exp.Expr:
-    """The value of the first test that holds."""
+    """Return the value of the first test that holds."""
     return exp.Case(ifs=[exp.If(this=test, true=value) for test, value in pairs], default=otherwise)

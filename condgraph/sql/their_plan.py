@@ -1,7 +1,7 @@
-"""Plans over tables of others as SQL over these tables themselves: a set of entities is a test of the rows of each table
-that it may have rows of, so that a query names no other table, and compares keys and columns as they are.
+"""Compiles plans over an existing database to SQL over its own tables.
 
-Texts of queries are cached by the shape of a plan, which leaves out names and values.
+A set of entities is a test on the rows of each table that may have some of them, so a query needs no other tables and
+compares keys and columns as they are. Query texts are cached by the shape of a plan, which leaves out names and values.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from condgraph.sql.terms import (
 )
 from condgraph.sql.theirs import Part, TheirTables
 
-#: A test of a row of a table, which goes by this alias.
+#: #: Builds a test on a row of a table, given the table's alias.
 Test: TypeAlias = Callable[[str], exp.Expr]
 
-#: The first and the last second that a date of a database may have, as literals are written.
+#: #: The first and last second of the dates that a database may hold, written as literals are.
 _FIRST, _LAST = (days * DAY_SECONDS for days in (-719_162, 2_932_896))
 _LARGEST: Final = 2**53
-#: Numbers that a literal of 64 bits surely holds.
+#: #: Integers smaller than this surely fit a literal of 64 bits.
 _LONGEST: Final = 2**62
 
 
@@ -63,8 +63,9 @@ _LONGEST: Final = 2**62
 
 
 class Shape:
-    """A plan without its names and values: `key` is equal for plans that have the same query but for these, which are
-    `constants`, in their order.
+    """A plan without its names and values (`constants`, in order).
+
+    Plans with equal `key` have the same query except for the constants.
     """
 
     def __init__(self, nodes: Sequence[Any], tables: TheirTables) -> None:
@@ -75,7 +76,7 @@ class Shape:
         self.key: Hashable = tuple(map(self._of, nodes))
 
     def at(self, node: Any, number: int = 0) -> int:
-        """Where the constant of an operator or a test is."""
+        """Return the index of the constant of an operator or test."""
         return self._first[id(node)] + number
 
     def _of(self, value: Any) -> Hashable:
@@ -129,13 +130,13 @@ class Shape:
 
 
 def _size(value: Quantity) -> tuple[int, int]:
-    """The digits of a number before and after its point."""
+    """Return how many digits a number has before and after its point."""
     before, _, after = f"{Decimal(format_number(value.number)):f}".lstrip("-").partition(".")
     return len(before.lstrip("0")), len(after.rstrip("0"))
 
 
 def meets(table: Table, text: str) -> str | None:
-    """What a text that may be the id of a row has after the name of its table; the empty text for that of the concept."""
+    """Return the rest of a possible row id after its table's name: empty for the concept's id, None if it cannot be an id."""
     if text == table.name:
         return ""
     rest = text.removeprefix(f"{table.name}/")
@@ -147,7 +148,7 @@ def meets(table: Table, text: str) -> str | None:
 
 
 class Template:
-    """The text of a query with places for constants."""
+    """The text of a query with holes for constants."""
 
     def __init__(self, mark: str, text: str) -> None:
         parts = re.split(f"{mark}([0-9]+):([a-z]+):([0-9]+);", text)
@@ -155,7 +156,7 @@ class Template:
         self._holes = list(zip(map(int, parts[1::4]), parts[2::4], map(int, parts[3::4]), strict=True))
 
     def filled(self, constants: Sequence[Any], quoted: Callable[[str], str]) -> str:
-        """The text with these; `quoted` writes a text within quotes."""
+        """Return the text with these constants; `quoted` writes a text within quotes."""
         pieces = [self._texts[0]]
         for (at, form, cut), after in zip(self._holes, self._texts[1:], strict=True):
             constant = constants[at]
@@ -173,7 +174,7 @@ def _day(second: int, up: int) -> str:
     return _moment((second + (DAY_SECONDS - 1) * up) // DAY_SECONDS * DAY_SECONDS, 0)[:-9]
 
 
-#: How constants are written that are no texts: all but numbers within quotes.
+#: #: How constants other than texts are written; all except numbers stand within quotes.
 _FORMS: Final[dict[str, Callable[[Any, int], str]]] = {
     "whole": lambda number, cut: str(int(number[cut:] if isinstance(number, str) else number)),
     "number": lambda number, cut: repr(float(number)),
@@ -189,8 +190,9 @@ _FORMS: Final[dict[str, Callable[[Any, int], str]]] = {
 
 @dataclass(slots=True)
 class Rows:
-    """Entities: of each table the rows for which tests hold, all where there is none, and concepts for which tests do, which
-    look at no row.
+    """Entities: in each table the rows that pass the tests (all rows if there are no tests), and concepts that pass theirs.
+
+    The tests of concepts look at no row.
     """
 
     tests: dict[str, list[Test]]
@@ -199,7 +201,7 @@ class Rows:
 
 @dataclass(slots=True)
 class Facts:
-    """Statements of a part for which tests hold, of rows of its table."""
+    """Statements of a part that pass the tests, of rows of its table."""
 
     part: Part
     tests: list[Test]
@@ -226,7 +228,7 @@ def _both(first: Test, second: Test) -> Test:
 
 
 def _some(every: Sequence[Sequence[Test]]) -> list[Test]:
-    """A test for any of some alternatives."""
+    """Return a test that holds if all tests of any alternative hold."""
     if len(every) == 1:
         return list(every[0])
     if not all(every):
@@ -235,7 +237,7 @@ def _some(every: Sequence[Sequence[Test]]) -> list[Test]:
 
 
 class TheirCompiler:
-    """The queries of one shape of plans."""
+    """Builds the queries of one shape of plans."""
 
     def __init__(self, tables: TheirTables, shape: Shape) -> None:
         self.tables, self.shape = tables, shape
@@ -261,7 +263,7 @@ class TheirCompiler:
     # -- entities ----------------------------------------------------------------------------------
 
     def entities(self, node: Node) -> Rows:
-        """The entities of an operator."""
+        """Return the entities of an operator."""
         if id(node) not in self._sets:
             self._sets[id(node)] = self._entities(node)
         return self._sets[id(node)]
@@ -307,7 +309,7 @@ class TheirCompiler:
         return self._joined([own, self._ends(facts, "subject"), self._ends(facts, "object")], every=False)
 
     def _called(self, names: Callable[[], list[Query]]) -> Rows:
-        """All entities that have one of some names."""
+        """Return all entities that have one of some names."""
 
         def of(table: Table) -> list[Test]:
             return [lambda alias: within(self.tables.label(table, alias), together(names()))]
@@ -319,7 +321,7 @@ class TheirCompiler:
         return Rows({table.name: of(table) for table in rows}, {table.name: called(table) for table in rows})
 
     def _names_of(self, rows: Rows) -> list[Query]:
-        """The names of entities."""
+        """Return queries of the names of entities."""
         queries: list[Query] = []
         for called, tests in rows.tests.items():
             alias, table = self._alias(), self.tables.tables[called]
@@ -330,7 +332,7 @@ class TheirCompiler:
         return queries
 
     def _referents(self, bag: Node) -> Rows:
-        """The entities that values are, or whose name they are."""
+        """Return the entities that values are, or that have a value as their name."""
         if isinstance(bag, alg.Names):
             return self.entities(bag.entities)
         assert isinstance(bag, alg.Objects | alg.Qualifiers)
@@ -354,7 +356,7 @@ class TheirCompiler:
         return self._joined([*ends, self._called(names)], every=False)
 
     def _values(self, bag: Node) -> list[tuple[Facts, Column | Reference]]:
-        """What gives the values of a bag: the statements that have one, and its column or reference."""
+        """Return where a bag gets its values: the statements that have one, and its column or reference."""
         assert isinstance(bag, alg.Objects | alg.Qualifiers | alg.Validity)
         result: list[tuple[Facts, Column | Reference]] = []
         for facts in self.facts(bag.facts):
@@ -369,13 +371,16 @@ class TheirCompiler:
         return result
 
     def _given(self, table: Table, given: Column | Reference) -> Test:
-        """Whether a row has a value."""
+        """Return a test that a row has a value."""
         if isinstance(given, Column):
             return lambda alias: self.tables.is_given(given, alias)
         return self._refers(table, given, None)
 
     def _best(self, node: alg.ArgExtreme) -> Rows:
-        """The entities with the best value of a key, all ties: of numbers or of times, whichever are more, times of as many."""
+        """Return the entities with the best value of a key, including ties.
+
+        Only numbers or only times count: the more frequent of the two, times if equally frequent.
+        """
         groups: dict[Kind, list[Facts]] = {Kind.QUANTITY: [], Kind.TIME: []}
         for facts in self._scan(alg.Scan(node.of, (node.key,), family="attribute")):
             item = facts.part.item
@@ -417,13 +422,13 @@ class TheirCompiler:
         return test
 
     def _part(self, facts: Facts, part: str, alias: str) -> exp.Expr:
-        """A part of a value, or the value as the database has it."""
+        """Return a part of a value, or the value as the database has it."""
         item = facts.part.item
         assert item is not None
         return self.tables.cells_at(item, alias)[part] if part else self.tables.cells.plain(item, column(item.real, alias))
 
     def size(self, every: Sequence[Facts]) -> exp.Expr:
-        """How many statements there are."""
+        """Return how many statements there are."""
         total: exp.Expr = literal(0)
         for facts in every:
             alias = self._alias()
@@ -471,7 +476,7 @@ class TheirCompiler:
         def test(alias: str) -> exp.Expr:
             own = self.tables.own(table.column(label), alias)
             text = self._text(at)
-            # A text of blanks alone is no name.
+            # # A text of only blanks is no name.
             return both([exp.EQ(this=own, expression=text), is_filled(text.copy())])
 
         return test
@@ -496,7 +501,7 @@ class TheirCompiler:
     # -- references --------------------------------------------------------------------------------
 
     def _rows(self, table: Table, alias: str) -> exp.Expr:
-        """The rows of a table, where nobody needs their numbers."""
+        """Return the rows of a table, for queries that do not need row numbers."""
         return self.tables.rows(table, alias)
 
     def _pairs(self, table: Table, reference: Reference) -> list[tuple[Column, Column]]:
@@ -504,7 +509,7 @@ class TheirCompiler:
         return [(table.column(mine), other.column(its)) for mine, its in zip(reference.columns, reference.others, strict=True)]
 
     def _meeting(self, pairs: Sequence[tuple[Column, Column]], outer: str, of: Table, tests: Sequence[Test]) -> exp.Expr:
-        """Whether a row of a table has, in the second columns of pairs, what the row `outer` has in the first."""
+        """Return a test that some row of a table has in the pairs' second columns what row `outer` has in the first."""
         inner = self._alias()
         some = select().from_(self._rows(of, inner), copy=False)
         where = _held(tests, inner)
@@ -516,7 +521,7 @@ class TheirCompiler:
         return exp.Exists(this=some.select(literal(1), copy=False).where(*same, *where, copy=False))
 
     def _refers(self, table: Table, reference: Reference, to: Rows | None) -> Test:
-        """Whether a row refers to a row of a set, or to any."""
+        """Return a test that a row refers to a row of a set, or to any row if `to` is None."""
         other, pairs = self.tables.tables[reference.target], self._pairs(table, reference)
         if to is not None and other.name not in to.tests:
             return _false
@@ -526,7 +531,7 @@ class TheirCompiler:
         return lambda alias: both(known(self.tables.own(mine, alias)) for mine, _ in pairs)
 
     def _referred(self, facts: Facts, reference: Reference) -> Test:
-        """Whether some statement has a row at the end that a reference leads to."""
+        """Return a test that some statement has a row at the end that a reference leads to."""
         pairs = [(its, mine) for mine, its in self._pairs(facts.part.table, reference)]
         return lambda alias: self._meeting(pairs, alias, facts.part.table, facts.tests)
 
@@ -542,7 +547,7 @@ class TheirCompiler:
 
     @staticmethod
     def _reference(part: Part, end: str) -> Reference | None:
-        """What leads to an end of statements: nothing to the row itself, and to a value."""
+        """Return the reference to an end of statements; None if that is the row itself or a value."""
         if part.table.relation is not None:
             return ends_of(part.table)[0 if end == "subject" else 1]
         return part.reference if end == "object" else None
@@ -550,7 +555,7 @@ class TheirCompiler:
     # -- statements --------------------------------------------------------------------------------
 
     def facts(self, node: Node) -> list[Facts]:
-        """The statements of an operator."""
+        """Return the statements of an operator."""
         if isinstance(node, alg.Scan):
             return self._scan(node)
         if isinstance(node, alg.Where):
@@ -580,14 +585,14 @@ class TheirCompiler:
         return lambda alias: exp.Paren(this=span_test(node.relation, *self.tables.validity(table, alias), *interval))
 
     def _beyond(self, key: str, item: Bound, node: alg.During, alias: str) -> Iterator[list[exp.Expr]]:
-        """The ways in which one bound of a row says that it does not hold in an interval: it starts after, or ends before."""
+        """Yield the ways in which a bound of a row excludes an interval: the row starts after it, or ends before it."""
         given, at, (low, high) = self.tables.is_given(item, alias), self.shape.at(node), (node.interval.start, node.interval.end)
         if key in SAYING["start"]:
             yield [self._moment(item, exp.GTE, high, at + 1, alias, up=True), given.copy()]
         if key not in SAYING["end"]:
             return
         if item.excluded and not item.whole:
-            # The first moment in which it does not hold is before the second one of the interval.
+            # # The first moment in which it no longer holds is before the interval's second one.
             yield [self._moment(replace(item, excluded=False), exp.LT, low + 1, at + 2, alias, up=True), given]
         else:
             yield [self._moment(item, exp.LT, low, at, alias, up=False), given]
@@ -637,7 +642,7 @@ class TheirCompiler:
     # -- tests -------------------------------------------------------------------------------------
 
     def _compare(self, part: Part, test: Condition) -> Test:
-        """A test of the objects of a part."""
+        """Return a test of the objects of a part."""
         reference = self._reference(part, "object")
         if reference is not None:
             return self._of_entity(part.table, reference, test)
@@ -731,14 +736,14 @@ class TheirCompiler:
         return exp.Paren(this=exactly(operator, cells["number"], tie, double, self._text(at + 2)))
 
     def _of_time(self, item: Column, operator: str, value: Time, at: int, alias: str) -> exp.Expr:
-        """Intervals of a day or a second compare with an interval as in `sql.conditions`."""
+        """Compare times of a day or a second with an interval. See `sql.conditions`."""
 
         def begins(second: int, place: int) -> exp.Expr:
-            """Whether it begins at a second or later."""
+            """Return a test that the time begins at a second or later."""
             return self._moment(item, exp.GTE, second, place, alias, up=True)
 
         def ends(second: int, place: int) -> exp.Expr:
-            """Whether it ends at a second or before: of a date, whether it is before the day of that second."""
+            """Return a test that the time ends at or before a second; a date ends before the day of that second."""
             return self._moment(item, exp.LT, second, place, alias, up=False)
 
         low, high = (value.start, at), (value.end, at + 1)
@@ -764,7 +769,7 @@ class TheirCompiler:
     # -- queries -----------------------------------------------------------------------------------
 
     def of_entities(self, node: Node) -> Query:
-        """The id, name, kind and number of each entity."""
+        """Return a query of the id, name, kind and number of each entity."""
         rows, queries = self.entities(node), list[Query]()
         for called, tests in rows.tests.items():
             alias, table = self._alias(), self.tables.tables[called]
@@ -776,7 +781,7 @@ class TheirCompiler:
         return together(queries or [_entity(NULL.copy(), NULL.copy(), EntityKind.ROW).where(exp.false(), copy=False)])
 
     def count(self, node: Node) -> Query:
-        """How many entities there are."""
+        """Return a query of how many entities there are."""
         rows = self.entities(node)
         total = literal(sum(not tests for tests in rows.concepts.values()))
         for tests in rows.concepts.values():
@@ -790,7 +795,7 @@ class TheirCompiler:
         return select(named(total, "count"))
 
     def any_of(self, facts: Sequence[Facts], test: Callable[[Part], Test] | None = None) -> Query:
-        """A row where there is some statement."""
+        """Return a query that has a row if there is any statement."""
         queries = []
         for item in facts:
             alias = self._alias()
@@ -810,7 +815,7 @@ class TheirCompiler:
         return together(parts)
 
     def any_value(self, values: alg.Objects | alg.Qualifiers, test: Condition) -> Query:
-        """A row where a test holds for some value."""
+        """Return a query that has a row if a test holds for any value."""
         key = values.key if isinstance(values, alg.Qualifiers) else None
 
         def of(part: Part) -> Test:
@@ -819,7 +824,7 @@ class TheirCompiler:
         return self.any_of(self.facts(values.facts), of)
 
     def values(self, bag: Bag) -> tuple[Query, tuple[str, ...]]:
-        """Each value once, with the columns that some value needs."""
+        """Return a query of the distinct values, and the columns that they need."""
         rows: list[tuple[Table, str, list[exp.Expr], dict[str, exp.Expr]]] = []
         for facts, given in self._values(bag):
             alias = self._alias()
@@ -841,7 +846,7 @@ class TheirCompiler:
         return together(queries or [select(cast(NULL.copy(), "text")).where(exp.false(), copy=False)], distinct=True), columns
 
     def cells(self, facts: Node) -> Query:
-        """Each object once: the predicate, whether it is an entity, its cell, and no raw text."""
+        """Return a query of the distinct objects: the predicate, whether it is an entity, its cell, and no raw text."""
         queries: list[Query] = [select(*(cast(NULL.copy(), kind) for kind in ("text", "int", *CELL.values(), "text")))]
         queries[0] = _filtered(queries[0], [exp.false()])  # type: ignore[arg-type]
         for item in self.facts(facts):
@@ -853,7 +858,7 @@ class TheirCompiler:
         return together(queries)
 
     def tally(self, number: int, bag: Node) -> list[Query]:
-        """How many values of each type there are."""
+        """Return queries of how many values of each type there are."""
         queries: list[Query] = []
         for facts, given in self._values(bag):
             alias = self._alias()
@@ -866,16 +871,17 @@ class TheirCompiler:
         return queries
 
     def names(self) -> Query:
-        """The name of every entity."""
+        """Return a query of the name of every entity."""
         every = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
         return together(self._names_of(self.entities(every)))
 
     # -- records -----------------------------------------------------------------------------------
-    # A row for each statement has all of it: what it is called, its ends with their names, its value. The table, predicate and
-    # source follow from the mark with which each row begins (`Marks`).
+    # # One row has a whole statement: its name, its ends with their names, its value. The mark at the
+    # start of each row tells its
+    # # table, predicate and source (`Marks`).
 
     def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]], most: int | None) -> Query:
-        """Records of the results of operators, by number, and of the memberships of entities."""
+        """Return a query of records: the results of operators, by number, and the memberships of entities."""
         records: list[Query] = []
         for number, node in parts:
             own: list[Query] = []
@@ -900,7 +906,7 @@ class TheirCompiler:
         part, tests = facts.part, _held(facts.tests, "t")
         fact, subject, called, cell = self.tables.statement(part)
         mark, table = self.tables.mark(part), self.tables.rows(part.table)
-        # What statements of a column are called follows from their subjects.
+        # # A statement of a column gets its name from its subject.
         own = {"f": fact} if part.table.relation is not None else {}
         query = _record(mark, number, {**own, "s": subject, "name": called, "o": cell.end, **cell.parts})
         result: list[Query] = [_filtered(query.from_(table, copy=False), tests)]
@@ -926,7 +932,7 @@ class TheirCompiler:
         return result
 
     def _with_namesakes(self, records: Query) -> Query:
-        """Records, and the first and the last entity of each name in them."""
+        """Return records, and the first and the last entity of each name in them."""
         hits, names = exp.Table(this=name("hits")), exp.Table(this=name("names"))
         called = together(
             [
@@ -959,7 +965,7 @@ def _filtered(query: exp.Select, tests: Sequence[exp.Expr]) -> exp.Select:
 
 
 def _without(tests: dict[str, list[Test]], others: dict[str, list[Test]]) -> dict[str, list[Test]]:
-    """What is left of some rows without others."""
+    """Return the rows in `tests` that are not in `others`."""
     result = {table: own for table, own in tests.items() if table not in others}
     result |= {table: [*own, _no(others[table])] for table, own in tests.items() if others.get(table)}
     return result
@@ -975,7 +981,7 @@ def _cell(cells: dict[str, exp.Expr]) -> list[exp.Expr]:
 
 
 def _read(cells: dict[str, exp.Expr], key: str) -> exp.Expr:
-    """What is read of a cell; what breaks ties is for the database."""
+    """Return the part of a cell that clients read; the tie is only for the database."""
     return NULL.copy() if key == "tie" or key not in cells else cells[key].copy()
 
 
@@ -983,9 +989,10 @@ def _subquery(query: Query) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=name("r")))
 
 
-#: The types of columns of values.
+#: #: The types of columns of values.
 _VALUE: Final[dict[str, str]] = {**CELL, "id": "text", "name": "text", "at": "smallint", "row": "int"}
-#: The columns of a record: its mark, the number of what it is a result of, and parts of a statement.
+#: #: The columns of a record: its mark, the number of the operator it is a result of, and parts of a
+#: statement.
 _RECORD: Final[dict[str, str]] = {"mark": "text", "of": "int", **dict.fromkeys(("f", "s", "name", "o"), "text"), **CELL}
 
 
@@ -995,14 +1002,14 @@ def _record(mark: str, number: int | None, cells: dict[str, exp.Expr]) -> exp.Se
 
 
 def _first(records: Sequence[Query], most: int) -> exp.Select:
-    """The first of some records."""
+    """Return the first of some records."""
     some = select(exp.Star()).from_(_subquery(together(records)), copy=False)
     some = some.order_by(*(column(key) for key in ("mark", "f", "s")), copy=False).limit(most, copy=False)
     return select(exp.Star()).from_(_subquery(some), copy=False)
 
 
 class Marks:
-    """What the records of some tables are, by the marks with which they begin."""
+    """Tells what the records of some tables are, by the marks that they begin with."""
 
     def __init__(self, tables: TheirTables) -> None:
         self._of: dict[str, tuple[str, int, Any]] = {}
@@ -1024,7 +1031,7 @@ class Marks:
         return numbers[given.target] if isinstance(given, Reference) else None
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
-        """The rows of the tables of a graph that records are."""
+        """Return records as rows of the tables of a graph."""
         listed: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
         given: dict[int, set[Any]] = {}
 
@@ -1058,18 +1065,18 @@ class Marks:
         return Records(listed, given, sources, numbered=False)
 
 
-#: Texts of queries that are cached.
+#: #: The most query texts that are cached.
 _MOST_CACHED: Final = 1_000
 
 
 def _number_of(to: TheirCompiler, number: int, node: Node) -> exp.Select:
-    """A row of a number, and how many statements or entities an operator gives."""
+    """Return a number, and how many statements or entities an operator gives."""
     size = exp.Subquery(this=to.count(node)) if isinstance(node, alg.Entities) else to.size(to.facts(node))
     return select(literal(number), cast(size, "bigint"))
 
 
 class TheirPlans:
-    """The queries of plans over tables of others (`sql.plan.Plans`)."""
+    """The queries of plans over an existing database. See `sql.plan.Plans`."""
 
     def __init__(self, tables: TheirTables, schema: StoredSchema, engine: Engine) -> None:
         self._tables, self.schema, self._text, self._quoted = tables, schema, engine.text, engine.quoted
@@ -1077,45 +1084,45 @@ class TheirPlans:
         self._templates: dict[Hashable, tuple[Template, tuple[str, ...]]] = {}
 
     def clear(self) -> None:
-        """Forget the texts of queries: columns may be read otherwise."""
+        """Forget the query texts, since columns may now be read differently."""
         self._templates.clear()
 
     def entities(self, node: alg.Entities) -> str:
-        """The id, name, kind and number of each entity."""
+        """Return a query of the id, name, kind and number of each entity."""
         return self._filled("entities", [node], lambda to: to.of_entities(node))
 
     def count(self, node: alg.Entities) -> str:
-        """How many entities there are."""
+        """Return a query of how many entities there are."""
         return self._filled("count", [node], lambda to: to.count(node))
 
     def some(self, facts: alg.Facts) -> str:
-        """A row where there is a statement."""
+        """Return a query that has a row if there is a statement."""
         return self._filled("some", [facts], lambda to: to.any_of(to.facts(facts)))
 
     def some_value(self, bag: Bag, test: Condition) -> str:
-        """A row where a test holds for a value."""
+        """Return a query that has a row if a test holds for some value."""
         return self._filled("some value", [bag, test], lambda to: to.any_value(bag, test))
 
     def values(self, bag: Bag) -> tuple[str, tuple[str, ...]]:
-        """Each value once, and which columns there are."""
+        """Return a query of the distinct values, and its columns."""
         return self._filled_with("values", [bag], lambda to: to.values(bag))
 
     def cells(self, facts: alg.Facts) -> str:
-        """Each object once."""
+        """Return a query of the distinct objects."""
         return self._filled("cells", [facts], lambda to: to.cells(facts))
 
     def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]] = (), most: int | None = None) -> str:
-        """The results of some operators, as records."""
+        """Return a query of the results of some operators, as records."""
         numbers, nodes = tuple(number for number, _ in parts), [node for _, node in parts]
         every = [*nodes, *(node for pair in members for node in pair)]
         return self._filled(("gathered", numbers, most), every, lambda to: to.gathered(parts, members, most))
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
-        """What a query for records gave."""
+        """Return the records that a query gave."""
         return self._marks.records(rows, sources)
 
     def counts(self, parts: Numbered) -> str:
-        """How many statements, or entities, each operator gives."""
+        """Return a query of how many statements or entities each operator gives."""
         return self._filled(
             ("counts", tuple(number for number, _ in parts)),
             [node for _, node in parts],
@@ -1123,7 +1130,7 @@ class TheirPlans:
         )
 
     def sizes(self, parts: Numbered, most: int) -> str:
-        """How many statements or entities each operator gives, and the names of the first entities."""
+        """Return a query of how many statements or entities each operator gives, with the first entities' names."""
 
         def build(to: TheirCompiler) -> Query:
             branches: list[Query] = []
@@ -1140,7 +1147,7 @@ class TheirPlans:
         return self._filled(("sizes", most, tuple(number for number, _ in parts)), [node for _, node in parts], build)
 
     def tallies(self, parts: Numbered) -> str:
-        """How many values of each type each bag has."""
+        """Return a query of how many values of each type each bag has."""
 
         def build(to: TheirCompiler) -> Query:
             none = select(literal(0), literal(0), literal(""), literal(0)).where(exp.false(), copy=False)
@@ -1149,7 +1156,7 @@ class TheirPlans:
         return self._filled(("tallies", tuple(number for number, _ in parts)), [node for _, node in parts], build)
 
     def names_near(self, text: str, most: int, *, below: bool) -> str:
-        """The first names at a text or above it, or the last below it."""
+        """Return a query of the first names from a text upward, or the last ones below it."""
         own = self._tables.cells.by_bytes(column("name"))
         names = TheirCompiler(self._tables, Shape([], self._tables)).names()
         every = exp.Subquery(this=names, alias=exp.TableAlias(this=name("r"), columns=[name("name")]))

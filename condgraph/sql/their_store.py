@@ -1,4 +1,4 @@
-"""A database whose tables somebody else made, as a store."""
+"""An existing database, whose tables condgraph did not write, as a store."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from condgraph.sql.theirs import Cell, TheirTables, look_at_white_space, shortfa
 
 # -- The survey --------------------------------------------------------------------------------------
 
-# What is counted of tables that somebody else made, in the database: the survey (`overview.survey`), by three queries which
-# read all rows, and how the values of a column are read.
+# # The survey of an existing database (`overview.survey`), counted in the database by three queries that
+# read all rows; and the
+# # values by which others of a column are read.
 
 
 Read = Callable[[exp.Query], list[Row]]
@@ -40,7 +41,7 @@ Read = Callable[[exp.Query], list[Row]]
 
 @dataclass(slots=True)
 class _Part:
-    """Statements of one predicate, or qualifiers of one key, of a table: what their subjects and objects are in."""
+    """Statements of one predicate, or qualifiers of one key, of a table, with the concepts of their subjects and objects."""
 
     table: Table
     predicate: str
@@ -52,13 +53,13 @@ class _Part:
 
 @dataclass(slots=True)
 class _Span:
-    """Values of a type: how many, and the first and the last of numbers and times."""
+    """Values of a type: their number, and the first and last of numbers and times."""
 
     count: int = 0
     values: list[Value] = field(default_factory=list)
 
     def listed(self, kind: Kind) -> list[Any]:
-        """As surveys have it."""
+        """Return the span in a survey's format."""
         first = min(self.values, key=_rank, default=None)
         last = max(self.values, key=_rank, default=None)
         span: list[Any] = ["", "", None, None]
@@ -98,10 +99,10 @@ def _within(query: Query) -> exp.Subquery:
 
 
 def _spans(read: Read, tables: TheirTables, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, int, list[Value]]]:
-    """The number of cells of each part and type, with the least and the greatest value."""
+    """Yield the number of cells of each part and type, with the least and the greatest value."""
     queries: list[Query] = []
     for at, part in enumerate(parts):
-        # What breaks ties orders all numbers after its first letter.
+        # # After its first character, a tie orders all numbers.
         order = exp.DPipe(this=call("SUBSTR", column("tie"), literal(2)), expression=literal(" "))
         exact = tables.cells.by_bytes(exp.DPipe(this=order, expression=column("exact")))
         floats = exp.Case(ifs=[exp.If(this=exp.Is(this=column("exact"), expression=NULL.copy()), true=column("number"))])
@@ -110,7 +111,7 @@ def _spans(read: Read, tables: TheirTables, parts: Sequence[_Part]) -> Iterator[
         for name, value in spans.items():
             for least in _LEAST:
                 cells.append(named(least(this=value.copy()), f"{name} {least.key}"))
-        # Rows of a relation without qualifiers that have the same ends are one statement.
+        # # Rows of a relation without qualifiers are one statement if they have the same ends.
         bare = part.table.relation is not None and part.key is None and len(part.table.columns) == 2
         ends = exp.Distinct(expressions=[exp.Tuple(expressions=[column("s"), column("o")])])
         counted = named(exp.Count(this=ends if bare else exp.Star()), "count")
@@ -135,13 +136,13 @@ _LEAST = (exp.Min, exp.Max)
 
 
 def _first(query: Query, at: int, *columns: exp.Expr) -> Query:
-    """Some rows of a query."""
+    """Return a query of some rows of a query."""
     some = select(named(literal(at), "at"), *columns).from_(_within(query), copy=False).limit(EXAMPLES, copy=False)
     return select(exp.Star()).from_(_within(some), copy=False)
 
 
 def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
-    """Some statements of each predicate, as the name of the subject and the text of the object."""
+    """Return some statements of each predicate, as the subject's name and the object's text."""
     columns = [column(name) for name in ("name", "o", *CELL)]
     rows = read(together([_first(part.query, at, *columns) for at, part in enumerate(parts)])) if parts else []
     result: dict[str, list[list[str]]] = {}
@@ -154,7 +155,7 @@ def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
 
 
 def _members(read: Read, tables: TheirTables) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """How many rows each table has, and the names of some."""
+    """Return how many rows each table has, and some of their names."""
     own = [table for table in tables.tables.values() if table.relation is None]
     count = named(exp.Count(this=exp.Star()), "count")
     counted: list[Query] = [
@@ -171,7 +172,7 @@ def _members(read: Read, tables: TheirTables) -> tuple[dict[str, int], dict[str,
 
 
 def survey_of(read: Read, tables: TheirTables, form: str) -> Survey:
-    """The survey of the tables, of a database of this sort; `read` gives the rows of a query."""
+    """Return the survey of the tables of a database of format `form`; `read` returns the rows of a query."""
     parts = list(_parts(tables))
     sizes, members = _members(read, tables)
     values: dict[tuple[str, str | None, Kind], _Span] = {}
@@ -252,8 +253,9 @@ def _ends(predicates: Iterable[str], counts: dict[str, Counter[str]], place: dic
 
 
 def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list[list[Any]]:
-    """The values by which others of an attribute, or of a qualifier, are read (`Schema.shows`, `snapshot.readings`): up to
-    four queries for numbers and two for texts, none where the types of the columns say that all are read alone.
+    """Return the values by which others of an attribute or qualifier are read. See `Schema.shows` and `snapshot.readings`.
+
+    This takes up to four queries for numbers and two for texts; none if the column types show that each value is read alone.
     """
     of_key = []
     for table in tables.tables.values():
@@ -299,7 +301,7 @@ def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list
 
 
 def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
-    """What lowering knows of the tables. Numbers of values are those of rows."""
+    """Return the schema of the tables that lowering uses. Counts of values are counts of rows."""
     relations: dict[str, int] = {}
     attributes: dict[str, dict[Kind, int]] = {}
     qualifiers: dict[str, dict[Kind, int]] = {}
@@ -307,7 +309,7 @@ def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
     predicates: dict[str, list[int]] = {}
 
     def _count(keys: list[tuple[str, Kind]], of: list[str], rows: int) -> None:
-        """Qualifiers of statements."""
+        """Count qualifiers of statements."""
         for key, kind in keys:
             counted = [qualifiers.setdefault(key, {}), *(on.setdefault(key, {}).setdefault(predicate, {}) for predicate in of)]
             for kinds in counted:
@@ -368,7 +370,7 @@ def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
 
 
 class TheirStore(SqlStore):
-    """A database whose tables somebody else made, as one graph that is only read."""
+    """An existing database as one graph that is only read."""
 
     def __init__(self, engine: Engine, tables: TheirTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
         super().__init__(engine, graph="default", read_only=True, timeout=timeout)
@@ -383,7 +385,7 @@ class TheirStore(SqlStore):
                 )
         self._schema = schema_of(tables, self._shows)
         self._plans = TheirPlans(tables, self._schema, engine)
-        #: What is to be known of what is there: what is left out, and why.
+        #: #: Remarks on the database: what is left out, and why.
         self.notes = (*notes, *look_at_white_space(engine, tables), *shortfalls(engine, tables))
 
     def _names(self, schema: StoredSchema) -> SqlNames:
@@ -399,20 +401,20 @@ class TheirStore(SqlStore):
         super().refresh()
         self._schema.kept.clear()
         for _ in look_at_white_space(self.engine, self.theirs):
-            pass  # As when the tables were opened.
+            pass  # # As when the tables were opened.
         self._plans.clear()
 
     def exists(self) -> bool:
-        """It is there."""
+        """Return True: the database exists."""
         return True
 
     def content(self) -> str:
-        """Nobody knows when others change the tables: it has no name."""
+        """Return a constant: others may change the tables at any time, so the content has no name."""
         return "theirs"
 
     @property
     def schema(self) -> StoredSchema:
-        """What lowering knows, read when the database was opened."""
+        """The schema that lowering uses, read when the database was opened."""
         return self._schema
 
     @property
@@ -421,17 +423,17 @@ class TheirStore(SqlStore):
         return tuple(Source(item, self.place, self.engine.scheme) for item in self.theirs.sources)
 
     def steady(self, ask: Any) -> Any:
-        """What `ask` gives: each query sees one state of the database."""
+        """Return what `ask` gives: each query sees one state of the database."""
         return ask()
 
     def check_plan(self, plan: Node) -> None:
-        """Raise for what rows of a database do not have: an order, and numbers."""
+        """Raise `UnsupportedError` for operators on the order or number of rows, which a database's rows do not have."""
         wrong = sorted({type(node).__name__ for node in postorder(plan) if isinstance(node, alg.Neighbour | alg.RowNumbers)})
         if wrong:
             raise UnsupportedError("SQL", wrong, hint="rows of a database have no order; graph.snapshot() numbers them")
 
     def counts(self) -> dict[str, int]:
-        """What the tables hold, by the database's own estimates."""
+        """Return the counts of what the tables hold, by the database's own estimates."""
         tables = self.theirs.tables.values()
         rows = sum(table.rows for table in tables if table.relation is None)
         concepts = sum(table.relation is None for table in tables)
@@ -445,7 +447,9 @@ class TheirStore(SqlStore):
         }  # fmt: skip
 
     def survey(self) -> Survey:
-        """What the tables hold, counted at the first call, and after `refresh`: a file is not written while it is open."""
+        """Return the survey of the tables, counted at the first call and again after `refresh`, since an open file is
+        not written to.
+        """
         result: Survey | None = self._schema.kept.get("survey")
         if result is None:
             result = self._schema.kept["survey"] = survey_of(self.engine.read, self.theirs, self.engine.scheme)
@@ -457,7 +461,8 @@ class TheirStore(SqlStore):
         except StoreError as error:
             if TOO_LONG not in error.message:
                 raise
-            # Some row has a number that cannot be read, which is no error of a query that does not ask for it.
+            # # Some row has a number that cannot be read, which is no error for a query that does not ask
+            # for it.
             return []
 
     def _pulled(self, read: Any) -> Snapshot:

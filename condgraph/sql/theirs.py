@@ -1,8 +1,8 @@
-"""Tables that somebody else made as a graph: what their rows are, and what of them is left out. Nothing is written.
+"""The tables of an existing database as a graph: what their rows become, and what of them is left out. Nothing is written.
 
-A row is an entity, called by its table and key; a foreign key is a relation, any other column an attribute. A row of a
-table of relations is one statement, with its other columns as qualifiers. Entities and statements go by texts: `table/key`,
-and the place of a column with the key.
+A row is an entity, identified by its table and key; a foreign key is a relation, any other column an attribute. A row of a
+table of relations is one statement, with its other columns as qualifiers. Entities and statements are identified by texts:
+`table/key`, and the place of a column with the key.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call
 from condgraph.sql.compiler import SAYING
 from condgraph.sql.connections import Engine
 
-#: Rows of a table, by the database's estimate, that are counted when it is opened.
+#: #: The most rows, by the database's estimate, of a table that is counted when it is opened.
 MOST_COUNTED: Final = 10_000_000
-#: Those of a table whose texts are looked at then, which costs more.
+#: #: The most rows of a table whose texts are checked then, which costs more.
 MOST_READ: Final = 1_000_000
 
 
@@ -31,7 +31,7 @@ def _quoted(table: Table, alias: str | None = None) -> exp.Table:
 
 
 def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:
-    """The columns of a key as one text, as keys of rows are written everywhere (`loaders.table.joins`)."""
+    """Return the columns of a key as one text, as row keys are written everywhere. See `loaders.table.joins`."""
     texts = [terms.cast(part, "text") for part, _ in parts]
     if len(texts) == 1:
         return texts[0]
@@ -48,7 +48,7 @@ def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value that rows may have: the entity that it is, the parts of its cell, and whether a row has it."""
+    """A value that rows may have: its entity, the parts of its cell, and a test that a row has it."""
 
     end: exp.Expr
     parts: dict[str, exp.Expr]
@@ -57,8 +57,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Statements that the rows of a table give: the values of a column, or what a reference leads to, at its place among
-    those; with neither, rows that are relations.
+    """Statements that the rows of a table give: those of a column or a reference, at index `at`.
+
+    With neither, the rows are relations themselves.
     """
 
     table: Table
@@ -75,7 +76,7 @@ class Part:
 
 
 class TheirTables:
-    """The tables of a graph as queries over tables that somebody else made."""
+    """The tables of a graph as queries over the tables of an existing database."""
 
     def __init__(self, tables: Sequence[Table], called: str, cells: Cells) -> None:
         self.cells = cells
@@ -89,16 +90,16 @@ class TheirTables:
         return _joined([(self.own(item, alias), item.whole) for item in map(table.column, columns)])
 
     def own(self, item: Column, alias: str) -> exp.Expr:
-        """A cell, compared as texts are everywhere."""
+        """Return a cell, compared as texts are everywhere."""
         return self.cells.value(item, terms.column(item.real, alias))
 
     def id(self, table: Table, alias: str = "t") -> exp.Expr:
-        """The id of a row."""
+        """Return the id of a row."""
         key = self._key(table, table.key, alias) if table.key else terms.cast(terms.column(table.row_number, alias), "text")
         return exp.DPipe(this=terms.literal(f"{table.name}/"), expression=key)
 
     def rows(self, table: Table, alias: str = "t") -> exp.Expr:
-        """A table to select from: the rows that have a key; one without a key with the numbers of its rows, as they lie."""
+        """Return a table to select from: the rows with a key, or all rows, numbered in stored order, if the table has no key."""
         if table.key and table.certain:
             return _quoted(table, alias)
         if table.key:
@@ -110,7 +111,7 @@ class TheirTables:
         return exp.Subquery(this=numbered, alias=exp.TableAlias(this=terms.name(alias)))
 
     def label(self, table: Table, alias: str = "t") -> exp.Expr:
-        """The name of a row."""
+        """Return the name of a row."""
         if table.label is None:
             return self.id(table, alias)
         text = terms.cast(self.own(table.column(table.label), alias), "text")
@@ -122,22 +123,22 @@ class TheirTables:
         return [table for table in self.tables.values() if table.relation is None]
 
     def entities(self, table: Table) -> exp.Select:
-        """The ids and names of the rows of a table."""
+        """Return a query of the ids and names of a table's rows."""
         columns = (terms.named(self.id(table), "e"), terms.named(self.label(table), "name"))
         return terms.select(*columns).from_(self.rows(table), copy=False)
 
     def source(self, table: Table) -> str:
-        """The name of the source that a table is."""
+        """Return the name of a table's source."""
         return self.sources[self._numbers[table.name]]
 
     def number(self, table: Table) -> int:
-        """The number of the source that a table is."""
+        """Return the number of a table's source."""
         return self._numbers[table.name]
 
     # -- statements --------------------------------------------------------------------------------
 
     def parts(self, table: Table, predicates: Collection[str] | None) -> list[Part]:
-        """The statements of a table of some predicates: of values, then of references, in their order."""
+        """Return a table's statements of some predicates, in order: those of values, then those of references."""
 
         def asked(predicate: str) -> bool:
             return predicates is None or predicate in predicates
@@ -149,7 +150,7 @@ class TheirTables:
         return [part for part in result if asked(part.predicate)]
 
     def ends(self, part: Part) -> tuple[Reference | None, Column | Reference]:
-        """What gives the subject of statements, where that is not the row itself, and what gives their object."""
+        """Return what gives the subject of statements (None for the row itself) and what gives their object."""
         if part.table.relation is not None:
             first, second, *_ = ends_of(part.table)
             return first, second
@@ -158,14 +159,14 @@ class TheirTables:
         return None, given
 
     def qualifiers(self, table: Table) -> list[tuple[str, Column | Reference]]:
-        """The qualifiers that rows of a table may have, in their order, by keys."""
+        """Return the qualifiers that a table's rows may have, in order, with their keys."""
         if table.relation is None:
             return [*table.bounds]
         further = [(item.columns[0], item) for item in ends_of(table)[2:]]
         return [*((item.predicate, item) for item in table.values), *further, *table.bounds]
 
     def cell(self, table: Table, given: Column | Reference) -> Cell:
-        """What a row, which goes by `t`, has in a column, or at the end of a reference."""
+        """Return what a row of `t` has in a column, or at the end of a reference."""
         if isinstance(given, Column):
             cell = Cell(terms.NULL.copy(), self.cells_at(given, "t"), self.is_given(given, "t"))
         else:
@@ -173,7 +174,7 @@ class TheirTables:
         return replace(cell, given=terms.both([cell.given, self.holds(table, "t")])) if self.may_not_hold(table) else cell
 
     def statement(self, part: Part) -> tuple[exp.Expr, exp.Expr, exp.Expr, Cell]:
-        """What a statement is called, its subject with its name, and its object."""
+        """Return the name of a statement, its subject with its name, and its object."""
         table = part.table
         start, given = self.ends(part)
         ident, cell = self.id(table), self.cell(table, given)
@@ -184,12 +185,12 @@ class TheirTables:
         return fact, first.end, first.parts["text"], Cell(cell.end, cell.parts, terms.both([first.given, cell.given]))
 
     def mark(self, part: Part) -> str:
-        """What the statements of a part begin with."""
+        """Return the prefix of the names of a part's statements."""
         number = self._numbers[part.table.name]
         return str(number) if part.table.relation is not None else f"{number}.{'r' if part.reference else ''}{part.at}"
 
     def _end(self, table: Table, reference: Reference) -> tuple[exp.Expr, dict[str, exp.Expr], exp.Expr]:
-        """The row that a reference leads to, with the parts of its cell, and whether there is one."""
+        """Return the row that a reference leads to, the parts of its cell, and a test that it exists."""
         other = self.tables[reference.target]
         here, there = [table.column(item) for item in reference.columns], [other.column(item) for item in reference.others]
         columns = [self.own(item, "t") for item in here]
@@ -211,15 +212,15 @@ class TheirTables:
         return end, {"kind": terms.literal(int(Kind.ENTITY)), "text": text}, given
 
     def is_given(self, item: Column, alias: str) -> exp.Expr:
-        """Whether a column of a row has a value."""
+        """Return a test that a column of a row has a value."""
         return self.cells.is_given(item, terms.column(item.real, alias))
 
     def is_finite(self, item: Column, alias: str) -> exp.Expr | None:
-        """Whether a number or time of a row is finite; None where all are."""
+        """Return a test that a number or time of a row is finite, or None if all are."""
         return None if isinstance(item, Bound) else self.cells.is_finite(item, terms.column(item.real, alias))
 
     def validity(self, table: Table, alias: str) -> tuple[exp.Expr, exp.Expr]:
-        """The seconds between which a row holds, of a table with times; NULL where it says none."""
+        """Return the seconds between which a row of a table with times holds, NULL if it states none."""
         given = {key: self.is_given(item, alias) for key, item in table.bounds}
         seconds = {key: self.cells.bound(item, terms.column(item.real, alias))[:2] for key, item in table.bounds}
 
@@ -232,11 +233,11 @@ class TheirTables:
 
     @staticmethod
     def may_not_hold(table: Table) -> bool:
-        """Whether rows of a table may say that they hold at no time."""
+        """Tell whether rows of a table may hold at no time."""
         return len(table.bounds) == 2
 
     def holds(self, table: Table, alias: str) -> exp.Expr:
-        """Whether a row of a table with two bounds does not end before it starts: its statements are left out else."""
+        """Return a test that a row of a table with two bounds does not end before it starts; otherwise it gives no statements."""
         bounds = [item for _, item in table.bounds]
         start, end = bounds
         if start.sort == end.sort != "time":
@@ -247,7 +248,7 @@ class TheirTables:
         return terms.none_of([[late, *(self.is_given(item, alias) for item in bounds)]])
 
     def cells_at(self, item: Column, alias: str) -> dict[str, exp.Expr]:
-        """The parts of a value of a row. Infinite numbers and times are texts."""
+        """Return the parts of a value of a row. Infinite numbers and times are texts."""
         cell, kind = terms.column(item.real, alias), terms.literal(int(item.kind))
         if isinstance(item, Bound):
             start, stop, precision = self.cells.bound(item, cell)
@@ -283,8 +284,9 @@ class TheirTables:
     # -- what is left out --------------------------------------------------------------------------
 
     def checks(self) -> Iterator[tuple[str, terms.Query | None, bool]]:
-        """What is to be known of the tables: a message, which follows the number of rows that a query counts where there
-        is a query, and whether such rows are an error.
+        """Yield what to report about the tables: a message, a query, and whether the rows it counts are an error.
+
+        If there is a query, its count comes before the message.
         """
         for table in self.tables.values():
             large = table.is_view or table.rows > MOST_COUNTED
@@ -388,7 +390,7 @@ class TheirTables:
         yield message, most.where(self.is_given(end, "t"), copy=False), False
 
     def repeats(self, table: Table, columns: Sequence[str]) -> terms.Query:
-        """How many rows have these columns as an earlier row has them."""
+        """Return a query that counts the rows whose columns repeat those of an earlier row."""
         given = terms.both([terms.known(terms.column(table.column(item).real, "t")) for item in columns])
         different = exp.Count(this=exp.Distinct(expressions=[self._key(table, columns, "t")]))
         return (
@@ -407,7 +409,7 @@ def _listing(columns: Sequence[str]) -> str:
 
 
 def shortfalls(engine: Engine, tables: TheirTables) -> Iterator[str]:
-    """What is left out of the tables, with numbers: one query. Raises `LoadError` where rows have the same key."""
+    """Yield what the tables leave out, with numbers, by one query; raise `LoadError` if rows share a key."""
     checks = list(tables.checks())
     yield from (message for message, query, _ in checks if query is None)
     counted = [
@@ -427,8 +429,9 @@ def shortfalls(engine: Engine, tables: TheirTables) -> Iterator[str]:
 
 
 def look_at_white_space(engine: Engine, tables: TheirTables) -> Iterator[str]:
-    """Find out which columns have texts with white space that texts of a graph do not have: one query. Gives what was not looked
-    at. Keys that white space alone tells apart are compared as they are.
+    """Find the columns whose texts have white space that graph texts do not have, by one query; yield what was not checked.
+
+    Keys that differ only in white space are compared as they are.
     """
     looked: list[tuple[Table, list[Column]]] = []
     left: list[str] = []
@@ -472,7 +475,7 @@ def look_at_white_space(engine: Engine, tables: TheirTables) -> Iterator[str]:
 
 
 def _same_text(mine: Column, other: Column) -> bool:
-    """Whether equal cells of two columns are the same text."""
+    """Tell whether equal cells of two columns are the same text."""
     if mine.whole and other.whole:
         return True
     plain = mine.sort in ("text", "date") or mine.type.upper() == "UUID"
@@ -480,7 +483,7 @@ def _same_text(mine: Column, other: Column) -> bool:
 
 
 def check_tables(tables: Sequence[Table], place: str) -> None:
-    """Raise where no table has a key: nothing says then what rows are."""
+    """Raise `OptionError` if no table has a key, since nothing then identifies the rows."""
     if not any(table.key or table.references for table in tables):
         raise OptionError(
             f"{place} has neither a graph of condgraph's nor a table with a key",
