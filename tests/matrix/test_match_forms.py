@@ -16,6 +16,7 @@ import pytest
 
 import condgraph
 from condgraph import Entity, Graph, Quantity, Ref, Statement, Time
+from condgraph.engine.facts import EntityKind, Member
 from condgraph.patterns.match import match
 from condgraph.remote_neo4j import Neo4jGraph
 from condgraph.remote_sparql import SparqlGraph
@@ -173,3 +174,12 @@ def test_values_among_candidates_of_an_index(neo4j_uri: str) -> None:
     remote.store.delete()
     again.close()
     remote.close()
+
+
+def test_memberships_of_concepts_on_a_sql_database(database: Any) -> None:
+    """A concept that is a member of another is met from that one."""
+    local = condgraph.open()
+    local.add([*(Entity(name, name, EntityKind.CONCEPT) for name in "ab"), Entity("x", "x"), Member("a", "b"), Member("x", "b")])
+    database.push(local)
+    (found,) = database.match([("UNKNOWN 1", "instance of", "b")], k=1).solutions
+    assert found.count == 2

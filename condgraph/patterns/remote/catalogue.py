@@ -82,6 +82,11 @@ class Catalogue:
         return number >= self.entities
 
     @cached
+    def sorts_alike(self) -> bool:
+        """Whether a server that compares texts by UTF-16 has the nodes in their order."""
+        return all(text.isascii() or max(text) < "\ud800" for text in (*self.ids, *self.texts))
+
+    @cached
     def labels(self) -> list[str]:
         """The text of every node."""
         return [*self.names, *self.texts]

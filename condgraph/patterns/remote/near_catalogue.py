@@ -59,6 +59,11 @@ class NearCatalogue(Catalogue):
         self.graph = SearchGraph(np.zeros(1, np.int64), empty, empty, len(self.predicates) + 1, 0, ranks)  # type: ignore[arg-type]
 
     @property
+    def sorts_alike(self) -> bool:
+        """Not of the nodes that are still to be met."""
+        return False
+
+    @property
     def size(self) -> int:
         """How many nodes were met."""
         return len(self._nodes)

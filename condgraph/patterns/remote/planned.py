@@ -5,7 +5,7 @@ algebra, which every store runs, and those of its solutions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
@@ -86,6 +86,12 @@ class _Known:
             self.found.append(found)
         return self.found
 
+    def add(self, numbers: NDArray[Any], found: Edges) -> None:
+        """Take edges of nodes that were fetched with others; those of nodes that are known are there already."""
+        if not self.every:
+            self.found.append(found)
+            self.nodes = np.union1d(self.nodes, numbers)
+
 
 @dataclass(slots=True)
 class FetchedParts:
@@ -164,23 +170,22 @@ class FetchedParts:
         reach[seed] = holders.of(seed, allowed.get(seed))
         left = list(bonds)
         while left:
-            ahead = [bond for bond in left if bond.first in reach or bond.second in reach]
-            # Edges between nodes that are found first: they leave fewer of them.
-            bond = min(ahead, key=lambda one: (not (one.first in reach and one.second in reach), -one.least, one.first, one.second))
+            bond, near = self._ahead(left, reach)
             left.remove(bond)
-            near = bond.first if bond.first in reach else bond.second
             far = bond.other(near)
             beyond = reach.get(far, allowed.get(far))
-            if beyond is not None and (reach[near] is None or len(beyond) < len(reach[near])):  # type: ignore[arg-type]
+            together = self._together(problem, bond, near, left, reach, allowed, holders, slack, statements=several)
+            if together is not None:
+                edges = together
+            elif beyond is not None and (reach[near] is None or len(beyond) < len(reach[near])):  # type: ignore[arg-type]
                 edges = self._along(problem, bond, far, beyond, slack, statements=several)
             else:
                 edges = self._along(problem, bond, near, reach[near], slack, statements=several)
             edges = _between(edges, reach[near], beyond)
             found.append(edges)
-            ends = np.unique(edges[:, [0, 2]]).astype(np.int32)
-            for node in (near, far):
-                before = reach.get(node, allowed.get(node))
-                reach[node] = holders.of(node, ends if before is None else ends[np.isin(ends, before)])
+            for node, ends in ((near, edges[:, [0, 2]]), (far, _beyond(edges, reach[near]))):
+                before, met = reach.get(node, allowed.get(node)), np.unique(ends).astype(np.int32)
+                reach[node] = holders.of(node, met if before is None else met[np.isin(met, before)])
         for node, loop in problem.loops.items():
             if node in nodes:
                 edges = self._along(problem, loop, node, reach.get(node, allowed.get(node)), slack, statements=several)
@@ -203,10 +208,8 @@ class FetchedParts:
         nodes, predicates = (np.concatenate(some) for some in zip(*found, strict=True))
         return nodes, predicates
 
-    def _along(
-        self, problem: Problem, bond: PairEdges, side: int, numbers: Numbers | None, slack: int, *, statements: bool
-    ) -> Edges:
-        """The edges that a bond can use, at some nodes of one of its sides."""
+    def _ways(self, problem: Problem, bond: PairEdges, side: int, slack: int) -> dict[End, tuple[int, ...]]:
+        """The predicates that a bond can use, by the end of them that its side is at."""
         size = problem.graph.predicates
         ways: dict[End, set[int]] = {"subject": set(), "object": set()}
         for prices in bond.weights(side):
@@ -219,12 +222,56 @@ class FetchedParts:
             least = min(int(prices.min(initial=BARRED)) for _, prices in pairs)
             for end, own in pairs:
                 ways[end].update(np.flatnonzero((own <= least + slack) & (own < BARRED) & self.catalogue.used).tolist())
-        found = [
-            self._fetch(numbers, end, tuple(sorted(predicates)), statements=statements)
-            for end, predicates in ways.items()
-            if predicates
-        ]
+        return {end: tuple(sorted(predicates)) for end, predicates in ways.items() if predicates}
+
+    def _along(
+        self, problem: Problem, bond: PairEdges, side: int, numbers: Numbers | None, slack: int, *, statements: bool
+    ) -> Edges:
+        """The edges that a bond can use, at some nodes of one of its sides."""
+        ways = self._ways(problem, bond, side, slack)
+        found = [self._fetch(numbers, end, predicates, statements=statements) for end, predicates in ways.items()]
         return np.concatenate(found) if found else np.empty((0, 4), np.int64)
+
+    @staticmethod
+    def _ahead(bonds: Sequence[PairEdges], reach: Mapping[int, Numbers | None]) -> tuple[PairEdges, int]:
+        """The next bond to be looked at, and its side that is found."""
+        ahead = [bond for bond in bonds if bond.first in reach or bond.second in reach]
+        # Edges between nodes that are found first: they leave fewer of them.
+        bond = min(ahead, key=lambda one: (not (one.first in reach and one.second in reach), -one.least, one.first, one.second))
+        return bond, bond.first if bond.first in reach else bond.second
+
+    def _together(
+        self, problem: Problem, bond: PairEdges, near: int, left: Sequence[PairEdges], reach: Mapping[int, Numbers | None],
+        allowed: Mapping[int, Numbers], holders: _Holders, slack: int, *, statements: bool,
+    ) -> Edges | None:  # fmt: skip
+        """The edges of a bond to a node of which nothing is known yet: of the first few where no more are looked at. Those of
+        the next bond, which lead on from there, are fetched with them. None where a store has no query for that.
+        """
+        far, ways = bond.other(near), self._ways(problem, bond, near, slack)
+        numbers = reach[near]
+        if far in reach or far in allowed or far in holders.left or numbers is None or len(ways) != 1:
+            return None
+        ((end, predicates),) = ways.items()
+        then: tuple[End, tuple[int, ...]] | None = None
+        if left:
+            other, side = self._ahead(left, {**reach, far: None})
+            onward = self._ways(problem, other, side, slack)
+            if side == far and other.other(side) not in reach and other.other(side) not in allowed and len(onward) == 1:
+                ((then),) = onward.items()
+        few = holders.first_of(far)
+        known = self._known.setdefault((end, predicates, statements), _Known())
+        if known.every or (few is None and then is None) or not len(np.setdiff1d(numbers, known.nodes)):
+            return None
+        found = self.store.edges_on(self.catalogue, numbers, end, predicates, few, then, statements=statements, tally=self.tally)
+        if found is None:
+            return None
+        edges, more, whole = found
+        if whole:
+            known.add(numbers, edges)
+        if then is not None:
+            ends = np.unique(edges[:, 2 if end == "subject" else 0])
+            self._known.setdefault((*then, statements), _Known()).add(ends, more)
+        return edges
 
     def _fetch(self, numbers: Numbers | None, end: End, predicates: tuple[int, ...], *, statements: bool) -> Edges:
         """The edges of nodes at one end; what was fetched before is not fetched again."""
@@ -271,6 +318,10 @@ class _Holders:
         #: Whether only the first few of the first node were looked at.
         self.cut = False
 
+    def first_of(self, node: int) -> int | None:
+        """Of how many nodes the first are looked at for a node of the pattern; None is all."""
+        return self._few if node == self._first else None
+
     def of(self, node: int, numbers: Numbers | None) -> Numbers | None:
         """Of some nodes (None: any) those that a node of the pattern may be by its values."""
         numbers = self._checked(node, numbers)
@@ -300,6 +351,13 @@ class _Holders:
 
 def _none() -> Numbers:
     return np.empty(0, np.int32)
+
+
+def _beyond(edges: Edges, nodes: Numbers | None) -> NDArray[np.int64]:
+    """The nodes at the other ends of edges of some nodes (None: any)."""
+    if nodes is None:
+        return edges[:, [0, 2]]
+    return np.concatenate([edges[np.isin(edges[:, 0], nodes), 2], edges[np.isin(edges[:, 2], nodes), 0]])
 
 
 def _between(edges: Edges, one: Numbers | None, two: Numbers | None) -> Edges:
@@ -430,12 +488,24 @@ class Statements:
                 edges.append(edges_in(self._read(units, tally, ends=not statements), catalogue, statements=statements))
         return np.concatenate(edges)
 
+    def edges_on(
+        self, catalogue: Catalogue, nodes: Numbers, end: End, predicates: Sequence[int], few: int | None,
+        then: tuple[End, tuple[int, ...]] | None, *, statements: bool, tally: Tally,
+    ) -> tuple[Edges, Edges, bool] | None:  # fmt: skip
+        """Edges as of `edges`, those to the first `few` nodes (None: all) and the next one; the edges that lead on from these
+        by `then`; and whether these are all nodes. None where there is no one query for it.
+        """
+        return None
+
     def _members(self, catalogue: Catalogue, of: alg.ById | None, end: End) -> Unit:
         """The memberships with some entities (None: any) at one end."""
         if of is None or end == "subject":
             return _memberships(of, None)
         concepts = self.concepts(catalogue, of.ids)
-        members = alg.Members(concepts)
+        members: alg.Entities = alg.Members(concepts)
+        if cast("StoredSchema", self._store.naming_schema).concept_members:
+            # They have no concepts among them.
+            members = alg.Union((members, alg.AllEntities((EntityKind.CONCEPT,))))
         return Unit(members, (members,), concepts)
 
     def holders(self, catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan, tally: Tally) -> Holders:
