@@ -1,6 +1,6 @@
-"""A graph for agents and for the frameworks they are built with.
+"""A graph as tools for agents and for agent frameworks.
 
-`toolbox` has what an agent can do with a graph, as plain calls with plain records; the MCP server
-(`mcp_server`, `condgraph mcp`) and the tools of LangChain and LlamaIndex are made from it. Every
-framework is an extra, and is imported by the module that is named after it.
+`toolbox` has what an agent can do with a graph, as plain calls that return plain records. The MCP server
+(`mcp_server`, `condgraph mcp`) and the tools of LangChain and LlamaIndex are built on it. Every framework
+is an optional extra, imported only by the module named after it.
 """

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class CondgraphRetriever(BaseRetriever):
-    """Documents for a program, a pattern, or, with `llm`, a question in words: the answer first, then
-    at most `k` of the statements it rests on, each with its sources in `metadata`.
+    """A retriever for programs, patterns and, with `llm`, questions in words.
 
-    `llm` is a model in any form that `Graph.ask` takes, a chat model of LangChain among them;
-    `timeout` (seconds) bounds each call.
+    The first document is the answer. It is followed by at most `k` of the statements that it is based
+    on, each with its sources in `metadata`. `llm` is a model in any form that `Graph.ask` accepts,
+    including LangChain chat models. `timeout` limits each call, in seconds.
     """
 
     graph: Any
@@ -42,15 +42,16 @@ class CondgraphRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         tools = Toolbox(self.graph, llm=self.llm, timeout=self.timeout)
-        # What a chat model of LangChain is asked is part of this run, in traces too.
+        # Calls of a LangChain chat model belong to this run, in traces too.
         with set_config_context(patch_config(None, callbacks=run_manager.get_child())) as context:
-            found = context.run(pieces, tools, query, k=self.k)
-        return [Document(page_content=piece.text, metadata=piece.metadata) for piece in found]
+            retrieved = context.run(pieces, tools, query, k=self.k)
+        return [Document(page_content=piece.text, metadata=piece.metadata) for piece in retrieved]
 
 
 def langchain_tools(graph: Graph, *, llm: Any = None, timeout: float = 30.0) -> list[BaseTool]:
-    """The tools of a graph for an agent: schema, find, query, match, evidence, and ask with a model.
-    Errors are results that name the nearest names.
+    """Return the tools of a graph for an agent: schema, find, query, match, evidence, and ask with a model.
+
+    Errors are returned as results that contain the nearest names.
     """
     tools = Toolbox(graph, llm=llm, timeout=timeout)
     return [StructuredTool.from_function(call, name=f"graph_{call.__name__}") for call in calls(tools)]
@@ -59,8 +60,10 @@ def langchain_tools(graph: Graph, *, llm: Any = None, timeout: float = 30.0) -> 
 def langchain_runnable(
     prepared: PreparedProgram, *, limit: int = 1000, facts: int = 20
 ) -> RunnableLambda[dict[str, Any], dict[str, Any]]:
-    """A prepared program as a Runnable: from the values of its parameters to the record of its answer
-    (`texts`, `answers`, `warnings`, `facts`). It raises what the program raises.
+    """Turn a prepared program into a Runnable.
+
+    It maps the values of the program's parameters to the record of the answer (`texts`, `answers`,
+    `warnings`, `facts`), and raises the errors of the program.
     """
 
     def run(values: dict[str, Any]) -> dict[str, Any]:

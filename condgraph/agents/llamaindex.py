@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 
 class CondgraphRetriever(BaseRetriever):  # type: ignore[misc, unused-ignore]
-    """Nodes for a program, a pattern, or, with `llm`, a question in words: the answer first, then at
-    most `k` of the statements it rests on, each with its sources in `metadata`. All are exact, so
-    that every score is 1.
+    """A retriever for programs, patterns and, with `llm`, questions in words.
+
+    The first node is the answer. It is followed by at most `k` of the statements that it is based on,
+    each with its sources in `metadata`. All are exact, so every score is 1.
     """
 
     def __init__(self, graph: Graph, *, llm: Any = None, k: int = PIECES, timeout: float = 30.0, **options: Any) -> None:
@@ -37,8 +38,9 @@ class CondgraphRetriever(BaseRetriever):  # type: ignore[misc, unused-ignore]
 
 
 def llamaindex_tools(graph: Graph, *, llm: Any = None, timeout: float = 30.0) -> list[FunctionTool]:
-    """The tools of a graph for an agent: schema, find, query, match, evidence, and ask with a model.
-    Errors are results that name the nearest names.
+    """Return the tools of a graph for an agent: schema, find, query, match, evidence, and ask with a model.
+
+    Errors are returned as results that contain the nearest names.
     """
     tools = Toolbox(graph, llm=llm, timeout=timeout)
     return [FunctionTool.from_defaults(fn=call, name=f"graph_{call.__name__}") for call in calls(tools)]

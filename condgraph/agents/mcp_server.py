@@ -1,12 +1,12 @@
 """The tools of a graph as an MCP server (`condgraph mcp`), over standard input and output or HTTP
 (extra `mcp`).
 
-Every tool only reads, says so in its annotations, and gives structured output. What a program does
-wrong comes back as an error result with the nearest names, so that an agent can put it right.
-Cancelling a request ends its query; so does the deadline of the server.
+All tools are read-only, declare it in their annotations, and return structured output. An error in a
+program is returned as an error result with the nearest names, so that an agent can correct it. A query
+ends when its request is cancelled or the server's deadline has passed.
 
-The module goes without `from __future__ import annotations`, since the SDK makes the schemas of the
-tools from its annotations.
+This module has no `from __future__ import annotations`, because the SDK generates the schemas of the
+tools from the annotations.
 """
 
 import json
@@ -32,21 +32,23 @@ except ImportError as error:
 
 T = TypeVar("T")
 
-#: Calls of tools that run at once.
+#: How many calls of tools run at once.
 AT_ONCE: Final = 16
-#: Bytes of the longest request over HTTP.
+#: The size limit of an HTTP request in bytes.
 MOST_BYTES: Final = 4 << 20
 
 
 def mcp_server(tools: toolbox.Toolbox, *, name: str = "condgraph", at_once: int = AT_ONCE) -> MCPServer[Any]:
-    """An `MCPServer` over a graph's tools; `at_once` calls run at the same time, others wait. Its instructions have
-    examples from the names of the graph, as it is when the server starts.
+    """Create an `MCPServer` with the tools of a graph.
+
+    At most `at_once` calls run at the same time, and others wait. The server's instructions contain
+    examples with names from the graph as it is when the server starts.
     """
     try:
         with within(toolbox.AT_START):
             instructions = tools.guide()
     except CondgraphError:
-        # A graph that cannot be asked for its names now may be asked later, by the resource and the prompts.
+        # The graph cannot be asked for its names now, but the resource and the prompts may succeed later.
         instructions = Examples().guide()
     server = Server(name, title="condgraph", instructions=instructions, version=condgraph.__version__, log_level="WARNING")
     calls = Calls(at_once)
@@ -61,8 +63,9 @@ def mcp_server(tools: toolbox.Toolbox, *, name: str = "condgraph", at_once: int 
 
 
 def application(server: Any) -> Any:
-    """The ASGI application of an MCP server, at `/mcp`. The guard in front of it
-    (`condgraph.endpoint.guard`) decides who may ask, and not the SDK.
+    """Return the ASGI application of an MCP server, with the path `/mcp`.
+
+    Access is controlled by the guard in front of it (`condgraph.endpoint.guard`) and not by the SDK.
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -74,25 +77,25 @@ def application(server: Any) -> Any:
 
 
 class Calls:
-    """Calls of tools, of which `at_once` run at the same time; others wait."""
+    """Runs calls of tools, at most `at_once` at the same time."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def run(self, call: Callable[..., T]) -> T:
-        """What a call in a thread of its own gives; a request that is cancelled ends its query."""
+        """Run a call in a thread and return its result. If the request is cancelled, the query ends."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(self._at_once)
         cancelled = Event()
         try:
             return await anyio.to_thread.run_sync(partial(call, cancelled=cancelled), abandon_on_cancel=True, limiter=self._limiter)
         finally:
-            # A task that is cancelled ends its query; one that is over has none.
+            # This ends the query if the task was cancelled. Otherwise it has no effect.
             cancelled.set()
 
     async def reply(self, call: Callable[..., Any]) -> CallToolResult:
-        """The result of a tool: what a call gives as a record, or what is wrong with it."""
+        """Run a tool and return its record, or its error, as a result."""
         try:
             result = await self.run(call)
         except CondgraphError as error:
@@ -104,13 +107,13 @@ class Calls:
 
 
 class Server(MCPServer[Any]):
-    """Refuses arguments that a tool does not have; the SDK would leave them out in silence."""
+    """A server that refuses unknown arguments of tools, which the SDK would silently ignore."""
 
-    #: What the descriptions of tools add: programs of the graph.
+    #: What is added to the descriptions of tools: programs for the graph.
     examples: Mapping[str, str] = {}
 
     async def list_tools(self) -> list[Tool]:
-        """The tools, whose schemas say that they take nothing else, and whose descriptions have examples."""
+        """Return the tools, with schemas that forbid other arguments and with examples in the descriptions."""
         return [
             item.model_copy(
                 update={
@@ -122,18 +125,22 @@ class Server(MCPServer[Any]):
         ]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call a tool; an argument that it does not have is an error that names those it has."""
-        takes = next((list(item.input_schema["properties"]) for item in await self.list_tools() if item.name == name), None)
-        unknown = [] if takes is None else [argument for argument in arguments if argument not in takes]
-        if takes is not None and unknown:
-            what = f"{name} takes no argument {shortened(unknown[0], toolbox.LONGEST)!r}"
-            return refused(OptionError(what, candidates=nearest(unknown[0], takes), hint=f"it takes: {', '.join(takes)}"))
+        """Call a tool. An unknown argument is an error that lists the supported ones."""
+        supported = next((list(item.input_schema["properties"]) for item in await self.list_tools() if item.name == name), None)
+        unknown = [] if supported is None else [argument for argument in arguments if argument not in supported]
+        if supported is not None and unknown:
+            message = f"{name} takes no argument {shortened(unknown[0], toolbox.LONGEST)!r}"
+            return refused(
+                OptionError(message, candidates=nearest(unknown[0], supported), hint=f"it takes: {', '.join(supported)}")
+            )
         return await super().call_tool(name, arguments, context)
 
 
 def refused(error: CondgraphError) -> CallToolResult:
-    """The message with the nearest names for models, and the same as a record: as text too, since
-    clients hold structured content to the tool's output schema where the call failed as well.
+    """Convert an error to a result: the message with the nearest names, and the error as a record.
+
+    The record is sent as text, because clients check structured content against the tool's output schema
+    even if the call failed.
     """
     error.hint = hint_for_tools(error)
     texts = f"error[{error.code}]: {error}", json.dumps(toolbox.failure(error), ensure_ascii=False)
@@ -141,7 +148,7 @@ def refused(error: CondgraphError) -> CallToolResult:
 
 
 def without(call: Callable[..., T]) -> Callable[..., T]:
-    """A call that cannot be cancelled, and has its deadline alone."""
+    """Adapt a call that cannot be cancelled and is only limited by its deadline."""
     return lambda cancelled: call()
 
 
@@ -152,7 +159,7 @@ READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False, idem
 Language = Annotated[str | None, Field(description=toolbox.ABOUT["language"])]
 Program = Annotated[str, Field(description=toolbox.ABOUT["program"])]
 Table = Annotated[str | None, Field(description=toolbox.ABOUT["table"])]
-# Strict: true is no 1.
+# Strict, so that true does not count as 1.
 Parameters = Annotated[dict[str, str | StrictInt | StrictFloat] | None, Field(description=toolbox.ABOUT["parameters"])]
 At = Annotated[str | None, Field(description=toolbox.ABOUT["at"])]
 Between = Annotated[list[str] | None, Field(min_length=2, max_length=2, description=toolbox.ABOUT["between"])]
@@ -169,7 +176,7 @@ Most = Annotated[int, Field(ge=1, le=toolbox.MOST, description=toolbox.ABOUT["li
 
 
 def add_looking(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
-    """What there is to ask about: `schema` and `find`."""
+    """Add the tools that describe the graph: `schema` and `find`."""
 
     @server.tool(title="The schema of the graph", annotations=READS)
     async def schema(
@@ -194,7 +201,7 @@ def add_looking(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
 
 
 def add_programs(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
-    """Programs, patterns, and what an answer rests on: `query`, `match` and `evidence`."""
+    """Add the tools for programs, patterns and evidence: `query`, `match` and `evidence`."""
 
     @server.tool(title="Run a program", annotations=READS)
     async def query(
@@ -283,7 +290,7 @@ def add_programs(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
 
 
 def add_words(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
-    """Questions in words, which a model answers: `ask`."""
+    """Add the tool for questions in words, which a model answers: `ask`."""
 
     @server.tool(title="Ask in words", annotations=READS.model_copy(update={"open_world_hint": True, "idempotent_hint": False}))
     async def ask(
@@ -296,7 +303,7 @@ def add_words(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
 
 
 def add_resources(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
-    """What can be read without a call: the schema, as text and as JSON, and the guide."""
+    """Add what can be read without a call: the schema, as text and as JSON, and the guide."""
 
     @server.resource("condgraph://schema", name="schema", title="The schema of the graph", mime_type="text/plain")
     async def schema_text() -> str:
@@ -305,7 +312,7 @@ def add_resources(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
 
     @server.resource("condgraph://schema.json", name="schema.json", title="The schema as JSON", mime_type="application/json")
     async def schema_json() -> str:
-        """The same, whole, as JSON."""
+        """The whole schema as JSON."""
         return await calls.run(without(lambda: json.dumps(tools.graph.schema(timeout=tools.timeout).data(), ensure_ascii=False)))
 
     @server.resource("condgraph://guide", name="guide", title="How programs are written", mime_type="text/plain")
@@ -315,7 +322,7 @@ def add_resources(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
 
 
 def add_prompts(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
-    """What a user can begin with: a question, a claim, and what is in the graph; each with the guide and the schema."""
+    """Add prompts to begin with: a question, a claim, and an overview, each with the guide and the schema."""
 
     async def begun(task: str) -> str:
         def both() -> str:
@@ -325,7 +332,7 @@ def add_prompts(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
 
     @server.prompt(title="Answer a question from the graph")
     async def question(question: Annotated[str, Field(description=toolbox.ABOUT["question"])]) -> str:
-        """Answer a question by programs, with the statements that the answer rests on."""
+        """Answer a question with programs, and cite the statements that the answer is based on."""
         return await begun(
             "Answer the question with the tools of the graph alone. Cite the statements that the answer rests on, with their "
             f"sources (`facts`, `evidence`); say so if the graph has no answer.\nThe question: {question}"
@@ -333,7 +340,7 @@ def add_prompts(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
 
     @server.prompt(title="Check a claim against the graph")
     async def check_claim(claim: Annotated[str, Field(description="A sentence that is true or false")]) -> str:
-        """Whether statements of the graph support a claim, refute it, or say nothing of it."""
+        """Check whether statements of the graph support a claim, refute it, or leave it open."""
         return await begun(
             "Check the claim with the tools of the graph alone: supported, refuted, or not decided by the graph. Name the "
             "statements that decide it, and those that would be missing. That the graph lacks a statement does not refute it.\n"

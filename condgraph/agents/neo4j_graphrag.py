@@ -3,9 +3,9 @@
     retriever = CondgraphRetriever(driver, graph)
     retriever.search(query_text="Find(Nepal) Relate(capital, forward) QueryName()")
 
-The graph is searched wherever it is stored; the driver is that of the database whose nodes belong to
-the results. Where `node_label_neo4j` and `id_property_neo4j` say which these are, each result
-brings the properties of the nodes whose property is the id of an entity in it.
+The graph is searched wherever it is stored. The driver connects to the database whose nodes belong to
+the results: with `node_label_neo4j` and `id_property_neo4j`, each result includes the properties of the
+nodes whose id property is the id of an entity in the result.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 
 class CondgraphRetriever(ExternalRetriever):  # type: ignore[misc, unused-ignore]
-    """What a graph answers to a program, a pattern, or, with `llm`, a question in words: the answer
-    first, then the statements it rests on, each with its sources. `timeout` (seconds) bounds each
-    search.
+    """A retriever for programs, patterns and, with `llm`, questions in words.
+
+    The first result is the answer. It is followed by the statements that it is based on, each with its
+    sources. `timeout` limits each search, in seconds.
     """
 
     def __init__(
@@ -54,12 +55,12 @@ class CondgraphRetriever(ExternalRetriever):  # type: ignore[misc, unused-ignore
         parameters: dict[str, str] | None = None,
         **kwargs: Any,
     ) -> RawSearchResult:
-        """Ask the graph.
+        """Search the graph.
 
         Args:
-            query_vector: not taken; names are found by their texts.
+            query_vector: not supported; names are found by their texts.
             query_text: a program, a pattern, or a question in words.
-            top_k: the most statements that the answer rests on.
+            top_k: the most statements that the answer is based on.
             parameters: values of `$name` in the program.
         """
         if query_text is None or query_vector is not None:
@@ -77,7 +78,7 @@ class CondgraphRetriever(ExternalRetriever):  # type: ignore[misc, unused-ignore
         return RawSearchResult(records=records, metadata={"program": retrieved[0].metadata.get("program", "")})
 
     def _nodes(self, retrieved: list[Piece]) -> dict[str, Any]:
-        """The properties of the nodes of the database that are entities of the results, by id."""
+        """Return the properties, by id, of database nodes that are entities in the results."""
         if self.node_label_neo4j is None:
             return {}
         label, name = (text.replace("`", "``") for text in (self.node_label_neo4j, self.id_property_neo4j))
@@ -90,6 +91,6 @@ class CondgraphRetriever(ExternalRetriever):  # type: ignore[misc, unused-ignore
         return {record["id"]: record["node"] for record in records}
 
     def default_record_formatter(self, record: neo4j.Record) -> RetrieverResultItem:
-        """A result as text, with its metadata and nodes."""
+        """Format a result as text, with its metadata and nodes."""
         nodes = record["nodes"]
         return RetrieverResultItem(content=record["text"], metadata=record["metadata"] | ({"nodes": nodes} if nodes else {}))

@@ -1,12 +1,12 @@
-"""A graph as tools of OpenAI's API, for a loop of one's own around a model: the schemas to send, and what runs the
-calls that come back (extra `openai`, whose pydantic makes the schemas).
+"""A graph as tools of OpenAI's API, for your own loop around a model: the schemas to send, and a function
+that runs the calls in a reply. The extra `openai` includes pydantic, which generates the schemas.
 
     tools = openai_tools(graph)
     reply = client.chat.completions.create(model=..., messages=messages, tools=tools.schemas)
     messages += [reply.choices[0].message, *map(tools.call, reply.choices[0].message.tool_calls or ())]
 
-With `api="responses"` the same for `client.responses.create(tools=tools.schemas, input=items)`, whose output has items
-of the type `function_call`.
+With `api="responses"`, the same works for `client.responses.create(tools=tools.schemas, input=items)`,
+whose output contains items of the type `function_call`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ Api = Literal["chat", "responses"]
 
 
 def openai_tools(graph: Graph, *, llm: Any = None, timeout: float = 30.0, api: Api = "chat") -> OpenAITools:
-    """The tools of a graph: schema, find, query, match, evidence, and ask with a model; each call is bounded by
-    `timeout` (seconds). `api` is that of the schemas: "chat" for chat completions, "responses" for responses.
+    """Return the tools of a graph: schema, find, query, match, evidence, and ask with a model.
+
+    Each call is limited to `timeout` seconds. `api` selects the format of the schemas: "chat" for chat
+    completions, "responses" for responses.
     """
     if api not in get_args(Api):
         raise OptionError(f"there is no API {api!r}", candidates=nearest(str(api), get_args(Api)), hint='"chat" or "responses"')
@@ -42,7 +44,7 @@ def openai_tools(graph: Graph, *, llm: Any = None, timeout: float = 30.0, api: A
 
 
 class OpenAITools:
-    """`schemas` are the tools as a request takes them; `call` runs one call of a reply."""
+    """The tools of a graph: `schemas` for the requests, and `call`, which runs one call from a reply."""
 
     def __init__(self, known: list[Call], api: Api) -> None:
         self._calls = {f"graph_{call.__name__}": (call, _arguments(call)) for call in known}
@@ -61,9 +63,11 @@ class OpenAITools:
         ]
 
     def call(self, call: Any) -> dict[str, str]:
-        """The message that answers a call of a chat completion (`message.tool_calls`), or the item that answers one of
-        a response; the objects of the package `openai`, or their JSON. What is wrong with a call is its result, so that
-        the model reads it and tries again.
+        """Run a call from a reply and return the message or item that answers it.
+
+        The call is one of a chat completion (`message.tool_calls`) or an item of a response, as an object
+        of the package `openai` or its JSON. Errors are returned as results, so that the model can read them
+        and try again.
         """
         item: Mapping[str, Any] = call if isinstance(call, Mapping) else call.model_dump()
         if item.get("type") == "function_call":
@@ -78,26 +82,26 @@ class OpenAITools:
     def _run(self, name: str, text: str) -> str:
         try:
             if name not in self._calls:
-                known = f"the tools are: {', '.join(self._calls)}"
-                raise OptionError(f"there is no tool {name!r}", candidates=nearest(name, self._calls), hint=known)
+                tools = f"the tools are: {', '.join(self._calls)}"
+                raise OptionError(f"there is no tool {name!r}", candidates=nearest(name, self._calls), hint=tools)
             call, arguments = self._calls[name]
             short(text, "call")
             try:
-                given = arguments.model_validate_json(text or "{}", strict=True)
+                values = arguments.model_validate_json(text or "{}", strict=True)
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 place = ".".join(map(str, first["loc"]))
-                takes = f"{name} takes: {', '.join(arguments.model_fields)}"
+                hint = f"{name} takes: {', '.join(arguments.model_fields)}"
                 candidates = nearest(place, arguments.model_fields)
-                raise OptionError(f"{place or 'the call'}: {first['msg']}", candidates=candidates, hint=takes) from None
-            result = call(**{field: getattr(given, field) for field in given.model_fields_set})
+                raise OptionError(f"{place or 'the call'}: {first['msg']}", candidates=candidates, hint=hint) from None
+            result = call(**{field: getattr(values, field) for field in values.model_fields_set})
         except OptionError as error:
             result = failure(error)
         return json.dumps(result, ensure_ascii=False)
 
 
 def _arguments(call: Call) -> type[BaseModel]:
-    """The arguments of a tool as a model, with the descriptions of its annotations."""
+    """Return a pydantic model of a tool's arguments, with the descriptions from its annotations."""
     hints = get_type_hints(call, include_extras=True)
     fields: dict[str, Any] = {}
     for name, parameter in signature(call).parameters.items():

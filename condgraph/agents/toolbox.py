@@ -1,9 +1,10 @@
-"""What an agent can do with a graph: look at its schema, find names, run programs and patterns, ask
-in words, and see what an answer rests on; as calls with records, as plain functions, and as pieces
-of text for retrievers.
+"""What an agent can do with a graph: read its schema, find names, run programs and patterns, ask in words,
+and see what an answer is based on. It is available as calls that return records, as plain functions, and
+as pieces of text for retrievers.
 
-Each call is bounded: by a deadline, by the most values, and by the length of texts. Nothing is
-written. Errors are the typed ones of the package, with the nearest names, by which a program can be corrected.
+Each call is limited by a deadline, by a number of values, and by the length of texts. Nothing is
+written. Errors are the typed errors of the package, with the nearest names, so that a program can be
+corrected.
 """
 
 from __future__ import annotations
@@ -34,19 +35,17 @@ if TYPE_CHECKING:
 
 
 # -- records -----------------------------------------------------------------------------------------
-# What the tools of agents give, as records that are JSON throughout.
-#
-# Lists are cut at the limit, texts at `LONGEST`; what was left out is counted or
-# marked, never dropped silently.
+# The results of the tools, as records that can be written as JSON. Lists are cut at the limit and texts
+# at `LONGEST`. Everything that is left out is counted or marked, never dropped silently.
 
 
-#: Characters of a text in a record.
+#: The most characters of a text in a record.
 LONGEST: Final = 2_000
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A statement of the graph: `text` as a line, its parts, and the sources (with rows) it is from."""
+    """A statement of the graph: `text` as a line, its parts, and its sources with rows."""
 
     text: str
     subject: str
@@ -57,7 +56,7 @@ class Fact:
 
     @classmethod
     def of(cls, fact: Evidence) -> Fact:
-        """A piece of evidence."""
+        """Convert a piece of evidence."""
         return cls(
             shortened(str(fact), LONGEST), named(fact.subject), fact.predicate, named(fact.object),
             {key: named(value) for key, value in fact.qualifiers},
@@ -67,10 +66,12 @@ class Fact:
 
 @dataclass(frozen=True)
 class Answered:
-    """The answer to a program: `answers` with their types (entities have ids, quantities numbers and
-    units, times bounds; of a table one record a row, its cells by their columns), the distinct
-    `texts`, how many answers there are in all, the warnings, and how many statements the answer rests
-    on. `facts` are the first of them.
+    """The answer to a program.
+
+    `answers` have types: entities have ids, quantities have numbers and units, times have bounds, and a
+    table has one record per row with the cells by column. There are also the distinct `texts`, the
+    total number of answers, the warnings, and the number of statements that the answer is based on.
+    `facts` are the first of these statements.
     """
 
     program: str
@@ -85,8 +86,9 @@ class Answered:
 
 @dataclass(frozen=True)
 class Evidenced:
-    """The statements that an answer rests on, from `offset` on, and `searched`: what was looked
-    through, where the answer rests on there being no more.
+    """The statements that an answer is based on, starting at `offset`.
+
+    `searched` is what was searched completely, if the answer depends on nothing else being there.
     """
 
     program: str
@@ -99,9 +101,10 @@ class Evidenced:
 
 @dataclass(frozen=True)
 class NameLookup:
-    """What a name is in the graph: its `entities`, whether it is a relation, an attribute, a
-    qualifier or a concept, the predicates that its entities have and that lead to them, and the
-    nearest names where it is none.
+    """What a name means in the graph.
+
+    It has the `entities` with that name, whether it is a relation, an attribute, a qualifier or a
+    concept, the predicates from and to its entities, and the nearest names if it is unknown.
     """
 
     name: str
@@ -136,19 +139,19 @@ class Matched:
 
 @dataclass(frozen=True)
 class Described:
-    """What can be asked about: the schema as text, and the counts of the graph."""
+    """What the graph can be asked about: its schema as text, and its counts."""
 
     text: str
     counts: dict[str, int]
 
 
 def named(value: Any) -> str:
-    """A value of a statement as a text; of an entity its name."""
+    """Return a value of a statement as text. For an entity this is its name."""
     return shortened(shown(value), LONGEST)
 
 
 def answered(answer: Answer, limit: int, facts: int) -> Answered:
-    """An answer that was cut at a limit, as a record with at most so many facts."""
+    """Convert an answer that was cut at a limit to a record with at most `facts` facts."""
     evidence: Sequence[Any] = answer.evidence if facts else ()
     return Answered(
         shortened(answer.program, LONGEST), answer.language, [shortened(text, LONGEST) for text in answer.texts[:limit]],
@@ -162,9 +165,7 @@ def _short(record: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 def _cut(value: Any, limit: int) -> Any:
-    """A value of a record; of a list, which a cell of a table may have, the first ones, and how many
-    there are more.
-    """
+    """Shorten a value of a record. A list, which a table cell may contain, ends with the number of omitted items."""
     if isinstance(value, list):
         more = [f"... and {len(value) - limit:,} more"] if len(value) > limit else []
         return [_cut(item, limit) for item in value[:limit]] + more
@@ -172,8 +173,10 @@ def _cut(value: Any, limit: int) -> Any:
 
 
 def failure(error: CondgraphError) -> dict[str, Any]:
-    """An error as a record from which a program can be corrected: `code`, `message`, `hint` in the
-    words of tools, the `nearest` names, and where it is (`at`, first and last character).
+    """Convert an error to a record that helps to correct a program.
+
+    It has `code`, `message`, a `hint` that fits tools, the `nearest` names, and the position (`at`: first
+    and last character).
     """
     data: dict[str, Any] = {"code": error.code, "message": error.message, "nearest": list(error.candidates)}
     if hint := hint_for_tools(error):
@@ -185,7 +188,7 @@ def failure(error: CondgraphError) -> dict[str, Any]:
     return {"error": marked(data)}
 
 
-#: Fields of records that have texts of the graph, which whoever wrote its sources may have written.
+#: Fields of records with texts from the graph, whose sources anybody may have written.
 _OF_THE_GRAPH: Final = frozenset(
     (
         "answers", "attributes", "choices", "citations", "entities", "facts", "is_a", "message", "name", "nearest",
@@ -195,28 +198,28 @@ _OF_THE_GRAPH: Final = frozenset(
 
 
 def marked(record: dict[str, Any]) -> dict[str, Any]:
-    """A record with `untrusted`: its fields that are data of the graph, and no instructions."""
+    """Add `untrusted` to a record: the fields that are data from the graph, and never instructions."""
     return record | {"untrusted": [name for name in record if name in _OF_THE_GRAPH]}
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """A record as JSON has it, with what of it is data of the graph (`marked`)."""
+    """Return a record as JSON, with `untrusted` fields marked."""
     return marked(asdict(record))
 
 
 # -- the toolbox -------------------------------------------------------------------------------------
 
 
-#: The most values, facts or subgraphs that one call gives.
+#: The most values, facts or subgraphs that one call returns.
 MOST: Final = 1_000
-#: Seconds that a server takes for the examples of its descriptions before it starts.
+#: How many seconds a server spends on the examples in its descriptions before it starts.
 AT_START: Final = 5.0
-#: Characters of the longest program, pattern, question or name.
+#: The most characters of a program, pattern, question or name.
 MOST_CHARACTERS: Final = 100_000
 
 
 class View(TypedDict, total=False):
-    """The options of `Graph.query` that say of which times, versions and sources an answer is."""
+    """The options of `Graph.query` that select times, versions and sources."""
 
     at: str | None
     between: Sequence[str] | None
@@ -226,10 +229,11 @@ class View(TypedDict, total=False):
 
 
 class Toolbox:
-    """The tools over one graph. Use it from any thread.
+    """The tools for one graph. They can be used from any thread.
 
-    `timeout` (seconds) bounds each call. `llm` is the model of `ask`, in any of its forms
-    (`condgraph.models`). With `follow` a store in a folder that another process loads is read again.
+    `timeout` limits each call, in seconds. `llm` is the model of `ask`, in any of its forms
+    (`condgraph.models`). With `follow`, a store in a folder is read again when another process has
+    loaded it.
     """
 
     def __init__(self, graph: Graph, *, llm: Any = None, timeout: float = 30.0, follow: bool = False) -> None:
@@ -240,7 +244,7 @@ class Toolbox:
         self._examples: tuple[GraphSchema, Examples] | None = None
 
     def _written(self) -> tuple[int, int] | None:
-        """What changes when a generation becomes current."""
+        """Return a value that changes when a new generation becomes current."""
         if self._manifest is None:
             return None
         try:
@@ -259,7 +263,7 @@ class Toolbox:
         return self.graph
 
     def examples(self) -> Examples:
-        """Programs from the names of the graph as it is now, each of which gives something."""
+        """Return programs with names from the current graph, each of which has a result."""
         graph = self._current()
         schema = graph.schema(timeout=self.timeout)
         if self._examples is None or self._examples[0] != schema:
@@ -267,7 +271,7 @@ class Toolbox:
         return self._examples[1]
 
     def guide(self) -> str:
-        """How programs are written, in short, with these examples."""
+        """Return a short guide on how to write programs, with these examples."""
         return self.examples().guide()
 
     # -- the tools ---------------------------------------------------------------------------------
@@ -275,8 +279,9 @@ class Toolbox:
     def schema(
         self, *, source: str | None = None, concept: str | None = None, predicate: str | None = None, tokens: int = 2_000
     ) -> Described:
-        """What can be asked about, as text of about so many tokens, and the counts of the graph; of
-        one source, concept or predicate where it is given.
+        """Describe what can be asked about, in about `tokens` tokens, with the counts of the graph.
+
+        It can be restricted to one source, concept or predicate.
         """
         checked(tokens, "tokens", 100_000)
         with within(self.timeout):
@@ -287,7 +292,7 @@ class Toolbox:
             )
 
     def find(self, name: str, *, limit: int = 20, cancelled: Event | None = None) -> NameLookup:
-        """What a name is in the graph; the nearest names where it is none."""
+        """Return what a name means in the graph, or the nearest names if it is unknown."""
         checked(limit, "limit")
         short(name, "name")
         with within(self.timeout, cancelled):
@@ -300,7 +305,7 @@ class Toolbox:
                 "qualifier": list(dict.fromkeys(key.name for predicate in schema.predicates for key in predicate.qualifiers)),
             }
             is_a = [kind for kind, names in kinds.items() if name in names]
-            near = list(dict.fromkeys(item for names in kinds.values() for item in nearest(name, names)))
+            near_names = list(dict.fromkeys(item for names in kinds.values() for item in nearest(name, names)))
             try:
                 answer = graph.kopl([{"function": "Find", "inputs": [name]}], limit=limit)
                 entities = [
@@ -309,13 +314,13 @@ class Toolbox:
                 ]
             except UnknownNameError as error:
                 return NameLookup(
-                    shortened(name, LONGEST), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near])), 0
+                    shortened(name, LONGEST), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near_names])), 0
                 )
             store = graph._store_of(None)
-            has = {direction: plan_texts(store, plan, MOST) for direction, plan in around(ByName((name,))).items()}
+            predicates = {direction: plan_texts(store, plan, MOST) for direction, plan in around(ByName((name,))).items()}
             return NameLookup(
                 shortened(name, LONGEST), entities, ["entity", *is_a],
-                has["value"], has["forward"], has["backward"],
+                predicates["value"], predicates["forward"], predicates["backward"],
                 [], len(answer) + answer.cut,
             )  # fmt: skip
 
@@ -331,8 +336,9 @@ class Toolbox:
         cancelled: Event | None = None,
         **view: Unpack[View],
     ) -> Answered:
-        """The answer to a program, with the first statements it rests on; with a clause (`table`) a
-        table of the rows that the program gives.
+        """Answer a program, with the first statements that the answer is based on.
+
+        With `table`, a clause, the answer is a table of the program's rows.
         """
         checked(limit, "limit")
         checked(facts, "facts", least=0)
@@ -351,7 +357,7 @@ class Toolbox:
         cancelled: Event | None = None,
         **view: Unpack[View],
     ) -> Evidenced:
-        """The statements that the answer to a program rests on, each with its sources and rows."""
+        """Return the statements that the answer to a program is based on, each with its sources and rows."""
         checked(limit, "limit")
         checked(offset, "offset", 1 << 31, least=0)
         with within(self.timeout, cancelled):
@@ -359,8 +365,8 @@ class Toolbox:
             evidence = answer.evidence
             searched = [str(item) for item in getattr(evidence, "searched", ())]
             texts = [shortened(text, LONGEST) for text in answer.texts[:limit]]
-            part = [Fact.of(item) for item in evidence[offset : offset + limit]]
-            return Evidenced(shortened(answer.program, LONGEST), texts, part, offset, len(evidence), searched)
+            facts = [Fact.of(item) for item in evidence[offset : offset + limit]]
+            return Evidenced(shortened(answer.program, LONGEST), texts, facts, offset, len(evidence), searched)
 
     def asked(
         self,
@@ -371,7 +377,7 @@ class Toolbox:
         table: str | None = None,
         **view: Unpack[View],
     ) -> Answer:
-        """The answer itself."""
+        """Return the answer to a program as an `Answer`."""
         short(program, "program")
         short(table or "", "table")
         options = QueryOptions(
@@ -380,8 +386,9 @@ class Toolbox:
         return run(self._current(), program, options)
 
     def _language(self, program: str) -> str:
-        """The language of a program. The error of a text in none has examples of this graph; of SQL the clause of a
-        table.
+        """Return the language of a program.
+
+        If a text is in none, the error shows examples for this graph, and for SQL a table clause.
         """
         try:
             return detect(unfenced(program))
@@ -401,25 +408,27 @@ class Toolbox:
             raise ParseError(error.message, hint=hint) from None
 
     def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None, **view: Unpack[View]) -> Matched:
-        """The subgraphs most similar to a pattern; names may be misspelled, directions guessed."""
+        """Find the subgraphs most similar to a pattern. Names may be misspelled and directions guessed."""
         checked(limit, "limit")
         checked(k, "k")
         short(pattern, "pattern")
         answer = self._current().match(pattern, k=k, limit=limit, timeout=self.timeout, cancelled=cancelled, **view)
         with within(self.timeout, cancelled):
-            unknown = [(at, node.name) for at, node in enumerate(answer.pattern.nodes) if not node.known]
-            shown = [
+            unknown = [(index, node.name) for index, node in enumerate(answer.pattern.nodes) if not node.known]
+            subgraphs = [
                 Subgraph(
-                    round(item.distance, 6), {name: shortened(item.nodes[at].text, LONGEST) for at, name in unknown},
+                    round(item.distance, 6), {name: shortened(item.nodes[index].text, LONGEST) for index, name in unknown},
                     [[shortened(part, LONGEST) for part in triple] for triple in item.triples],
                 )
                 for item in answer.shown
             ]  # fmt: skip
-            return Matched(shortened(answer.program, LONGEST), shown, len(answer), answer.exact, list(answer.warnings))
+            return Matched(shortened(answer.program, LONGEST), subgraphs, len(answer), answer.exact, list(answer.warnings))
 
     def ask(self, question: str, *, cancelled: Event | None = None) -> dict[str, Any]:
-        """The outcome of a question in words, as `Asked.data` gives it: status, answers, text with
-        citations, program, choices. Raises `OptionError` where no model is configured.
+        """Answer a question in words.
+
+        The outcome is that of `Asked.data`: status, answers, text with citations, program, choices. Raises
+        `OptionError` if no model is configured.
         """
         short(question, "question")
         if self.llm is None:
@@ -430,7 +439,7 @@ class Toolbox:
 def _view(
     at: str | None, between: Sequence[str] | None, certain: bool, as_of: str | None, prefer: Mapping[str, str] | None
 ) -> View:
-    """These options as agents give them: a preference is a word or a source by predicate."""
+    """Convert the options as agents pass them: a preference is a word, or a source, for each predicate."""
     from condgraph.engine.conflicts import CRITERIA
 
     preferred: Any = {name: text if text in CRITERIA else [text] for name, text in prefer.items()} if prefer else None
@@ -438,28 +447,26 @@ def _view(
 
 
 def checked(number: int, what: str, most: int = MOST, *, least: int = 1) -> None:
-    """Raise `OptionError` for a number out of bounds."""
+    """Raise `OptionError` if a number is out of bounds."""
     if not least <= number <= most:
         raise OptionError(f"{what} is from {least} to {most:,}, not {number}")
 
 
 def short(text: str, what: str) -> None:
-    """Raise `OptionError` for a text that is longer than any that is meant."""
+    """Raise `OptionError` if a text is too long."""
     if len(text) > MOST_CHARACTERS:
         raise OptionError(f"the {what} has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read")
 
 
 # -- plain functions for frameworks ------------------------------------------------------------------
-# The tools of a graph as plain functions with typed parameters and docstrings, which frameworks make
-# tools of.
-#
-# An error of a program is a result (`{"error": {...}}`) with the nearest names, so that an agent reads
-# it and tries again.
+# The tools of a graph as plain functions with typed parameters and docstrings, from which frameworks
+# create tools. An error in a program is returned as a result (`{"error": {...}}`) with the nearest
+# names, so that an agent can read it and try again.
 
 
 Call = Callable[..., dict[str, Any]]
 
-#: What each parameter of a tool is, for the schemas that models see.
+#: Descriptions of the tools' parameters, for the schemas that models see.
 ABOUT: Final[dict[str, str]] = {
     "program": "A program in KoPL, Cypher that reads, an LLM query or a logical query, with the names of this graph",
     "table": "A clause over the rows that the program gives: where ... group by ... show ... having ... order by ... limit ...",
@@ -482,7 +489,7 @@ ABOUT: Final[dict[str, str]] = {
     "k": "How many of the nearest subgraphs",
     "question": "A question in plain words",
 }
-# As annotations for frameworks, which read the texts.
+# The same as annotations, which frameworks read.
 _Program = Annotated[str, ABOUT["program"]]
 _Table = Annotated[str | None, ABOUT["table"]]
 _Parameters = Annotated[dict[str, str | int | float] | None, ABOUT["parameters"]]
@@ -496,8 +503,9 @@ _Limit = Annotated[int, ABOUT["limit"]]
 
 
 def calls(tools: Toolbox) -> list[Call]:
-    """The tools: `schema`, `find`, `query`, `match`, `evidence`, and `ask` where there is a model. The docstring of
-    `query` has examples of the graph.
+    """Return the tools: `schema`, `find`, `query`, `match`, `evidence`, and `ask` if there is a model.
+
+    The docstrings of `query` and `match` get examples from the graph.
     """
 
     def result_of(call: Callable[[], Any]) -> dict[str, Any]:
@@ -541,8 +549,8 @@ def calls(tools: Toolbox) -> list[Call]:
         statements that the answer rests on.
         """
         view = _view(at, between, certain, as_of, prefer)
-        given: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
-        return result_of(lambda: tools.query(program, facts=facts, **given, **view))
+        options: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
+        return result_of(lambda: tools.query(program, facts=facts, **options, **view))
 
     def match(
         pattern: Annotated[str, ABOUT["pattern"]],
@@ -575,8 +583,8 @@ def calls(tools: Toolbox) -> list[Call]:
     ) -> dict[str, Any]:
         """The statements that the answer to a program rests on, each with its sources and rows, page by page."""
         view = _view(at, between, certain, as_of, prefer)
-        given: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
-        return result_of(lambda: tools.evidence(program, offset=offset, **given, **view))
+        options: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
+        return result_of(lambda: tools.evidence(program, offset=offset, **options, **view))
 
     result: list[Call] = [schema, find, query, match, evidence]
     if tools.llm is not None:
@@ -586,14 +594,15 @@ def calls(tools: Toolbox) -> list[Call]:
             return result_of(lambda: tools.ask(question))
 
         result.append(ask)
-    for call, like in zip((query, match), described(tools), strict=True):
-        call.__doc__ = f"{cleandoc(call.__doc__ or '')}{like} {DATA}"
+    for call, example in zip((query, match), described(tools), strict=True):
+        call.__doc__ = f"{cleandoc(call.__doc__ or '')}{example} {DATA}"
     return result
 
 
 def described(tools: Toolbox) -> tuple[str, str]:
-    """What the descriptions of `query` and `match` add: programs and a pattern of the graph; nothing where the graph
-    cannot be asked for its names now.
+    """Return what to add to the descriptions of `query` and `match`: programs and a pattern for the graph.
+
+    Both are empty if the graph cannot be asked for its names now.
     """
     try:
         with within(AT_START):
@@ -608,17 +617,17 @@ def described(tools: Toolbox) -> tuple[str, str]:
 
 
 # -- pieces of text for retrievers -------------------------------------------------------------------
-# Pieces of text for retrievers of frameworks: the answer to a program, a pattern or a question, and
-# the statements that it rests on, each with its sources.
+# For the retrievers of frameworks: the answer to a program, pattern or question, and the statements that
+# it is based on, each with its sources.
 
 
-#: Statements that a retriever gives by default.
+#: How many statements a retriever returns by default.
 PIECES: Final = 20
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A text, where it comes from (`metadata`: JSON), and the ids of the entities in it."""
+    """A text, its origin (`metadata`, as JSON), and the ids of the entities in it."""
 
     text: str
     metadata: dict[str, Any]
@@ -626,10 +635,10 @@ class Piece:
 
 
 def pieces(tools: Toolbox, asked: str, *, k: int = PIECES, parameters: Mapping[str, Any] | None = None) -> list[Piece]:
-    """The answer first, then at most k statements it rests on.
+    """Return the answer, followed by at most k of the statements that it is based on.
 
-    `asked` is a program in any language, a pattern, or, where the tools have a model, a question in
-    words. Raises `OptionError` for words without a model, and what the program raises.
+    `asked` is a program in any language, a pattern or, if the tools have a model, a question in words.
+    Raises `OptionError` for words without a model, and the errors of the program.
     """
     checked(k, "k", least=0)
     short(asked, "question")
@@ -661,9 +670,9 @@ def _in_words(tools: Toolbox, question: str, k: int) -> list[Piece]:
 
 def _of(answer: Any, k: int, about: dict[str, Any]) -> list[Piece]:
     texts = [shortened(text, LONGEST) for text in answer.texts[:MOST]]
-    more = {"warnings": list(answer.warnings)} if answer.warnings else {}
+    warnings = {"warnings": list(answer.warnings)} if answer.warnings else {}
     ids = tuple(entity.id for entity in answer.entities[:MOST])
-    result = [Piece("; ".join(texts), about | {"kind": "answer", "total": len(answer.texts)} | more, ids)]
+    result = [Piece("; ".join(texts), about | {"kind": "answer", "total": len(answer.texts)} | warnings, ids)]
     for item in answer.evidence[:k]:
         fact = Fact.of(item)
         ends = tuple(end.id for end in (item.subject, item.object) if hasattr(end, "id"))

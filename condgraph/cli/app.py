@@ -1,5 +1,5 @@
 """The command line: its commands in the order of `--help`. Each opens a store, calls the library, and
-hands the result to `render`.
+passes the result to `render`.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ app.add_typer(evaluate)
 
 
 def run() -> None:
-    """Run the command line; an interrupt before a command has begun is reported like any other."""
-    if sys.stdout is None:  # closed by whoever started the process
+    """Run the command line. An interrupt before a command has begun is reported like any other."""
+    if sys.stdout is None:  # closed by the parent process
         complain("error[file]: standard output is closed")
         sys.exit(Exit.ERROR)
     if isinstance(sys.stdout, TextIOWrapper):
-        # Whatever the locale, so that what one machine exports another one loads.
+        # Independent of the locale, so that an export can be loaded on any other machine.
         sys.stdout.reconfigure(encoding="utf-8")
-    # Names of servers and passwords may be in a file here; what the environment has goes first.
+    # A file in this folder may contain server names and passwords. The environment takes precedence over it.
     if Path(".env").exists():
         from dotenv import load_dotenv
 

@@ -1,5 +1,5 @@
-"""What commands take: arguments and options that several of them share, groups of options as dataclasses,
-and the texts of a command line as what the library takes.
+"""Arguments and options that several commands share, groups of options as dataclasses, and the conversion
+of command-line texts to values for the library.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ TextOrJson = Literal["text", "json"]
 
 
 # -- groups of options -------------------------------------------------------------------------------
-# Options that belong together, as one dataclass: a command takes the dataclass, the command line
-# its fields.
+# Options that belong together form a dataclass. The command has one parameter for it, and the command
+# line has its fields.
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer reads it: a parameter that is a dataclass becomes one parameter for each
-    field, in its place, with the field's default.
+    """Return a command in the form that typer reads.
+
+    A parameter whose type is a dataclass becomes one parameter for each field, in its place and with the
+    field's default.
     """
     groups: dict[str, type[Any]] = {}
     flat: list[Parameter] = []
@@ -53,8 +55,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        made = {name: group(**{item.name: given.pop(item.name) for item in fields(group)}) for name, group in groups.items()}
-        command(**given, **made)
+        group_values = {
+            name: group(**{item.name: given.pop(item.name) for item in fields(group)}) for name, group in groups.items()
+        }
+        command(**given, **group_values)
 
     run.__annotations__ = {item.name: item.annotation for item in flat}
     run.__signature__ = Signature(flat)  # type: ignore[attr-defined]
@@ -75,12 +79,12 @@ def _options(group: type[Any]) -> list[Parameter]:
 
 
 # -- from texts to values ----------------------------------------------------------------------------
-# Texts of the command line as what the library takes: `-O option=value`, `--param name=value`, and
-# the program from TEXT, a file or standard input.
+# Texts of the command line as values for the library: `-O option=value`, `--param name=value`, and the
+# program from TEXT, a file or standard input.
 
 
 def file_of(output: Path | None) -> Path | None:
-    """The file that `--output` names; None for standard output, which `-` is as well.
+    """Return the file given with `--output`, or None for standard output, which `-` also means.
 
     >>> file_of(Path("-")), file_of(Path("a.jsonl")).name
     (None, 'a.jsonl')
@@ -89,14 +93,14 @@ def file_of(output: Path | None) -> Path | None:
 
 
 def loader_options(texts: Sequence[str]) -> dict[str, Any]:
-    """`["key=mountain", "refs=country"]` as options of a loader.
+    """Parse `["key=mountain", "refs=country"]` as options of a loader.
 
-    A value that is a JSON list, object, string in quotes, `true`, `false` or `null` is read as
-    such, anything else is text; an option given more than once is a list. Raises
+    A value that is a JSON list, object, quoted string, `true`, `false` or `null` is parsed as JSON, and
+    anything else is a text. An option that is given more than once becomes a list. Raises
     `typer.BadParameter`.
     """
     options: dict[str, Any] = {}
-    seen: set[str] = set()
+    repeated: set[str] = set()
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
@@ -104,14 +108,14 @@ def loader_options(texts: Sequence[str]) -> dict[str, Any]:
             raise typer.BadParameter(f"{text!r} is not of the form option=value", param_hint="-O")
         if name in SWITCHES:
             raise typer.BadParameter(f"{name!r} is given with {SWITCHES[name]}", param_hint="-O")
-        read = _value(name, value)
+        parsed = _value(name, value)
         if name not in options:
-            options[name] = read
-        elif name in seen:
-            options[name].append(read)
+            options[name] = parsed
+        elif name in repeated:
+            options[name].append(parsed)
         else:
-            options[name] = [options[name], read]
-            seen.add(name)
+            options[name] = [options[name], parsed]
+            repeated.add(name)
     return options
 
 
@@ -125,8 +129,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def parameters(texts: Sequence[str]) -> dict[str, str]:
-    """`["country=Nepal", "least=8000 m"]` as values of parameters, by name; values are texts as they
-    are. Raises `typer.BadParameter`.
+    """Parse `["country=Nepal", "least=8000 m"]` as values of parameters by name. Values stay texts.
+
+    Raises `typer.BadParameter`.
     """
     result: dict[str, str] = {}
     for text in texts:
@@ -141,8 +146,10 @@ def parameters(texts: Sequence[str]) -> dict[str, str]:
 
 
 def preference(texts: Sequence[str] | None) -> Prefer | None:
-    """Values of `--prefer` as the library takes them: one of its words, sources, or these of each predicate that is named
-    (`capital=latest`). Raises `typer.BadParameter` where only some name a predicate.
+    """Parse values of `--prefer` for the library.
+
+    They are one of its words, sources, or these for each named predicate (`capital=latest`). Raises
+    `typer.BadParameter` if only some of them name a predicate.
     """
     from condgraph.engine.conflicts import CRITERIA
 
@@ -153,15 +160,18 @@ def preference(texts: Sequence[str] | None) -> Prefer | None:
         return texts[0] if len(texts) == 1 and texts[0] in CRITERIA else list(texts)
     if not all(mark for _, mark, _ in pairs):
         raise typer.BadParameter("either every one is PREDICATE=PREFERENCE, or none", param_hint="--prefer")
-    named: dict[str, list[str]] = {}
+    by_predicate: dict[str, list[str]] = {}
     for predicate, _, text in pairs:
-        named.setdefault(predicate, []).append(text)
-    return {predicate: few[0] if len(few) == 1 and few[0] in CRITERIA else few for predicate, few in named.items()}
+        by_predicate.setdefault(predicate, []).append(text)
+    return {
+        predicate: values[0] if len(values) == 1 and values[0] in CRITERIA else values for predicate, values in by_predicate.items()
+    }
 
 
 def program_text(text: str | None, file: Path | None) -> str:
-    """The program: TEXT, or the content of the file, or standard input where TEXT is `-` or neither
-    is given.
+    """Return the program: TEXT, the content of the file, or standard input.
+
+    Standard input is read if TEXT is `-` or if neither is given.
     """
     if file is not None:
         if text is not None:
@@ -254,14 +264,14 @@ LanguageOption = Annotated[
 
 
 def is_neo4j(store: str) -> bool:
-    """Whether a store is the address of a Neo4j server."""
+    """Return whether a store is the address of a Neo4j server."""
     scheme, mark, _ = store.partition("://")
     return bool(mark) and scheme.lower() in NEO4J_SCHEMES
 
 
 @dataclass(frozen=True, slots=True)
 class LoginOptions:
-    """Which graph of the store, where it is there, and who logs in."""
+    """The graph in the store, its folder, and the login."""
 
     graph: GraphOption = "default"
     user: UserOption = None
@@ -279,9 +289,10 @@ def opened(
     timeout: float | None = None,
     also: Sequence[str] | None = None,
 ) -> Graph:
-    """The graph that a command is about; what to log in with is passed on where it was given, and
-    what a load is to do about labels. A server that is silent for `timeout` seconds is not waited for.
-    `also` are further stores, which are asked with it as one graph.
+    """Open the graph of a command.
+
+    The login and the option for labels are passed on if they were given. `timeout` is also the longest
+    wait for a silent server. `also` are further stores, which are queried together with it as one graph.
     """
     with within(timeout):
         if also:
@@ -292,21 +303,21 @@ def opened(
 
 
 def how_to_open(store: str, login: LoginOptions, read_only: bool = True, labels: bool | None = None) -> dict[str, Any]:
-    """The options of `condgraph.open` that a command line and its environment specify.
+    """Return the options of `condgraph.open` that follow from a command line and its environment.
 
-    A command that writes is about a graph that condgraph wrote. For others the environment says how
-    to read a database or an endpoint: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
-    also has the addresses of an RDF store besides the one for queries: `SPARQL_UPDATE`, and
-    `SPARQL_STORE` (Graph Store Protocol).
+    A command that writes is for a graph that condgraph wrote. For reading, the environment may say how to
+    read a database or an endpoint: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It may
+    also have the other addresses of an RDF store: `SPARQL_UPDATE`, and `SPARQL_STORE` (Graph Store
+    Protocol).
     """
-    given: dict[str, Any] = {name: getattr(login, name) for name in ("user", "password", "database", "folder")}
-    given["labels"] = labels
+    options: dict[str, Any] = {name: getattr(login, name) for name in ("user", "password", "database", "folder")}
+    options["labels"] = labels
     scheme, mark, _ = store.lower().partition("://")
     endpoint, sql = (bool(mark) and scheme in schemes for schemes in (SPARQL_SCHEMES, SQL_SCHEMES))
     if is_neo4j(store) or endpoint or (sql and read_only and login.folder is None):
-        given |= {"layout": os.environ.get("CONDGRAPH_LAYOUT") or None, "mapping": os.environ.get("CONDGRAPH_MAPPING") or None}
+        options |= {"layout": os.environ.get("CONDGRAPH_LAYOUT") or None, "mapping": os.environ.get("CONDGRAPH_MAPPING") or None}
         if not read_only:
-            given |= {"layout": "condgraph", "mapping": None}
-    if endpoint and given["layout"] != "native" and given["mapping"] is None:
-        given |= {"update": os.environ.get("SPARQL_UPDATE") or None, "store": os.environ.get("SPARQL_STORE") or None}
-    return {name: value for name, value in given.items() if value is not None}
+            options |= {"layout": "condgraph", "mapping": None}
+    if endpoint and options["layout"] != "native" and options["mapping"] is None:
+        options |= {"update": os.environ.get("SPARQL_UPDATE") or None, "store": os.environ.get("SPARQL_STORE") or None}
+    return {name: value for name, value in options.items() if value is not None}

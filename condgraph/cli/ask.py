@@ -1,4 +1,4 @@
-"""Commands that a language model takes part in: ask, chat, chain, verify."""
+"""Commands that use a language model: ask, chat, chain, verify."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AskingOptions:
-    """How questions are asked."""
+    """Options for asking questions."""
 
     llm: Annotated[
         str,
@@ -77,7 +77,7 @@ class AskingOptions:
     form: Annotated[arguments.TextOrJson, typer.Option("--format", help="The answer with its statements, or everything.")] = "text"
 
     def options(self) -> dict[str, Any]:
-        """The options of `Graph.ask`."""
+        """Return the options for `Graph.ask`."""
         from condgraph.models.chat import Budget
 
         return {
@@ -99,11 +99,11 @@ def ask(
     asking: AskingOptions,
     login: arguments.LoginOptions,
 ) -> None:
-    """Ask in plain words. A language model writes a program; the program is run, and its answer is
-    given with the statements that it rests on.
+    """Ask in plain words. A language model writes a program, which is run; its answer is shown with the
+    statements that it is based on.
     """
     options = asking.options()
-    # Demonstrations that are added are stored with the graph.
+    # Added demonstrations are stored with the graph.
     with guard(), arguments.opened(store, login, read_only=asking.demos is None) as at:
         if asking.demos is not None:
             at.demos.load(asking.demos)
@@ -114,9 +114,10 @@ def ask(
 
 @arguments.grouped
 def chat(*, store: arguments.StoreOption, asking: AskingOptions, login: arguments.LoginOptions) -> None:
-    """Ask one question after the other, a line each from standard input; a question may refer to the
-    answers before, such as "and his wife?". A line "/choose NAME=KEY" asks the last question again with
-    a meaning of a name, "/clear" begins anew. Ends with the code of the least sure answer.
+    """Ask questions one after the other, one per line of standard input. A question may refer to earlier
+    answers, such as "and his wife?". The line "/choose NAME=KEY" asks the last question again with a
+    meaning for a name, and "/clear" starts a new conversation. The exit code is that of the least certain
+    answer.
     """
     options = asking.options()
     with guard(), arguments.opened(store, login, read_only=asking.demos is None) as at:
@@ -143,14 +144,14 @@ def chat(*, store: arguments.StoreOption, asking: AskingOptions, login: argument
                 complain(message_of(error))
                 codes[line] = Exit.USAGE
                 continue
-            # A question that is asked again has the code of its last answer.
+            # If a question is asked again, the code of its last answer counts.
             codes[line] = _report(outcome, asking.form)
         if worst := next((code for code in (Exit.ERROR, Exit.USAGE, Exit.UNSURE) if code in codes.values()), None):
             raise typer.Exit(worst)
 
 
 def _lines() -> Iterator[str]:
-    """The lines of standard input that are not empty, with a mark before each at a terminal."""
+    """Yield the non-empty lines of standard input, with a prompt before each at a terminal."""
     at_terminal = sys.stdin.isatty()
     while True:
         if at_terminal:
@@ -169,14 +170,14 @@ def _write_step(step: AskStep, *, streams: bool) -> None:
 
 
 def _write_text(piece: AskText) -> None:
-    """A piece of what the model writes. Pieces of several samples would mix: those of the first are written."""
+    """Write a piece of the model's text. Only the first sample is shown, since several would be mixed up."""
     if piece.sample == 0:
         between = " " if piece.step == "say" and not piece.begins else ""
         complain(between + "\n".join(map(printable, piece.text.split("\n"))), nl=False)
 
 
 def _report(outcome: Asked, form: arguments.TextOrJson) -> Exit:
-    """Write an outcome; the exit code that it has."""
+    """Write an outcome and return its exit code."""
     if form == "json":
         typer.echo(json.dumps(outcome.data(), ensure_ascii=False))
     else:
@@ -191,7 +192,7 @@ def _report(outcome: Asked, form: arguments.TextOrJson) -> Exit:
     return Exit.UNSURE if outcome.status in _STATUSES else Exit.ERROR
 
 
-#: What is said of answers that are not sure.
+#: Messages for answers that are not certain.
 _STATUSES: Final = {
     "doubtful": "doubtful: the answer may be to another question, as the first line says",
     "empty": "empty: the program of the model gives nothing, which is not to say that there is nothing",
@@ -200,7 +201,7 @@ _STATUSES: Final = {
 
 
 def _chosen(choose: list[str]) -> dict[str, str]:
-    """What names mean, by name."""
+    """Return the meanings of names by name."""
     chosen = {}
     for item in choose:
         name, mark, key = item.partition("=")
@@ -211,7 +212,7 @@ def _chosen(choose: list[str]) -> dict[str, str]:
 
 
 def _write(found: Asked) -> None:
-    """The answer with the statements that it rests on, or the choices that are open."""
+    """Write the answer with the statements that it is based on, or the open choices."""
     if found.text:
         typer.echo(printable(found.text))
         for number, item in enumerate(found.citations, start=1):
@@ -255,19 +256,19 @@ def chain(
     timeout: arguments.TimeoutOption = None,
     login: arguments.LoginOptions,
 ) -> None:
-    """Answer a question by a chain of triples that a model writes and cannot invent, or judge a text
-    as one (--verify).
+    """Answer a question by a chain of triples, which a model writes but cannot invent. With --verify, check
+    whether a text is such a chain.
     """
     with guard():
-        given = arguments.program_text(text, file)
+        question = arguments.program_text(text, file)
     with guard(), arguments.opened(store, login, timeout=timeout) as at:
         if verify:
-            _write_verdict(at.verify_chain(given, entity or [], timeout=timeout), form)
+            _write_verdict(at.verify_chain(question, entity or [], timeout=timeout), form)
             return
         if llm is None:
             raise typer.BadParameter("a question needs a model", param_hint="--llm")
         chain = at.reason(
-            given, _backend(llm), entities=entity, max_steps=max_steps, beams=beams, shown=shown, timeout=timeout
+            question, _backend(llm), entities=entity, max_steps=max_steps, beams=beams, shown=shown, timeout=timeout
         )  # fmt: skip
         for warning in chain.warnings:
             complain(f"warning: {printable(warning)}")
@@ -283,7 +284,7 @@ def chain(
 
 
 def _write_verdict(verdict: Verdict, form: arguments.TableOrJson) -> None:
-    """Whether a text is a chain of the graph; ends with an error where it is none."""
+    """Write whether a text is a chain of the graph. If not, exit with an error."""
     if form == "json":
         steps = [{"triple": step.text, "why": step.why, "reason": step.reason} for step in verdict.steps]
         typer.echo(json.dumps({"well_formed": bool(verdict), "why": verdict.why, "steps": steps}, ensure_ascii=False, indent=2))
@@ -307,7 +308,7 @@ def _write_json(found: Reasoned) -> None:
 
 
 def _backend(llm: str) -> Any:
-    """A model by its text."""
+    """Return the model for a text."""
     from condgraph.chains.backends.llamacpp import LlamaCpp
     from condgraph.chains.backends.vllm import Vllm
 
@@ -324,7 +325,7 @@ def _backend(llm: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions:
-    """What the graph is taken to know."""
+    """What the graph is assumed to know."""
 
     closed: Annotated[
         list[str] | None,
@@ -358,8 +359,8 @@ def verify(
     form: Annotated[arguments.TextOrJson, typer.Option("--format", help="How the verdict is written.")] = "text",
     timeout: arguments.TimeoutOption = None,
 ) -> None:
-    """Say whether a claim is supported, refuted, or the graph has not enough facts. The claim is
-    triples like (Nepal) -[NOT capital]-> (Pokhara), or with --llm a text.
+    """Check whether a claim is supported, refuted, or not decided by the facts of the graph. The claim is
+    written as triples like (Nepal) -[NOT capital]-> (Pokhara), or with --llm as text.
     """
     with guard():
         claim = arguments.program_text(text, file)

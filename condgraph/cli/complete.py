@@ -1,8 +1,8 @@
-"""Completion in a shell: names that the store of the command line has, and words that commands take.
+"""Shell completion: names from the store of the command line, and words that commands accept.
 
-A key press waits for it, so it reads a store for at most `SECONDS`, offers at most `MOST` words, and
-reports no error. A shell evaluates what it is given (zsh by `eval`), and names are foreign data:
-those with characters that mean something to a shell are not offered.
+The user waits for it after a key press, so it reads a store for at most `SECONDS`, offers at most `MOST`
+words, and reports no errors. A shell evaluates what it receives (zsh with `eval`), and names are foreign
+data: names with characters that have a meaning in a shell are not offered.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import Any, Final
 
 import typer
 
-#: What a store is named by where no argument does, the first that is set.
+#: The environment variables that name the store if no argument does. The first one that is set counts.
 STORE_VARIABLES: Final = ["CONDGRAPH_STORE", "NEO4J_URI", "NEO4J_URL"]
-#: How long a completion may read a store.
+#: How many seconds a completion may read a store.
 SECONDS: Final = 2.0
 #: The most words that are offered.
 MOST: Final = 200
-#: Names that are offered: letters and digits of any script, spaces, and marks that
-#: no shell gives a meaning to.
+#: Names that are offered: letters and digits of any script, spaces, and punctuation without a meaning in
+#: any shell.
 _PLAIN: Final = re.compile(r"[\w .,/+@%-]+").fullmatch
 _QUOTES: Final = ("'", '"')
 
 
 def graphs(context: typer.Context, incomplete: str) -> list[str]:
-    """The graphs of the store."""
+    """Complete the graphs of the store."""
     from condgraph.engine.snapshot.directory import graph_names
 
     store = _store(context)
@@ -38,29 +38,29 @@ def graphs(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def sources(context: typer.Context, incomplete: str) -> list[str]:
-    """The sources of the graph."""
+    """Complete the sources of the graph."""
     return _names(context, incomplete, lambda schema: (source.name for source in schema.sources))
 
 
 def concepts(context: typer.Context, incomplete: str) -> list[str]:
-    """The concepts of the graph, the largest first."""
+    """Complete the concepts of the graph, the largest first."""
     return _names(context, incomplete, lambda schema: (concept.name for concept in schema.concepts))
 
 
 def predicates(context: typer.Context, incomplete: str) -> list[str]:
-    """The predicates of the graph."""
+    """Complete the predicates of the graph."""
     return _names(context, incomplete, lambda schema: (predicate.name for predicate in schema.predicates))
 
 
 def formats(context: typer.Context, incomplete: str) -> list[str]:
-    """The formats of `load --as`."""
+    """Complete the formats of `load --as`."""
     from condgraph.loaders.recognise import FORMATS
 
     return offered(FORMATS, incomplete)
 
 
 def loader_options(context: typer.Context, incomplete: str) -> list[str]:
-    """The options of `load -O`: those of the format where `--as` names one."""
+    """Complete the options of `load -O`, only those of the format if `--as` names one."""
     from condgraph.loaders.recognise import FORMATS
 
     wanted = context.params.get("form")
@@ -69,22 +69,23 @@ def loader_options(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def languages(context: typer.Context, incomplete: str) -> list[str]:
-    """The languages of programs."""
+    """Complete the languages of programs."""
     from condgraph.languages.registry import OPTIONS
 
     return offered(OPTIONS, incomplete)
 
 
 def offered(words: Iterable[str], incomplete: str, *, plain: bool = True) -> list[str]:
-    """The words that go on from `incomplete` as the shell takes them; at most
-    `MOST`, and none that a shell would read as more than a word.
+    """Return at most `MOST` words that begin with `incomplete`, as the shell expects them.
+
+    Words that a shell would not read as plain words are left out.
     """
     matches = (word for word in words if word.startswith(incomplete) and (not plain or _PLAIN(word)))
     return [_for_shell(word) for word, _ in zip(matches, range(MOST), strict=False)]
 
 
 def _for_shell(word: str) -> str:
-    """In bash a word that is not in quotes yet needs its spaces escaped; other shells do that."""
+    """Escape the spaces of an unquoted word in bash. Other shells do that themselves."""
     if os.environ.get("_CONDGRAPH_COMPLETE") != "complete_bash":
         return word
     words, at = os.environ.get("COMP_WORDS", "").split("\n"), os.environ.get("COMP_CWORD", "")
@@ -93,14 +94,14 @@ def _for_shell(word: str) -> str:
 
 
 def _names(context: typer.Context, incomplete: str, of: Callable[[Any], Iterable[str]]) -> list[str]:
-    """Names of the graph that the command line is about; none where it cannot be had in time."""
+    """Return names from the graph of the command line, or none if they are not available in time."""
     import condgraph
 
     store = _store(context)
     if store is None:
         return []
-    given = {name: context.params.get(name) for name in ("user", "password", "database")}
-    login: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    values = {name: context.params.get(name) for name in ("user", "password", "database")}
+    login: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     logging.disable()  # drivers of servers log to the terminal
     with (
         suppress(Exception),
@@ -111,6 +112,6 @@ def _names(context: typer.Context, incomplete: str, of: Callable[[Any], Iterable
 
 
 def _store(context: typer.Context) -> str | None:
-    """The store that the words before name, or else the environment."""
+    """Return the store named on the command line, or else in the environment."""
     store = context.params.get("store")
     return store or next((value for name in STORE_VARIABLES if (value := os.environ.get(name))), None)

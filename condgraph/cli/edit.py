@@ -15,7 +15,7 @@ from condgraph.engine.facts import Member, Ref, Subclass
 from condgraph.engine.values import UNKNOWN, Time, parse_quantity
 from condgraph.reports import EditReport
 
-#: Predicates that are read as memberships and subclasses.
+#: Predicates that mean memberships and subclasses.
 INSTANCE_OF, SUBCLASS_OF = "instance of", "subclass of"
 
 
@@ -57,9 +57,7 @@ def add(
     note: Note = "",
     wait: Wait = WAIT,
 ) -> None:
-    """Add one statement, as a change of the source `edits`, which stays when other sources are loaded
-    again.
-    """
+    """Add one statement as a change in the source `edits`, which is kept when other sources are loaded again."""
     with guard(), opened(store, login, read_only=False) as at:
         link = _link(subject, predicate, thing, qualifiers)
         if link is not None:
@@ -83,8 +81,8 @@ def retract(
     note: Note = "",
     wait: Wait = WAIT,
 ) -> None:
-    """Hide one statement, whatever sources state it. Qualifiers are needed where several statements have
-    that subject, predicate and object.
+    """Hide one statement in all sources. Qualifiers are needed if several statements have the same subject,
+    predicate and object.
     """
     with guard(), opened(store, login, read_only=False) as at:
         statement = _link(subject, predicate, thing, qualifiers) or _stated(subject, predicate, thing, qualifiers)
@@ -115,7 +113,7 @@ def correct(
     note: Note = "",
     wait: Wait = WAIT,
 ) -> None:
-    """Replace one statement by another in one change, or with `--name` the name of an entity."""
+    """Replace one statement by another in a single change, or rename an entity with `--name`."""
     with guard(), opened(store, login, read_only=False) as at:
         if name is not None:
             others = (predicate, thing, qualifiers, new_subject, new_predicate, new_object, new_qualifiers)
@@ -131,12 +129,12 @@ def correct(
         changes: dict[str, Any] = {"subject": new_subject, "predicate": new_predicate}
         changes["object"] = None if new_object is None else _value(new_object, kind)
         changes["qualifiers"] = None if new_qualifiers is None else _pairs(new_qualifiers)
-        given = {part: value for part, value in changes.items() if value is not None}
-        _reported(at.correct(statement, **given, by=by, note=note, new_type=kind is not None, wait=wait))
+        changed = {part: value for part, value in changes.items() if value is not None}
+        _reported(at.correct(statement, **changed, by=by, note=note, new_type=kind is not None, wait=wait))
 
 
 def _link(subject: str, predicate: str, thing: str, qualifiers: list[str] | None) -> Member | Subclass | None:
-    """A membership or subclass; None for a statement."""
+    """Return a membership or a subclass, or None for another predicate."""
     if predicate not in (INSTANCE_OF, SUBCLASS_OF):
         return None
     if qualifiers:
@@ -159,7 +157,7 @@ def _pairs(texts: list[str] | None) -> list[tuple[str, str]]:
 
 
 def _value(text: str, kind: Type | None) -> Any:
-    """An object of a type; the text itself where none is named."""
+    """Parse an object of a given type. Without a type it stays a text."""
     try:
         match kind:
             case None | "text":
@@ -192,7 +190,7 @@ def edits(
     login: LoginOptions,
     output: Annotated[TextOrJson, typer.Option("--format", help="How they are written.")] = "text",
 ) -> None:
-    """List all single changes of a graph: number, kind, who, when, what was added and taken away."""
+    """List all single changes of a graph: number, kind, author, time, and what was added and removed."""
     with guard(), opened(store, login, read_only=True) as at:
         for edit in at.edits():
             typer.echo(edit.record().decode() if output == "json" else printable(str(edit)))
@@ -200,7 +198,7 @@ def edits(
 
 @grouped
 def compact(*, store: StoreOption, login: LoginOptions, wait: Wait = WAIT) -> None:
-    """Merge the single changes since the last load of a folder with its columns; loads do so as well."""
+    """Merge the single changes since the last load of a folder into its columns. Loads do this, too."""
     with guard(), opened(store, login, read_only=False) as at:
         count = at.compact(wait=wait)
         typer.echo(f"{count} single change{' is' if count == 1 else 's are'} merged" if count else "no single change waits")

@@ -1,4 +1,4 @@
-"""Commands of research: evaluate ask, evaluate logic, generate, train-links."""
+"""Commands for research: evaluate ask, evaluate logic, generate, train-links."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def evaluate_ask(
     login: LoginOptions,
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline of it all.")] = None,
 ) -> None:
-    """Ask questions whose answers are known, and report how many answers are right, next to a control
-    without a model and the figures of papers.
+    """Ask questions with known answers, and report how many answers are right, next to a control without a
+    model and the figures of papers.
     """
-    # Demonstrations that are added are stored with the graph.
+    # Added demonstrations are stored with the graph.
     with guard(), opened(store, login, read_only=demos is None) as at:
         from condgraph.evaluate import evaluate_ask, read_cases
 
@@ -110,7 +110,7 @@ def evaluate_ask(
 
 
 def _model(llm: str, transcript: Path | None) -> ChatModel:
-    """The model, whose calls are recorded where a transcript is named."""
+    """Return the model. Its calls are recorded if a transcript is given."""
     from condgraph.models.adapters import model_of
     from condgraph.models.transcript import Recording
 
@@ -185,17 +185,17 @@ def evaluate_logic(
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Seconds for all of it.")] = None,
     login: LoginOptions,
 ) -> None:
-    """Measure how well logical queries are answered on a graph that misses edges: ranks, Hits@k,
-    explanations that hold, and ranks by how many edges an answer needs.
+    """Measure how well logical queries are answered on a graph with missing edges: ranks, Hits@k,
+    explanations that hold, and ranks by how many missing edges an answer needs.
     """
     with guard(), opened(store, login) as at:
         from condgraph.links.embeddings import model_of
         from condgraph.logic.evaluation.sampler import read_cases, read_triples, write_cases
 
-        # What cannot be read is an error before anything takes long.
-        known = None if model is None else model_of(model)
+        # Report unreadable files before anything takes long.
+        link_model = None if model is None else model_of(model)
         missing = list(read_triples(held))
-        chosen = list(read_cases(validation, paired=paired)) if validation else []
+        validation_cases = list(read_cases(validation, paired=paired)) if validation else []
         if queries is None:
             sampled = at.sample_queries(missing, n, kinds=kinds, seed=seed, by=by, needed=needed, timeout=timeout)
             cases = list(sampled.cases)
@@ -206,7 +206,7 @@ def evaluate_logic(
         else:
             cases = [case for case in read_cases(queries, paired=paired) if not kinds or case.kind in kinds]
         result = at.evaluate_logic(
-            cases, known, held=missing, validation=chosen, alpha=alpha, epsilon=epsilon, cap=cap, timeout=timeout
+            cases, link_model, held=missing, validation=validation_cases, alpha=alpha, epsilon=epsilon, cap=cap, timeout=timeout
         )  # fmt: skip
         if form == "json":
             about = {"options": result.options, "seconds": result.seconds, "warnings": list(result.warnings)}
@@ -248,16 +248,16 @@ def generate(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output by default.")
     ] = None,
 ) -> None:
-    """Make questions about a graph, with programs, queries, answers and choices (KQA Pro, section
-    4). Standard error says why there are fewer than requested.
+    """Make questions about a graph, with programs, queries, answers and choices (KQA Pro, section 4). Standard
+    error says why there are fewer than requested.
     """
     with guard(), opened(store, login) as at:
         from condgraph.questions.record import Distribution, write
 
         queries = form != "text"
         generated = at.generate(n, seed=seed, kinds=kinds or None, hops=hops or None, qualifiers=qualifiers, queries=queries)
-        counted = Distribution()
-        questions = counted.counted(generated) if shares else generated
+        distribution = Distribution()
+        questions = distribution.counted(generated) if shares else generated
         file = file_of(output)
         if file is None:
             write(questions, sys.stdout, form)
@@ -267,7 +267,7 @@ def generate(
         for warning in generated.warnings:
             typer.echo(f"warning: {warning}", err=True)
         if shares:
-            typer.echo(str(counted), err=True)
+            typer.echo(str(distribution), err=True)
 
 
 # -- train-links -------------------------------------------------------------------------------------
@@ -322,8 +322,8 @@ def train_links(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Report no epochs.")] = False,
     login: LoginOptions,
 ) -> None:
-    """Train a model that scores links which the graph may miss (ComplEx with N3), for logical
-    queries over what is missing. Epochs are reported on standard error.
+    """Train a model that scores links that the graph may lack (ComplEx with N3), for logical queries over
+    missing edges. Epochs are reported on standard error.
     """
 
     def report_epoch(epoch: int, loss: float, ranking: Ranking | None) -> None:

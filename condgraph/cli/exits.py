@@ -1,4 +1,4 @@
-"""Exit codes, and how an error becomes a message on standard error and one of them."""
+"""Exit codes, and the conversion of errors to messages on standard error and exit codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Exit(IntEnum):
     READER_GONE = 141
 
 
-#: Under every command's help.
+#: This is shown below the help of every command.
 EXIT_CODES: Final = (
     "Exit codes: 0 an answer, also an empty one of a program of your own; 1 an error in the program or the data; 2 wrong usage; "
     "3 the store cannot be used; "
@@ -39,7 +39,7 @@ EXIT_CODES: Final = (
 
 
 def code_of(error: CondgraphError) -> Exit:
-    """The exit code of an error."""
+    """Return the exit code of an error."""
     if isinstance(error, StoreError):
         return Exit.STORE
     if isinstance(error, DeadlineError):
@@ -52,8 +52,9 @@ def code_of(error: CondgraphError) -> Exit:
 
 
 def message_of(error: CondgraphError, program: str | None = None) -> str:
-    """An error over several lines: its code and message, the place in the program, nearest names,
-    what may help.
+    """Return the message for an error in several lines.
+
+    It has the code and message, the place in the program, the nearest names and a hint.
     """
     lines = [f"error[{error.code}]: {error.message}"]
     if error.span is not None and program is not None:
@@ -67,7 +68,7 @@ def message_of(error: CondgraphError, program: str | None = None) -> str:
     return "\n".join(lines)
 
 
-#: How options of a load are written here, by their names in Python.
+#: The command-line options of a load by their names in Python.
 SWITCHES: Final = {
     "format": "--as", "name": "--name", "on_error": "--on-error", "progress": "--quiet", "wait": "--wait",
     "replace": "--replace", "append": "--append", "memory": "--memory",
@@ -76,33 +77,33 @@ _SWITCH: Final = re.compile(rf"\b({'|'.join(SWITCHES)})=(?:True|'(\w+)')?")
 
 
 def _switched(hint: str) -> str:
-    """A hint with the options of a load as they are written here.
+    """Rewrite a hint with the command-line names of load options.
 
     >>> _switched("replace=True puts it in place of the other; on_error='skip' skips such records, key= is as it was")
     '--replace puts it in place of the other; --on-error skip skips such records, key= is as it was'
     """
-    return _SWITCH.sub(lambda found: SWITCHES[found[1]] + (f" {found[2]}" if found[2] else ""), hint)
+    return _SWITCH.sub(lambda match: SWITCHES[match[1]] + (f" {match[2]}" if match[2] else ""), hint)
 
 
 def _place(program: str, start: int, end: int) -> list[str]:
-    """The line of the program that a span begins in, and carets under the span."""
+    """Return the line of the program in which a span begins, with carets below the span."""
     start = min(max(start, 0), len(program))
     first = program.rfind("\n", 0, start) + 1
     last = program.find("\n", start)
     line = program[first : len(program) if last < 0 else last]
-    # A long line is shown around the place only.
+    # Only the part of a long line around the span is shown.
     cut = max(0, start - first - 60)
     shown = line[cut : cut + 120]
     width = max(1, min(end, first + cut + len(shown)) - start)
     prefix = "  | " + ("..." if cut else "")
-    # Tabs take the width that the terminal gives them in the line above.
+    # Keep tabs, so that they have the same width as in the line above.
     indent = "".join("\t" if letter == "\t" else " " for letter in shown[: start - first - cut])
     where = f"  at character {start + 1}" + (f", line {program.count(chr(10), 0, start) + 1}" if "\n" in program.strip() else "")
     return [where, prefix + shown + ("..." if cut + 120 < len(line) else ""), " " * len(prefix) + indent + "^" * width]
 
 
 def complain(text: str, *, nl: bool = True) -> None:
-    """Write a line (a part of one without `nl`) to standard error, if anybody still reads it."""
+    """Write a line to standard error (or, without `nl`, part of a line), if anybody is still reading."""
     try:
         typer.echo(text, nl=nl, err=True)
     except BrokenPipeError:
@@ -111,9 +112,7 @@ def complain(text: str, *, nl: bool = True) -> None:
 
 @contextmanager
 def guard(program: str | None = None) -> Iterator[None]:
-    """Turn what goes wrong inside into a message and an exit code; `program` is the text that spans
-    of errors are places in.
-    """
+    """Turn errors into messages and exit codes. `program` is the text to which the spans of errors refer."""
     try:
         yield
         sys.stdout.flush()
@@ -124,8 +123,7 @@ def guard(program: str | None = None) -> Iterator[None]:
         complain("interrupted")
         raise typer.Exit(Exit.INTERRUPTED) from None
     except BrokenPipeError:
-        # What is still buffered would be written, and fail again, when the interpreter closes the
-        # stream.
+        # Otherwise the interpreter would try to write the buffered data again when it closes the stream.
         _forget(sys.stdout.fileno())
         raise typer.Exit(Exit.READER_GONE) from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Commands around loading: load, index, guess, formats, unload, delete, abandon."""
+"""Commands for loading and unloading: load, index, guess, formats, unload, delete, abandon."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from condgraph.progress import bar
 # -- load and index ----------------------------------------------------------------------------------
 
 
-#: Kinds of problems of a load, and joins, that are shown; the rest is counted.
+#: How many kinds of problems, and how many joins, of a load are shown. The rest is only counted.
 SHOWN_KINDS = 50
 
 
@@ -78,7 +78,7 @@ def load(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Load sources into a store, as one new generation: all of it, or nothing."""
+    """Load sources into a store as one new generation: everything or nothing."""
     options = arguments.loader_options(option or [])
     with guard(), arguments.opened(store, login, read_only=False, labels=labels) as at:
         with bar(quiet=quiet) as progress:
@@ -100,9 +100,9 @@ def load(
             complain(f"and {len(report.joins) - SHOWN_KINDS} more joins")
         for kind in report.kinds[:SHOWN_KINDS]:
             complain(f"{'left out' if kind.skipped else 'warning'}: {printable(str(kind))}")
-        more = len(report.kinds) - SHOWN_KINDS
-        if more > 0:
-            complain(f"and {more} more kinds of problems")
+        remaining = len(report.kinds) - SHOWN_KINDS
+        if remaining > 0:
+            complain(f"and {remaining} more kinds of problems")
         for warning in report.warnings:
             complain(f"warning: {printable(warning)}")
         typer.echo(str(report))
@@ -127,8 +127,8 @@ def index(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Encode the names of a graph and keep the vectors with it, for patterns; only what is new is
-    encoded again.
+    """Encode the names of a graph and store the vectors with it, for patterns. Only new names are encoded
+    again.
     """
     with (
         guard(),
@@ -155,8 +155,8 @@ def guess(
         list[str] | None, typer.Option("--option", "-O", metavar="OPTION=VALUE", help="An option of the format, as of `load`.")
     ] = None,
 ) -> None:
-    """Write a declaration of related tables (keys, references, names), with the reason for each
-    line, for you to edit; `load` reads it.
+    """Write a declaration of related tables (keys, references, names), with the reason for each line. You can
+    edit it, and `load` reads it.
     """
     options = arguments.loader_options(option or [])
     with guard():
@@ -184,7 +184,7 @@ def guess(
 def formats(
     name: Annotated[str | None, typer.Argument(metavar="[FORMAT]", help="A format, to show its options.")] = None,
 ) -> None:
-    """Show what can be loaded: the formats, or the options of one, for `load --as` and `load -O`."""
+    """Show what can be loaded: all formats, or the options of one format, for `load --as` and `load -O`."""
     with guard():
         from condgraph.loaders.recognise import FORMATS, format_called
 
@@ -207,16 +207,16 @@ def delete(
     login: arguments.LoginOptions,
     yes: YesOption = False,
 ) -> None:
-    """Remove a graph from a store, and nothing else. It asks first."""
+    """Remove a graph from a store after confirmation. Nothing else is removed."""
     with guard(), arguments.opened(store, login, read_only=False) as at:
         try:
             counts = at.status().counts
-            holds = f" ({counts['entities']:,} entities, {counts['relations'] + counts['attributes']:,} statements)"
+            contents = f" ({counts['entities']:,} entities, {counts['relations'] + counts['attributes']:,} statements)"
         except StoreBusyError as error:
-            # Half loaded, or half deleted: it can be deleted all the same.
+            # A partly loaded or partly deleted graph can be deleted, too.
             complain(f"warning: {error}")
-            holds = ""
-        _ask(f"Delete graph {login.graph!r}{holds} in {at.place}?", yes=yes)
+            contents = ""
+        _ask(f"Delete graph {login.graph!r}{contents} in {at.place}?", yes=yes)
         at.delete()
         typer.echo(f"graph {login.graph!r} is deleted")
 
@@ -236,7 +236,7 @@ def unload(
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
     ] = 0.0,
 ) -> None:
-    """Take sources away from a graph, all of them or none; what other sources state as well stays."""
+    """Remove sources from a graph, all of them or none. Statements that are also in other sources stay."""
     with guard(), arguments.opened(store, login, read_only=False) as at:
         report = at.unload(*sources, wait=wait)
         for warning in report.warnings:
@@ -251,16 +251,14 @@ def abandon(
     login: arguments.LoginOptions,
     yes: YesOption = False,
 ) -> None:
-    """Take back a load that was ended half way, so that the graph holds what it held before. It
-    asks first.
-    """
+    """Undo an unfinished load after confirmation, so that the graph has its previous contents again."""
     with guard(), arguments.opened(store, login, read_only=False) as at:
         _ask(f"Take back the unfinished load of graph {login.graph!r} in {at.place}?", yes=yes)
         typer.echo("the load is taken back" if at.abandon() else "no load is unfinished")
 
 
 def _ask(question: str, *, yes: bool) -> None:
-    """Go on if a person confirms it; without a terminal nobody can."""
+    """Ask for confirmation. Without a terminal, exit with an error."""
     if yes:
         return
     if not sys.stdin.isatty():

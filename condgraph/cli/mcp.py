@@ -1,4 +1,4 @@
-"""`condgraph mcp`: the tools of a graph for agents, over standard input and output, or over HTTP."""
+"""`condgraph mcp`: the tools of a graph for agents, over standard input and output or HTTP."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def mcp(
 
         tools = Toolbox(graph, llm=llm, timeout=seconds, follow=True)
         server = mcp_server(tools, at_once=at_once)
-        # A graph that is not there is an error now, and not for the first agent.
+        # Report a missing graph now, and not to the first agent.
         tools.schema(tokens=1)
         if not http:
             server.run("stdio")

@@ -32,7 +32,7 @@ EngineName = Literal["snapshot", "sparql"]
 
 @dataclass(frozen=True, slots=True)
 class TimeOptions:
-    """The time of the statements that count."""
+    """Options for the times of the statements that count."""
 
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="Only statements that may hold at this time: 1984, 1984-05-03.")
@@ -44,13 +44,13 @@ class TimeOptions:
     certain: Annotated[bool, typer.Option("--certain", help="Of these only what holds in all of that time for certain.")] = False
 
     def of_time(self) -> dict[str, Any]:
-        """These as options of methods of `Graph`."""
+        """Return the options for methods of `Graph`."""
         return {item.name: getattr(self, item.name) for item in fields(TimeOptions)}
 
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions(TimeOptions):
-    """Which statements count."""
+    """Options that select which statements count."""
 
     as_of: Annotated[
         str | None,
@@ -59,14 +59,14 @@ class ViewOptions(TimeOptions):
     prefer: arguments.PreferOption = None
 
     def given(self) -> dict[str, Any]:
-        """These as options of `Graph.query` and `Graph.match`."""
+        """Return the options for `Graph.query` and `Graph.match`."""
         given = {item.name: getattr(self, item.name) for item in fields(ViewOptions)}
         return given | {"prefer": arguments.preference(self.prefer)}
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOptions:
-    """How a program is read."""
+    """Options for how a program is read."""
 
     language: arguments.LanguageOption = None
     table: arguments.TableOption = None
@@ -74,7 +74,7 @@ class ProgramOptions:
     also: arguments.AlsoOption = None
 
     def options(self, view: ViewOptions, **further: Any) -> QueryOptions:
-        """These and further ones, as the options of a query."""
+        """Combine these and further options to the options of a query."""
         return QueryOptions(
             self.language, table=self.table, parameters=arguments.parameters(self.param or []), **view.given(), **further
         )  # fmt: skip
@@ -111,8 +111,8 @@ def query(
     """Run a program on a graph, and show its answer."""
     with guard():
         program = arguments.program_text(text, file)
-        how = {"engine": engine, "on_unknown": on_unknown}
-        options = reading.options(view, timeout=timeout, limit=limit, **how)
+        engine_options = {"engine": engine, "on_unknown": on_unknown}
+        options = reading.options(view, timeout=timeout, limit=limit, **engine_options)
     with guard(program), arguments.opened(store, login, timeout=timeout, also=reading.also) as at:
         if show:
             typer.echo(explained(at, program, options))
@@ -143,7 +143,7 @@ def explain(
     view: ViewOptions,
     login: arguments.LoginOptions,
 ) -> None:
-    """Show the plan of a program, or on a server the compiled query, and do not run it."""
+    """Show the plan of a program, or on a server the compiled query, without running it."""
     with guard():
         program = arguments.program_text(text, file)
         options = reading.options(view)
@@ -156,7 +156,7 @@ def explain(
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """Which subgraphs are looked for."""
+    """Options for the search for subgraphs."""
 
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many subgraphs, or answers with --group-by.")] = 3
     best: Annotated[bool, typer.Option("--best", help="All at the best distance, instead of -k.")] = False
@@ -194,7 +194,7 @@ class SearchOptions:
     ] = None
 
     def of_match(self) -> dict[str, Any]:
-        """These as options of `Graph.match`."""
+        """Return the options for `Graph.match`."""
         given = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "best"}
         return given | {
             "k": None if self.best else self.k,
@@ -204,7 +204,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How the subgraphs are written."""
+    """Options for how the subgraphs are written."""
 
     form: Annotated[render.Format, typer.Option("--format", help="How the subgraphs are written.")] = "table"
     prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as a language model is shown them.")] = False
@@ -243,7 +243,7 @@ def match(
 
 
 def _by_node(given: list[str] | None) -> Any:
-    """`NODE=NAME` by node; names alone are for all unknown nodes."""
+    """Group `NODE=NAME` by node. Names alone apply to all unknown nodes."""
     if not given:
         return None
     pairs = [item.partition("=") for item in given]
@@ -263,13 +263,13 @@ def write_matches(matches: Matches, form: render.Format, *, evidence: bool = Fal
     for warning in matches.warnings:
         typer.echo(f"warning: {render.printable(warning)}", err=True)
     if form == "json":
-        shown = [_document(item) for item in matches.shown]
+        solutions = [_document(item) for item in matches.shown]
         document = {
             "pattern": str(matches.pattern),
             "answers": matches.texts,
             "exact": matches.exact,
             "encoder": matches.encoder,
-            "solutions": shown,
+            "solutions": solutions,
             "warnings": matches.warnings,
         }
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
@@ -295,22 +295,24 @@ def write_matches(matches: Matches, form: render.Format, *, evidence: bool = Fal
 
 
 def _rows(found: Matches, *, ids: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Subgraphs as rows: the distance, what unknown nodes are, the triples, and at the end the ids of
-    entities: of all unknown nodes, or without `ids` of those where entities of one name are several.
+    """Return subgraphs as rows: the distance, the values of unknown nodes, the triples, and entity ids.
+
+    With `ids` there are ids for all unknown nodes, otherwise only for those where several entities have
+    the same name.
     """
-    shown = [[match for match in item.nodes if not match.node.known] for item in found.shown]
+    unknown = [[match for match in item.nodes if not match.node.known] for item in found.shown]
     names = [node.name for node in found.pattern.nodes if not node.known]
     rows = [
         (f"{solution.distance:.6f}", *(match.text for match in nodes), "; ".join(" | ".join(triple) for triple in solution.triples))
-        for solution, nodes in zip(found.shown, shown, strict=True)
+        for solution, nodes in zip(found.shown, unknown, strict=True)
     ]
-    ambiguous = [at for at in range(len(names)) if ids or _homonyms([nodes[at].value for nodes in shown])]
-    columns = ("distance", *names, "subgraph", *(f"{names[at]} id" for at in ambiguous))
-    return columns, [(*row, *(_id(nodes[at].value) for at in ambiguous)) for row, nodes in zip(rows, shown, strict=True)]
+    ambiguous = [index for index in range(len(names)) if ids or _homonyms([nodes[index].value for nodes in unknown])]
+    columns = ("distance", *names, "subgraph", *(f"{names[index]} id" for index in ambiguous))
+    return columns, [(*row, *(_id(nodes[index].value) for index in ambiguous)) for row, nodes in zip(rows, unknown, strict=True)]
 
 
 def _homonyms(values: Sequence[Any]) -> bool:
-    """Whether several entities have one name."""
+    """Return whether several entities have the same name."""
     entities = {value.id: value.name for value in values if isinstance(value, Entity)}
     return len(set(entities.values())) < len(entities)
 
@@ -320,7 +322,7 @@ def _id(value: Any) -> str:
 
 
 def _document(solution: Solution) -> dict[str, Any]:
-    """A solution with every term of its distance."""
+    """Return a solution as JSON, with every term of its distance."""
     nodes = [
         {"node": node.node.text, "is": render.json_value(node.value), "distance": _term(node.term)} for node in solution.nodes
     ]  # fmt: skip
@@ -349,7 +351,7 @@ def _term(term: int | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """Which answers, and by which model."""
+    """Options for which answers are given, and by which model."""
 
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many answers.")] = 10
     every: Annotated[bool, typer.Option("--all", help="All answers, instead of -k.")] = False
@@ -431,9 +433,9 @@ def write_answers(answers: LogicAnswers, form: render.Format, *, explain: bool =
     if form == "csv":
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif rows:
-        # Names that repeat are distinguished by their ids.
-        shown = len(columns) if len({row[0] for row in rows}) < len(rows) else -1
-        render.write_table(columns[:shown], [row[:shown] for row in rows])
+        # Ids distinguish repeated names.
+        width = len(columns) if len({row[0] for row in rows}) < len(rows) else -1
+        render.write_table(columns[:width], [row[:width] for row in rows])
     if explain:
         typer.echo("", err=form != "table")
         for item in answers:
@@ -489,8 +491,8 @@ def cypher(
     form: FormOption = "table",
     timeout: arguments.TimeoutOption = 60.0,
 ) -> None:
-    """Run a Cypher query that only reads: on Neo4j its text and plan are checked first, other graphs
-    answer it themselves.
+    """Run a Cypher query that only reads. On Neo4j its text and plan are checked first; other graphs answer it
+    themselves.
     """
     with guard():
         query = arguments.program_text(text, file)

@@ -1,8 +1,8 @@
-"""What commands write: answers, evidence and traces as a table, JSON, CSV or Arrow.
+"""The output of commands: answers, evidence and traces as a table, JSON, CSV or Arrow.
 
-A table is one line an answer, with the ids of entities where their names repeat. In the table and in
-JSON the evidence and the trace are part of the result; with CSV and Arrow, which programs read, they
-go to standard error.
+A table has one line for each answer, with the ids of entities if names repeat. In tables and JSON, the
+evidence and the trace are part of the result. With CSV and Arrow, which programs read, they go to
+standard error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # -- answers and tables ------------------------------------------------------------------------------
 
 
-#: Columns that are aligned to the right.
+#: The columns that are aligned to the right.
 _NUMBERS: Final = frozenset({"results", "statements", "rows", "members", "values"})
 
 
@@ -47,7 +47,7 @@ def write_answer(
 ) -> None:
     """Write an answer to standard output, and its warnings to standard error.
 
-    Raises `typer.BadParameter` when Arrow's bytes would go to a terminal.
+    Raises `typer.BadParameter` if Arrow data would go to a terminal.
     """
     refuse_terminal(form)
     for warning in answer.warnings:
@@ -61,7 +61,7 @@ def write_answer(
     elif form == "csv":
         sys.stdout.writelines(map(csv_line, (columns, *rows)))
     elif answer.columns or len(answer.texts) < len(rows):
-        # Names that repeat are distinguished by their ids.
+        # Ids distinguish repeated names.
         write_table(columns, rows, right=_numeric(answer))
     else:
         for row in rows:
@@ -86,7 +86,7 @@ def write_answer(
 
 
 def write_check(checked: Checked, form: Format) -> None:
-    """What a check of an answer found, below it."""
+    """Write the result of checking an answer below it."""
     aside = form != "table"
     typer.echo("\ncheck:", err=aside)
     for line in str(checked).splitlines():
@@ -94,26 +94,25 @@ def write_check(checked: Checked, form: Format) -> None:
 
 
 def answer_rows(answer: Answer) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
-    """Column names and rows of an answer: the cells of a table, the names and ids of its entities, or
-    the texts of its values.
+    """Return the column names and rows of an answer.
+
+    They are the cells of a table, the names and ids of entities, or the texts of values.
     """
     if answer.columns:
         return answer.columns, answer.cells
     records = answer.data()
-    # An empty answer has the columns that it would have otherwise.
-    named = bool(records) or isinstance(answer.plan, Entities | Facts | Names)
+    # An empty answer has the same columns as one with results.
+    has_names = bool(records) or isinstance(answer.plan, Entities | Facts | Names)
     if any("id" in record for record in records) and any("id" not in record for record in records):
-        # Entities among values: their ids distinguish them from texts and from each other.
+        # Among other values, ids distinguish entities from texts and from each other.
         return ("value", "id"), list(dict.fromkeys((record["text"], record.get("id", "")) for record in records))
-    if not named or any("id" not in record for record in records):
+    if not has_names or any("id" not in record for record in records):
         return ("value",), [(text,) for text in answer.texts]
     return ("name", "id"), [(record["name"], record["id"]) for record in records]
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON: numbers with a unit, times and entities are objects, so that nothing of them
-    is lost.
-    """
+    """Convert a value to JSON. Numbers with units, times and entities become objects, so nothing is lost."""
     if isinstance(value, Quantity):
         return {"number": json_value(value.number), "unit": value.unit}
     if isinstance(value, Time):
@@ -125,7 +124,7 @@ def json_value(value: Any) -> Any:
     if value is UNKNOWN:
         return {"unknown": True}
     if isinstance(value, tuple):
-        # A row of a table, or what a cell of it lists.
+        # A row of a table, or a cell with several values.
         return [json_value(item) for item in value]
     if isinstance(value, Decimal):
         # A JSON number would lose digits in most readers.
@@ -138,25 +137,26 @@ def json_value(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Text without control characters, which would steer the terminal; they are written as escapes."""
+    """Return a text with its control characters written as escapes, since they would control the terminal."""
     return re.sub(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _numeric(answer: Answer) -> frozenset[str]:
-    """The columns of a table that have nothing but numbers."""
-    sources = set()
-    for at, name in enumerate(answer.columns):
-        cells = [row[at] for row in answer.values if row[at] is not None]
+    """Return the columns of a table that contain only numbers."""
+    result = set()
+    for index, name in enumerate(answer.columns):
+        cells = [row[index] for row in answer.values if row[index] is not None]
         if cells and all(isinstance(cell, Quantity | int) for cell in cells):
-            sources.add(name)
-    return frozenset(sources)
+            result.add(name)
+    return frozenset(result)
 
 
 def write_table(
     columns: Sequence[str], rows: Sequence[tuple[str, ...]], *, err: bool = False, right: frozenset[str] = _NUMBERS
 ) -> None:
-    """Aligned columns, those named in `right` to the right; the last is as long as it is, and a
-    terminal wraps it: no value is ever cut.
+    """Write aligned columns, those in `right` to the right.
+
+    No value is ever cut. If the last column is long, the terminal wraps it.
     """
     from rich.cells import cell_len
 
@@ -173,8 +173,8 @@ def write_table(
 
 
 def _sample(step: Step) -> str:
-    shown = ", ".join(step.sample) + (", ..." if step.size > len(step.sample) else "")
-    return "; ".join(part for part in (shown, step.note) if part)
+    texts = ", ".join(step.sample) + (", ..." if step.size > len(step.sample) else "")
+    return "; ".join(part for part in (texts, step.note) if part)
 
 
 def _document(answer: Answer, *, evidence: bool, trace: bool, checked: Checked | None = None) -> dict[str, Any]:
@@ -211,13 +211,13 @@ def _document(answer: Answer, *, evidence: bool, trace: bool, checked: Checked |
 
 
 def refuse_terminal(form: Format) -> None:
-    """Raise `typer.BadParameter` when Arrow's bytes would go to a terminal."""
+    """Raise `typer.BadParameter` if Arrow data would go to a terminal."""
     if form == "arrow" and sys.stdout.isatty():
         raise typer.BadParameter("arrow is binary: send the output to a file or another program", param_hint="--format")
 
 
 def write_stream(table: pyarrow.Table) -> None:
-    """Write a table to standard output as a stream of Arrow."""
+    """Write a table to standard output as an Arrow stream."""
     import pyarrow as pa
 
     with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:

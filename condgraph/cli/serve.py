@@ -1,4 +1,4 @@
-"""The command serve, and its options."""
+"""The command serve and its options."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 # -- serve options -----------------------------------------------------------------------------------
-# The options of `condgraph serve`, by what they are about: queries, clients, the studio, SPARQL over a
-# graph in Neo4j.
+# The options of `condgraph serve`, grouped by subject: queries, clients, Bolt, the studio, and SPARQL over
+# a graph in Neo4j.
 
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """What a query may take."""
+    """Limits for queries."""
 
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The deadline of every query.")] = 30.0
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most results of a query; 0 for all.")] = 10_000
@@ -65,13 +65,13 @@ class QueryOptions:
 
     @property
     def at_once(self) -> int:
-        """Queries that run at once."""
+        """How many queries run at once."""
         return self.workers or 2 * (os.cpu_count() or 2)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """What clients may take of the server."""
+    """Limits for clients."""
 
     connections: Annotated[int, typer.Option("--connections", metavar="N", min=1, help="The most open connections.")] = 2_000
     client_connections: Annotated[
@@ -99,7 +99,7 @@ class ClientOptions:
     ] = None
 
     def bounds(self) -> Bounds:
-        """These as bounds of the server."""
+        """Return the limits of the server."""
         from condgraph.endpoint.guard import Bounds
 
         return Bounds(
@@ -115,7 +115,7 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True)
 class BoltOptions:
-    """Bolt, for Neo4j's drivers."""
+    """Options for Bolt, the protocol of Neo4j's drivers."""
 
     bolt: Annotated[
         int | None,
@@ -131,8 +131,10 @@ class BoltOptions:
     def server(
         self, at: Graph, api: Api, host: str, watch: Guard, queries: QueryOptions, largest: int
     ) -> tuple[Bolt, socket] | None:
-        """The server of Bolt and its socket; None where it was not asked for. Raises `OptionError` for existing
-        databases."""
+        """Return the Bolt server and its socket, or None if it was not requested.
+
+        Raises `OptionError` for databases that condgraph did not write.
+        """
         from condgraph.bolt.connection import Bolt
         from condgraph.endpoint.server import address, listen
         from condgraph.remote_native import NativeGraph
@@ -145,13 +147,13 @@ class BoltOptions:
                 hint="the database speaks Bolt itself; over HTTP all graphs are served",
             )
         sock = listen(host, self.bolt)
-        where = address(sock).partition("://")[2]
-        return Bolt(api.bolt, watch, at.name, where, queries.timeout, queries.limit or None, largest, self.bolt_idle_timeout), sock
+        place = address(sock).partition("://")[2]
+        return Bolt(api.bolt, watch, at.name, place, queries.timeout, queries.limit or None, largest, self.bolt_idle_timeout), sock
 
 
 @dataclass(frozen=True, slots=True)
 class StudioOptions:
-    """Who may use the studio and its API, and what it may do."""
+    """Options for access to the studio and its API, and for what they may do."""
 
     token_file: Annotated[
         Path | None,
@@ -192,28 +194,28 @@ class StudioOptions:
     ] = ""
 
     def map_tiles(self) -> Tiles | None:
-        """The tiles of maps; None without any. Raises `OptionError`."""
+        """Return the source of background maps, or None without one. Raises `OptionError`."""
         from condgraph.studio.api import Tiles
 
         return None if self.tiles is None else Tiles(self.tiles, self.tiles_credit)
 
     def guard(self, host: str, base: str | None) -> Guard:
-        """The guard of a server that listens at `host`; the host of a `base` is a name of the server."""
+        """Return the guard of a server that listens at `host`. The host of `base` is a name of the server, too."""
         from condgraph.endpoint.guard import Guard, Rates, Tokens, hosts_of, is_loopback, origins_of
 
-        own = urlsplit(base).hostname if base is not None else None
+        base_host = urlsplit(base).hostname if base is not None else None
         return Guard(
             Tokens() if self.token_file is None else Tokens.read(self.token_file),
             Rates(self.rate, 4 * self.rate),
             is_loopback(host),
             origins_of(self.cors or ()),
-            (*hosts_of(self.allow_host or ()), *(() if own is None else (own,))),
+            (*hosts_of(self.allow_host or ()), *(() if base_host is None else (base_host,))),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOptions:
-    """SPARQL over a graph in Neo4j."""
+    """Options for SPARQL over a graph in Neo4j."""
 
     replica_size: Annotated[
         int,
@@ -243,17 +245,17 @@ class ReplicaOptions:
 # -- serve -------------------------------------------------------------------------------------------
 
 
-#: Statements from which on it is said that the server takes a while to start.
+#: The number of statements from which on the server reports that preparing SPARQL takes a while.
 _MANY: Final = 200_000
-#: Characters of the name that a store is served by.
+#: The most characters of the name under which a store is served.
 _LONGEST_NAME: Final = 64
-#: Seconds between two checks for a newer generation.
+#: The seconds between two checks for a newer generation.
 _INTERVAL: Final = 1.0
-#: Checks in which memory of a replaced generation is freed if it is still in use.
+#: In how many checks the memory of a replaced generation is freed if it is still in use.
 _CHECKS: Final = 10
-#: Seconds in which a process that builds RDF may remove what it began.
+#: How many seconds a process that builds RDF gets to remove its unfinished files.
 _ENDING: Final = 5.0
-#: Seconds after which an existing database is copied again: its counts do not show every change.
+#: After how many seconds an existing database is copied again, since its counts do not show every change.
 _OLD: Final = 60.0
 
 
@@ -281,9 +283,9 @@ def serve(
     bolt: BoltOptions,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
 ) -> None:
-    """Serve a graph over HTTP: the studio, a page for people, its API, and SPARQL for a graph in a
-    folder or in Neo4j; with --bolt, Cypher for Neo4j's drivers. A graph that is loaded
-    again is served again.
+    """Serve a graph over HTTP: the studio (a page for people), its API, and SPARQL for a graph in a folder or
+    in Neo4j; with --bolt, Cypher for Neo4j's drivers. When the graph is loaded again, the new version is
+    served.
     """
     with guard(), opened(store, login) as at:
         from condgraph.endpoint.app import Limits, application
@@ -293,7 +295,7 @@ def serve(
         from condgraph.studio.api import ApiExchange
 
         bounds, proxies = clients.bounds(), Proxies(clients.trusted_proxy or ())
-        # Results that are being sent, besides those that are computed.
+        # Results may be sent while others are being computed.
         streams = 2 * queries.at_once
         limits = Limits(queries.timeout, queries.limit or None, queries.data_timeout, clients.body_size << 10, streams=streams)
         local = "://" not in at.place
@@ -319,34 +321,34 @@ def serve(
         live = _live(at, base, queries, required=replica.live) if embedded is None and replica.replica_size else None
 
         answers: Backend | None = live if backend is None else backend
-        # The backend alone refers to the generation, so that it is freed when a load replaces it (`_follow`).
+        # Only the backend refers to the generation, so that it is freed when a load replaces it (`_follow`).
         del embedded
 
         def started(address: str) -> None:
             sparql = f"; SPARQL at {address}/sparql" if answers is not None else ""
-            sparql += f"; Bolt at bolt://{spoken[0].address}" if spoken is not None else ""
+            sparql += f"; Bolt at bolt://{bolt_server[0].address}" if bolt_server is not None else ""
             addresses = " to nobody" if watch.closed else sparql
             typer.echo(f"{address}/ serves {at.name!r} of {at.place if local else shown(at.place)}{addresses}")
 
         sock = listen(host, port)
         for workers in {api.workers, *api.graphs.values()}:
             workers.prepare()
-        spoken = bolt.server(at, api, host, watch, queries, clients.body_size << 10)
-        beside = None if spoken is None else ExtraProtocol(spoken[1], spoken[0].factory, spoken[0].close)
-        own = api.routes(sparql=answers is not None, tiles=tiles)
-        site = application(answers, limits, routes=own, closing=api.close, guard=watch, kinds={"/api/": ApiExchange})
+        bolt_server = bolt.server(at, api, host, watch, queries, clients.body_size << 10)
+        beside = None if bolt_server is None else ExtraProtocol(bolt_server[1], bolt_server[0].factory, bolt_server[0].close)
+        studio_routes = api.routes(sparql=answers is not None, tiles=tiles)
+        site = application(answers, limits, routes=studio_routes, closing=api.close, guard=watch, kinds={"/api/": ApiExchange})
         running = server(site, [sock], grace=queries.grace, started=started, bounds=bounds, proxies=proxies, beside=beside)
         stop, watching = Event(), None
         if backend is not None:
-            following: Callable[[], None]
+            follow: Callable[[], None]
             if copy is None:
-                following = partial(_follow, at, base, backend, api, stop)
+                follow = partial(_follow, at, base, backend, api, stop)
             else:
-                following = partial(copy.follow, partial(_use, backend), complain, stop)
-            watching = Thread(target=following, daemon=True)
+                follow = partial(copy.follow, partial(_use, backend), complain, stop)
+            watching = Thread(target=follow, daemon=True)
             watching.start()
         Thread(target=_renew, args=(api, stop), daemon=True).start()
-        # The server handles these itself, and raises them again when it has ended.
+        # The server handles these signals itself, and raises them again when it has ended.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
         try:
@@ -361,12 +363,12 @@ def serve(
 
 
 def _api(at: Graph, store: str, login: LoginOptions, queries: QueryOptions, studio: StudioOptions, further: Sequence[str]) -> Api:
-    """The API with its options, over a graph and those of further stores."""
+    """Create the API with its options, for a graph and further stores."""
     from condgraph.studio.api import Api, ApiLimits
     from condgraph.studio.pools import Workers
 
     def workers(at: Graph, store: str, login: LoginOptions) -> Workers:
-        # Workers open the same with the same options.
+        # Workers open the same store with the same options.
         options = how_to_open(store, login)
         if mapping := options.get("mapping"):
             options["mapping"] = os.path.abspath(mapping)
@@ -374,25 +376,27 @@ def _api(at: Graph, store: str, login: LoginOptions, queries: QueryOptions, stud
         source = {"place": place, "graph": login.graph, "login": options, "llm": studio.llm}
         return Workers(source, workers=queries.at_once, memory=queries.memory << 20)
 
-    own = workers(at, store, login)
-    graphs = {_named(store)[0]: own} if further else {}
+    main = workers(at, store, login)
+    graphs = {_named(store)[0]: main} if further else {}
     for one in further:
         name, place = _named(one)
         if name in graphs:
             raise OptionError(f"two stores are called {name!r}", hint=f"give one of them another name: NAME={place}")
-        with opened(place, LoginOptions()) as there:
-            there.status(timeout=queries.timeout)  # fails at once if it cannot be read
-            graphs[name] = workers(there, place, LoginOptions())
+        with opened(place, LoginOptions()) as graph:
+            graph.status(timeout=queries.timeout)  # fails at once if it cannot be read
+            graphs[name] = workers(graph, place, LoginOptions())
     limits = ApiLimits(
         queries.timeout, studio.ask_timeout, queries.limit or None, studio.drop_size << 20, streams=2 * queries.at_once
     )
-    # Clients do not see the address of the model, or the path of its recording.
+    # Clients must not see the address of the model or the path of its recording.
     model = "replay" if (studio.llm or "").startswith("replay:") else (studio.llm or "").partition("@")[0] or None
-    return Api(own, limits, model, graphs)
+    return Api(main, limits, model, graphs)
 
 
 def _named(store: str) -> tuple[str, str]:
-    """The name that a store is served by, and the store: `NAME=STORE`, else the last part of its path or its host.
+    """Return the name under which a store is served, and the store.
+
+    The name is that of `NAME=STORE`, or else the last part of the path or the host.
 
     >>> _named("data/films"), _named("neo4j://localhost:7687"), _named("old=data/films")
     (('films', 'data/films'), ('localhost', 'neo4j://localhost:7687'), ('old', 'data/films'))
@@ -406,18 +410,18 @@ def _named(store: str) -> tuple[str, str]:
 
 
 def _renew(api: Api, stop: Event) -> None:
-    """Open further graphs in folders again when they were loaded again."""
+    """Reopen further graphs in folders when they have been loaded again."""
     folders = {Path(one.place): one for one in api.graphs.values() if one is not api.workers and "://" not in one.place}
-    seen = {folder: _version(graph_directory(folder, "default")) for folder in folders}
+    versions = {folder: _version(graph_directory(folder, "default")) for folder in folders}
     while folders and not stop.wait(_INTERVAL):
         for folder, workers in folders.items():
-            if (now := _version(graph_directory(folder, "default"))) != seen[folder]:
-                seen[folder] = now
+            if (now := _version(graph_directory(folder, "default"))) != versions[folder]:
+                versions[folder] = now
                 workers.renew()
 
 
 def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | None:
-    """A graph in Neo4j as RDF in process; None, with a warning, where it has no SPARQL."""
+    """Return an in-process RDF copy of a graph in Neo4j, or None if it has no SPARQL, with a warning."""
     from condgraph.endpoint.backend import Replica
     from condgraph.remote_native import NativeGraph
     from condgraph.remote_neo4j import Neo4jGraph
@@ -436,8 +440,9 @@ def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | 
 
 
 def _live(at: Graph, base: str | None, queries: QueryOptions, *, required: bool) -> LiveBackend | None:
-    """SPARQL on a database that condgraph did not write, without a copy; None for other graphs. Raises
-    `OptionError` if one of them was given `--live` (`required`).
+    """Return SPARQL without a copy for a database that condgraph did not write, or None for other graphs.
+
+    If `required` (by `--live`), other graphs raise `OptionError`.
     """
     from condgraph.endpoint.backend import LiveBackend
     from condgraph.endpoint.live import Live
@@ -455,8 +460,9 @@ def _live(at: Graph, base: str | None, queries: QueryOptions, *, required: bool)
 
 
 def _use(backend: OxigraphBackend, copy: Replica, fresh: bool) -> None:
-    """Serve the current state of a replica; if it is not `fresh`, only its headers have changed. The studio asks the
-    database itself, and sees what changes there.
+    """Serve the current state of a replica. If it is not `fresh`, only its headers have changed.
+
+    The studio queries the database itself, so it sees changes there.
     """
     if fresh:
         backend.use(copy.embedded.source, **_served(copy.embedded))
@@ -465,7 +471,7 @@ def _use(backend: OxigraphBackend, copy: Replica, fresh: bool) -> None:
 
 
 def _backend(embedded: EmbeddedStore | None, base: str, queries: QueryOptions, preparing: str) -> OxigraphBackend:
-    """SPARQL over the RDF of a graph; where that is not there yet, `preparing` says so."""
+    """Return a backend for SPARQL over the RDF of a graph. `preparing` is the message if it is not ready yet."""
     from condgraph.endpoint.backend import OxigraphBackend
     from condgraph.engine.iris import PRED, PREFIXES
 
@@ -474,7 +480,7 @@ def _backend(embedded: EmbeddedStore | None, base: str, queries: QueryOptions, p
         **({} if embedded is None else _served(embedded)),
         base=base,
         predeclared=PREFIXES,
-        # None for the names: not every reader of Turtle understands escapes after a prefix.
+        # There is no prefix for names, because not every Turtle reader understands escapes after a prefix.
         prefixes={"pred": PRED},
         held=queries.in_memory,
         workers=queries.at_once,
@@ -487,7 +493,7 @@ def _backend(embedded: EmbeddedStore | None, base: str, queries: QueryOptions, p
 
 
 def _served(embedded: EmbeddedStore) -> dict[str, Any]:
-    """The options of a backend that depend on the generation."""
+    """Return the options of a backend that depend on the generation."""
     from condgraph.sparql.examples import examples
 
     def naming() -> Mapping[str, str]:
@@ -503,7 +509,7 @@ def _served(embedded: EmbeddedStore) -> dict[str, Any]:
     }
 
 
-#: What a process does that builds the RDF of a graph in a folder, after all that people wait for. Ended, it leaves no half of it.
+#: The code of a process that builds the RDF of a graph in a folder, at low priority. If it is ended, it removes its files.
 _BUILD: Final = """\
 import os, signal, sys
 import condgraph
@@ -515,8 +521,9 @@ with condgraph.open(sys.argv[1], graph=sys.argv[2], read_only=True) as graph:
 
 
 def _build_apart(opened: Graph, stop: Event) -> None:
-    """Have the RDF of a large graph built next to it by another process, while this one answers; `stop` ends it. Where that
-    fails, who asks for the RDF builds it, and has the error.
+    """Build the RDF of a large graph in another process, while this one answers. `stop` ends it.
+
+    If it fails, the RDF is built when it is needed, which reports the error.
     """
     with subprocess.Popen([sys.executable, "-c", _BUILD, os.path.abspath(opened.place), opened.name]) as process:
         while process.poll() is None and not stop.wait(_INTERVAL / 10):
@@ -528,21 +535,22 @@ def _build_apart(opened: Graph, stop: Event) -> None:
 
 
 def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api, stop: Event) -> None:
-    """Serve the generation of a new load as soon as its RDF is ready, and free the old one; also the first one, where that
-    is still `preparing`.
+    """Serve each new generation as soon as its RDF is ready, and free the old one.
+
+    This includes the first generation, if it is still `preparing`.
     """
     from condgraph.endpoint.backend import free_unused
 
     directory = graph_directory(Path(opened.place), opened.name)
-    # A load may have come while the server started.
-    seen, served, problem = None, None if backend.preparing else opened.current, ""
+    # There may have been a load while the server was starting.
+    last_version, served, problem = None, None if backend.preparing else opened.current, ""
     replaced, checks = ref(opened.current), 0
     while not stop.wait(0 if backend.preparing and not problem else _INTERVAL):
         if checks and replaced() is not None:
             checks -= 1
             free_unused()
         now = _version(directory)
-        if now == seen:
+        if now == last_version:
             continue
         try:
             opened.refresh()
@@ -561,17 +569,17 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
                     replaced, checks = ref(served), _CHECKS
                 served = embedded.snapshot
                 del embedded
-            seen, problem = now, ""
-        except Exception as error:  # noqa: BLE001 - the server goes on, and sees the next load
+            last_version, problem = now, ""
+        except Exception as error:  # noqa: BLE001 - the server continues, and will see the next load
             if str(error) != problem:
                 problem = str(error)
-                before = "the graph was loaded again and cannot be served", "the old one goes on"
-                what, then = ("there is no SPARQL", "it is tried again") if backend.preparing else before
-                complain(f"warning: {what}: {error}; {then}")
+                loaded_again = "the graph was loaded again and cannot be served", "the old one goes on"
+                problem_text, consequence = ("there is no SPARQL", "it is tried again") if backend.preparing else loaded_again
+                complain(f"warning: {problem_text}: {error}; {consequence}")
 
 
 def _version(directory: Path) -> tuple[int, int] | None:
-    """What changes when a generation becomes current."""
+    """Return a value that changes when a new generation becomes current."""
     try:
         status = (directory / "manifest.json").stat()
     except OSError:

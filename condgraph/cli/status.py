@@ -1,4 +1,6 @@
-"""Commands that show what a store holds, or write it to files: status, schema, export, browser, map; and `doctor`."""
+"""Commands that show a store or write it to files: status, doctor, conflicts, timeline, versions, export,
+schema, browser, map.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def status(
     verify: Annotated[bool, typer.Option("--verify", help="Read every file of the store and compare its checksum.")] = False,
     form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the status is written.")] = "table",
 ) -> None:
-    """Show what a store holds, and with --verify whether its files are intact."""
+    """Show what a store contains, and with --verify whether its files are intact."""
     with guard(), arguments.opened(store, login) as at:
         status = at.status(verify=verify)
         if form == "json":
@@ -54,8 +56,8 @@ def status(
 def doctor(
     *, form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the report is written.")] = "table"
 ) -> None:
-    """Show what is installed for each part of condgraph, what is missing, and how to get it. The exit code
-    is 1 where a package that is always needed is missing, or one has a version that will not do.
+    """Show what is installed for each part of condgraph, what is missing, and how to get it. The exit code is
+    1 if a required package is missing, or if a package has an unsuitable version.
     """
     from condgraph.doctor import examine
 
@@ -69,8 +71,8 @@ def doctor(
             typer.echo(f"condgraph {report.version} on Python {report.python}\n")
             rows = []
             for part in report.parts:
-                lacking = ", ".join(str(package) for package in part.packages if package.state != "installed")
-                rows.append((part.extra or "(always)", part.purpose, f"{lacking}: {part.hint}" if lacking else "ready"))
+                missing = ", ".join(str(package) for package in part.packages if package.state != "installed")
+                rows.append((part.extra or "(always)", part.purpose, f"{missing}: {part.hint}" if missing else "ready"))
             write_table(("extra", "for", "state"), rows)
     if not report.healthy:
         raise typer.Exit(1)
@@ -100,8 +102,8 @@ def conflicts(
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="How many conflicts to leave out first.")] = 0,
     timeout: arguments.TimeoutOption = None,
 ) -> None:
-    """Show statements that cannot hold together: different values, at one time, of a predicate that
-    has one.
+    """Show statements that cannot hold together: different values, at the same time, of a predicate that has
+    only one.
     """
     with guard(), arguments.opened(store, login, read_only=not declare) as at:
         if declare:
@@ -110,7 +112,7 @@ def conflicts(
             at.declare(predicates, prefer=arguments.preference(prefer))
         elif prefer:
             raise OptionError("--prefer is for --declare", hint="`condgraph query --prefer` asks with a preference")
-        found = at.conflicts(
+        result = at.conflicts(
             *(predicates or ()),
             certain=certain,
             by_name=by_name,
@@ -120,10 +122,10 @@ def conflicts(
             timeout=timeout,
         )
         if form == "json":
-            typer.echo(json.dumps(found.data(), ensure_ascii=False, indent=2, default=json_value))
+            typer.echo(json.dumps(result.data(), ensure_ascii=False, indent=2, default=json_value))
         else:
-            typer.echo("\n".join(map(printable, found.lines())))
-        for warning in found.warnings:
+            typer.echo("\n".join(map(printable, result.lines())))
+        for warning in result.warnings:
             complain(f"warning: {printable(warning)}")
 
 
@@ -145,7 +147,7 @@ def timeline(
     form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the statements are written.")] = "table",
     timeout: arguments.TimeoutOption = None,
 ) -> None:
-    """Show the statements of a subject, a predicate or an object in the order of their times."""
+    """Show the statements of a subject, a predicate or an object in chronological order."""
     with guard(), arguments.opened(store, login) as at:
         line = at.timeline(subject, predicate, object_, timeout=timeout).part(before=before, after=after, certain=certain)
         if form == "json":
@@ -168,19 +170,19 @@ def versions(
     ] = None,
     form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the versions are written.")] = "table",
 ) -> None:
-    """Show the versions of a graph that are stored, or change how many are; `query --as-of` asks one."""
+    """Show the stored versions of a graph, or change how many are kept; `query --as-of` queries one of them."""
     with guard(), arguments.opened(store, login, read_only=keep is None) as at:
         if keep is not None:
             at.keep_versions(keep)
         with catch_warnings(record=True) as caught:
             simplefilter("always")
-            listed = at.versions()
-        for each in caught:
-            complain(f"warning: {printable(str(each.message))}")
+            graph_versions = at.versions()
+        for warning in caught:
+            complain(f"warning: {printable(str(warning.message))}")
         if form == "json":
-            typer.echo(json.dumps([version.data() for version in listed], ensure_ascii=False, indent=2))
+            typer.echo(json.dumps([version.data() for version in graph_versions], ensure_ascii=False, indent=2))
         else:
-            typer.echo("\n".join(printable(str(version)) for version in listed))
+            typer.echo("\n".join(printable(str(version)) for version in graph_versions))
 
 
 @arguments.grouped
@@ -199,8 +201,8 @@ def export(
         str | None, typer.Option("--base", metavar="IRI", help="What IRIs of RDF begin with that are the graph's own.")
     ] = None,
 ) -> None:
-    """Write a whole graph, with its sources, in a form that `load` reads back exactly; as files of
-    Parquet, as RDF, or for Neo4j's import tool.
+    """Write a whole graph with its sources in a form that `load` restores exactly, as Parquet files, as RDF,
+    or for Neo4j's import tool.
     """
     output = arguments.file_of(output)
     if to in ("neo4j-import", "parquet") and output is None:
@@ -278,9 +280,9 @@ def schema(
 # -- browser -----------------------------------------------------------------------------------------
 
 
-#: The style file in the folder.
+#: The name of the style file in the folder.
 STYLE: Final = "condgraph.grass"
-#: All queries in one file: Browser takes one that is dropped, and none of several.
+#: The file with all queries: Neo4j Browser accepts one dropped file, but not several.
 QUERIES: Final = "queries.zip"
 
 
@@ -294,8 +296,8 @@ def browser(
     ),
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
 ) -> None:
-    """Write a style file and queries for Neo4j Browser: captions, colours for the commonest concepts,
-    and what there is to look at in the graph. Drop the style onto Browser, then `queries.zip`.
+    """Write a style file and queries for Neo4j Browser: captions, colours for the most common concepts, and
+    queries to explore the graph. Drop the style file onto Browser, then `queries.zip`.
     """
     with guard(), arguments.opened(store, login) as at:
         from condgraph.cypher import browser as made
@@ -315,25 +317,25 @@ def browser(
             )
         for label in labels or ():
             if not made.can_be_coloured(label):
-                why = "Browser's styles cannot name a label with a backslash"
-                complain(f"warning: {label!r} has the colour of all entities: {why}")
+                reason = "Browser's styles cannot name a label with a backslash"
+                complain(f"warning: {label!r} has the colour of all entities: {reason}")
         typer.echo(f"{STYLE} and {QUERIES} ({len(queries)} queries) are in {output}: drop one, then the other onto Neo4j Browser")
 
 
 def _packed(files: dict[str, bytes]) -> bytes:
-    """Files as a ZIP archive: the same files give the same bytes."""
-    place = BytesIO()
-    with zipfile.ZipFile(place, "w") as archive:
+    """Pack files into a ZIP archive. The same files always give the same bytes."""
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in files.items():
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
-    return place.getvalue()
+    return buffer.getvalue()
 
 
 def _write(folder: Path, files: dict[str, bytes], *, force: bool) -> None:
-    # Whole or not at all: what a person has changed there is not overwritten unasked.
-    there = next((name for name in files if (folder / name).exists()), None)
-    if there is not None and not force:
-        raise OptionError(f"{folder / there} is there already", hint="--force writes over it, --output names another folder")
+    # Write all files or none: changes that a person has made must not be overwritten without asking.
+    existing = next((name for name in files if (folder / name).exists()), None)
+    if existing is not None and not force:
+        raise OptionError(f"{folder / existing} is there already", hint="--force writes over it, --output names another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
@@ -367,19 +369,19 @@ def map_database(
     timeout: arguments.TimeoutOption = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Write what a Neo4j database, or the triples of an endpoint, that condgraph did not write is taken
-    for as a mapping file. Nothing is written to the server.
+    """Write how condgraph reads a Neo4j database, or the triples of an endpoint, that it did not write itself,
+    as a mapping file. Nothing is written to the server.
     """
     from condgraph.remote_native import NativeGraph
     from condgraph.remote_triples import TriplesGraph
 
     output = arguments.file_of(output)
-    given = {"user": user, "password": password, "database": database, "mapping": mapping, "timeout": timeout}
+    values = {"user": user, "password": password, "database": database, "mapping": mapping, "timeout": timeout}
     with guard():
         if not arguments.is_neo4j(address) and not address.lower().startswith("sparql+"):
             hint = "such as bolt://localhost:7687, or sparql+http://localhost:7878/query"
             raise OptionError(f"{address!r} is no address of a Neo4j server", hint=hint)
-        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        options: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
         with condgraph.open(address, layout="native", **options) as graph:
             assert isinstance(graph, NativeGraph | TriplesGraph)
             text = graph.mapping_file(timeout=timeout)
@@ -387,7 +389,7 @@ def map_database(
             typer.echo(text, nl=False)
             return
         try:
-            # What a person has written into a file is not overwritten unasked.
+            # Do not overwrite a file that a person may have edited without asking.
             with output.open("w" if force else "x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         except FileExistsError:
