@@ -1,4 +1,4 @@
-"""Conversations: what words such as "his" refer to in the answers before, and questions that follow one another."""
+"""Conversations: questions that follow one another, and what words such as "his" refer to in earlier answers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 # -- references --------------------------------------------------------------------------------------
-# A word such as "his" is read as an entity of the turns before: of an answer before a question, of a
-# later turn before an earlier one. Whom a word may mean is limited by what the conversation says ("his
-# wife" is a she), by whether entities have what people have, and by what the question asks of them. A
-# word for one that may be several of the same answer is a choice of the user.
+# A word such as "his" refers to an entity of an earlier turn. Answers take precedence over questions, and
+# later turns over earlier ones. The candidates are restricted by what the conversation says ("his wife" is
+# a she), by whether entities have the properties of people, and by what the question asks about. If several
+# entities of the same answer remain, the user has to choose.
 
 
-#: Turns that are looked back, entities of each group, and values of an answer in a prompt.
+#: How many turns are searched, the most entities of each group, and the most values of an answer in a prompt.
 MOST_TURNS: Final = 6
 _MOST_OF_GROUP: Final = 10
 MOST_SHOWN: Final = 10
-#: Entities of an answer that a later part may refer to.
+#: The most entities of an answer to which a later part may refer.
 MOST_ENTITIES: Final = 10_000
 
 
@@ -47,7 +47,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Words for a woman, a man, a thing, a place, several, and what was just said.
+#: Words for a woman, a man, a thing, a place, several entities, and what was just mentioned.
 _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "she": _words("she her hers herself"),
     "he": _words("he him his himself"),
@@ -57,34 +57,35 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "that": _words("this that"),
 }
 _KIND_OF: Final = {word: kind for kind, words in _KINDS.items() for word in words}
-#: Words of a question that say that the answer is a woman, or a man.
+#: Words in a question which show that the answer is a woman or a man.
 _SHE: Final = _words("wife mother daughter sister actress queen princess empress aunt niece grandmother widow girlfriend")
 _HE: Final = _words("husband father son brother king prince emperor uncle nephew grandfather widower boyfriend")
-#: Words behind which "this" and "that" are a thing, and no conjunction.
+#: After these words, "this" and "that" mean a thing and are not conjunctions.
 _BEFORE_THAT: Final = _words(
     "than of in for about from to is was are were at on by with before after since during do does did as has have had"
 )
-#: Words next to which "there" is no place, and words behind an "it" that is no thing.
+#: Words next to which "there" is not a place, and words that follow an "it" which is not a thing.
 _BE: Final = _words("is are was were be been")
 _NOTHING: Final = _words("true possible")
-#: Words of predicates that people have.
+#: Words in predicates of people.
 _OF_PEOPLE: Final = frozenset(
     map(
         stem,
         _words("birth born died death spouse married wife husband occupation profession gender sex mother father child sibling"),
     )
 )
-#: The share of the best fit from which on an entity has what the question asks for.
+#: An entity fits what the question asks for from this share of the best fit on.
 _FITS: Final = 0.8
 
 
 def refer(
     question: str, before: Sequence[Asked], found: Sequence[Mention], known: KnownNames, store: Store, choose: Mapping[str, str]
 ) -> tuple[list[Reference], list[Choice], list[str]]:
-    """What the words of a question refer to in the turns before: the references in order, choices that the
-    user has to make, and words that refer to nothing. `choose` has ids by word.
+    """Find what the words of a question refer to in earlier turns.
 
-    Raises `OptionError` where a choice is none of the entities that a word may mean.
+    Returns the references in order, choices that the user has to make, and words that refer to
+    nothing. `choose` has ids by word. Raises `OptionError` if a choice is none of the entities that the
+    word may mean.
     """
     references: list[Reference] = []
     choices: list[Choice] = []
@@ -93,13 +94,13 @@ def refer(
     for start, end, kind in _pronouns(question, found):
         text = question[start:end]
         groups = list(_groups(before, kind, known))
-        everything = list(dict.fromkeys(one for _, group in groups for one in group))
+        everything = list(dict.fromkeys(entity for _, group in groups for entity in group))
         if (chosen := choose.get(text)) is not None:
-            meant = [one for one in everything if chosen in (one.id, one.name)]
-            if not meant:
-                names = [one.id or one.name for one in everything]
+            matching = [entity for entity in everything if chosen in (entity.id, entity.name)]
+            if not matching:
+                names = [entity.id or entity.name for entity in everything]
                 raise OptionError(f"{text!r} may not mean {chosen!r}", candidates=nearest(chosen, names) or names[:5])
-            references.append(Reference(text, start, end, (meant[0],), _origin(groups, meant[0])))
+            references.append(Reference(text, start, end, (matching[0],), _origin(groups, matching[0])))
             continue
         if kind == "they":
             origin, group = max(groups[:2], key=lambda item: len(item[1]) > 1, default=("", []))
@@ -111,22 +112,22 @@ def refer(
         fitting = _fitting(groups, kind, words, known, store)
         single = next(((origin, group[0]) for origin, group in fitting if len(group) == 1), None)
         if single is not None:
-            others = tuple(dict.fromkeys(one for _, group in fitting for one in group if one != single[1]))
+            others = tuple(dict.fromkeys(entity for _, group in fitting for entity in group if entity != single[1]))
             references.append(Reference(text, start, end, (single[1],), single[0], others[:_MOST_OF_GROUP]))
         elif fitting:
             origin, group = fitting[0]
-            choices.append(Choice("entity", text, tuple(Option(one.id or one.name, one.name, origin) for one in group)))
+            choices.append(Choice("entity", text, tuple(Option(entity.id or entity.name, entity.name, origin) for entity in group)))
         elif kind != "that":
             lost.append(text)
     return references, choices, lost
 
 
-#: A word for the answer to an earlier part of a question.
+#: The word for the answer to an earlier part of a question.
 ANSWER: Final = re.compile(r"\bANSWER(\d{1,2})\b")
 
 
 def answer_references(question: str, answers: Mapping[str, Asked], known: KnownNames) -> list[Reference]:
-    """What the words for the answers to earlier parts of a question refer to: entities, or values."""
+    """Return what the words for answers to earlier parts refer to: entities or values."""
     result = []
     for match in ANSWER.finditer(question):
         if (part := answers.get(match[0])) is not None:
@@ -137,37 +138,38 @@ def answer_references(question: str, answers: Mapping[str, Asked], known: KnownN
 
 
 def _pronouns(question: str, found: Sequence[Mention]) -> Iterator[tuple[int, int, str]]:
-    """The words of a question that refer to something before, with their kinds; none within a name."""
+    """Yield the words of a question that refer back, with their kinds. Words within names are left out."""
     words = list(WORD.finditer(question))
     folded = [match[0].casefold().removesuffix("'s").removesuffix("’s") for match in words]
-    for at, (match, word) in enumerate(zip(words, folded, strict=True)):
+    for index, (match, word) in enumerate(zip(words, folded, strict=True)):
         kind = _KIND_OF.get(word)
         start, end = match.start(), match.start() + len(word)
         if kind is None or any(item.names and item.start < end and start < item.end for item in found):
             continue
-        last, following = folded[at - 1] if at else "", folded[at + 1] if at + 1 < len(folded) else ""
+        last, following = folded[index - 1] if index else "", folded[index + 1] if index + 1 < len(folded) else ""
         if kind == "there" and (last in _BE or following in _BE):
             continue
         if word == "it" and (following in _NOTHING or (last in ("does", "did") and following == "take")):
             continue
-        if kind == "that" and last not in _BEFORE_THAT and at:
+        if kind == "that" and last not in _BEFORE_THAT and index:
             continue
         yield start, end, kind
 
 
 def _about(question: str, found: Sequence[Mention]) -> str:
-    """The words of a question outside its names and references."""
+    """Return the words of a question outside its names and references."""
     taken = sorted([(item.start, item.end) for item in found if item.names] + [(a, b) for a, b, _ in _pronouns(question, found)])
-    parts, at = [], 0
+    parts, position = [], 0
     for start, end in taken:
-        parts.append(question[at:start])
-        at = max(at, end)
-    return " ".join([*parts, question[at:]])
+        parts.append(question[position:start])
+        position = max(position, end)
+    return " ".join([*parts, question[position:]])
 
 
 def _groups(before: Sequence[Asked], kind: str, known: KnownNames) -> Iterator[tuple[str, list[Referent]]]:
-    """The entities of the turns before, those of the last answer first, each with where they are from. Who is
-    a she is no he.
+    """Yield the entities of earlier turns with their origin, those of the last answer first.
+
+    Entities known to be a "she" are left out for "he", and the other way round.
     """
     kinds = _said_kinds(before)
     for turn in [*reversed(before)][:MOST_TURNS]:
@@ -176,57 +178,61 @@ def _groups(before: Sequence[Asked], kind: str, known: KnownNames) -> Iterator[t
             (f"the answer to {turn.question!r}", answered_entities(turn, known)),
             (f"the question {turn.question!r}", asked_entities(turn)),
         ):
-            group = [one for one in group if kind not in ("she", "he") or kinds.get(one.name, kind) == kind]
+            group = [entity for entity in group if kind not in ("she", "he") or kinds.get(entity.name, kind) == kind]
             if kind in ("it", "there"):
-                group = [one for one in group if one.name not in kinds]
+                group = [entity for entity in group if entity.name not in kinds]
             if group:
                 yield origin, group
 
 
 def answered_entities(turn: Asked, known: KnownNames) -> list[Referent]:
-    """The first entities of an answer; where it has texts, those that are the names of entities."""
+    """Return the first entities of an answer. If the answer has texts, return those that name entities."""
     if turn.answer is None or turn.status not in ("answered", "doubtful"):
         return []
-    entities = [one for one in turn.answer.entities[:_MOST_OF_GROUP] if one.kind is not EntityKind.CONCEPT]
+    entities = [entity for entity in turn.answer.entities[:_MOST_OF_GROUP] if entity.kind is not EntityKind.CONCEPT]
     texts = turn.texts[:_MOST_OF_GROUP]
-    if entities and {one.name for one in entities} & set(texts):
-        return list(dict.fromkeys(Referent(one.name, one.id) for one in entities))
+    if entities and {entity.name for entity in entities} & set(texts):
+        return list(dict.fromkeys(Referent(entity.name, entity.id) for entity in entities))
     named = [text for text in texts if known.linker.entities.folded(text)]
     rows = known.rows_named([text for text in texts if text not in named])
     return [Referent(text, "") for text in dict.fromkeys(texts) if text in named or text in rows]
 
 
 def entities_of(part: Asked, known: KnownNames) -> Standing | None:
-    """What a word for an answer is in a plan: its entities, by their ids where the answer has them; None for values."""
+    """Return the entities for which a word for an answer stands in a plan, or None if it stands for values.
+
+    They are identified by id if the answer has ids.
+    """
     if part.answer is None or not answered_entities(part, known):
         return None
-    entities = [one for one in part.answer.entities if one.kind is not EntityKind.CONCEPT]
+    entities = [entity for entity in part.answer.entities if entity.kind is not EntityKind.CONCEPT]
     texts = part.texts
     if max(len(entities), len(texts)) > MOST_ENTITIES:
         return None
-    if {one.name for one in entities} >= set(texts):
-        ids = dict.fromkeys(one.id for one in entities)
+    if {entity.name for entity in entities} >= set(texts):
+        ids = dict.fromkeys(entity.id for entity in entities)
         return Standing(ById(tuple(ids)), len(ids))
     names = dict.fromkeys(texts)
     return Standing(ByName(tuple(names)), len(names))
 
 
 def part_limit(limit: int | None) -> int | None:
-    """The limit of a part that others follow: of its answer, those need every entity."""
+    """Return the limit for the answer of a part that later parts refer to, since these need every entity."""
     return None if limit is None else max(limit, MOST_ENTITIES + 1)
 
 
 def asked_entities(turn: Asked) -> list[Referent]:
-    """The entities that a question names, or refers to."""
+    """Return the entities that a question names or refers to."""
     named = [] if turn.excerpt is None else [item for item in turn.excerpt.mentions if len(item.names) == 1]
-    referred = [one for item in turn.references for one in item.entities]
-    referents = {one.name for one in referred}
+    referred = [entity for item in turn.references for entity in item.entities]
+    referents = {entity.name for entity in referred}
     return list(dict.fromkeys([*referred, *(Referent(item.names[0], "") for item in named if item.names[0] not in referents)]))
 
 
 def _said_kinds(before: Sequence[Asked]) -> dict[str, str]:
-    """Who is a she and who a he, by name, as the turns before say: by a word that referred to them, or by one
-    that asked for them.
+    """Return who is a "she" or a "he", by name, according to the earlier turns.
+
+    This follows from words that referred to an entity, or that asked for it.
     """
     kinds: dict[str, str] = {}
     for turn in before:
@@ -234,8 +240,8 @@ def _said_kinds(before: Sequence[Asked]) -> dict[str, str]:
             kind = _KIND_OF.get(item.text.casefold(), "")
             if kind in ("she", "he") and len(item.entities) == 1:
                 kinds[item.entities[0].name] = kind
-        said = set(words_of(turn.question))
-        she, he = bool(said & _SHE), bool(said & _HE)
+        words = set(words_of(turn.question))
+        she, he = bool(words & _SHE), bool(words & _HE)
         if she != he and turn.status in ("answered", "doubtful"):
             kinds |= dict.fromkeys(turn.texts[:_MOST_OF_GROUP], "she" if she else "he")
     return kinds
@@ -244,25 +250,27 @@ def _said_kinds(before: Sequence[Asked]) -> dict[str, str]:
 def _fitting(
     groups: Sequence[tuple[str, list[Referent]]], kind: str, words: str, known: KnownNames, store: Store
 ) -> list[tuple[str, list[Referent]]]:
-    """The groups without entities that a word cannot mean, by what entities have: what people have for "he"
-    and "she", and nothing of it for "it" and "there"; and what the question asks for.
+    """Return the groups without entities that a word cannot mean.
+
+    "He" and "she" need entities with the properties of people, and "it" and "there" entities without them.
+    The entities must also have what the question asks for.
     """
     fits = known.asked_for(words)
     people = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in known.predicates.names)
     worth: dict[Referent, tuple[int, float]] = {}
-    for one in dict.fromkeys(one for _, group in groups for one in group):
-        near = predicates_around(known, store, (one.name,))
-        own = [name for way in ("forward", "value") for name in near.get(way, ())]
-        person = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in own)
-        around = {*own, *near.get("backward", ())}
-        best = max((float(fits[known.places[name]]) for name in around if name in known.places), default=0.0)
-        right = not people or kind == "that" or person == (kind in ("she", "he"))
-        # Of whom nothing is known may be a person sooner than what has what things have.
-        worth[one] = 2 if right else int(not own), best
-    likely = [one for one in worth if worth[one][0] == max(right for right, _ in worth.values())]
-    most = max((worth[one][1] for one in likely), default=0.0)
-    kept = {one for one in likely if worth[one][1] >= _FITS * most}
-    return [(origin, some) for origin, group in groups if (some := [one for one in group if one in kept])]
+    for entity in dict.fromkeys(entity for _, group in groups for entity in group):
+        near = predicates_around(known, store, (entity.name,))
+        names_of = [name for way in ("forward", "value") for name in near.get(way, ())]
+        person = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in names_of)
+        neighbours = {*names_of, *near.get("backward", ())}
+        best = max((float(fits[known.places[name]]) for name in neighbours if name in known.places), default=0.0)
+        fits_kind = not people or kind == "that" or person == (kind in ("she", "he"))
+        # An entity without statements is more likely a person than one with the properties of things.
+        worth[entity] = 2 if fits_kind else int(not names_of), best
+    candidates = [entity for entity in worth if worth[entity][0] == max(fits_kind for fits_kind, _ in worth.values())]
+    most = max((worth[entity][1] for entity in candidates), default=0.0)
+    kept = {entity for entity in candidates if worth[entity][1] >= _FITS * most}
+    return [(origin, remaining) for origin, group in groups if (remaining := [entity for entity in group if entity in kept])]
 
 
 def _origin(groups: Sequence[tuple[str, list[Referent]]], one: Referent) -> str:
@@ -273,29 +281,31 @@ def _origin(groups: Sequence[tuple[str, list[Referent]]], one: Referent) -> str:
 
 
 def history_line(turn: Asked) -> str:
-    """A question of a conversation with its answer, for the data of a prompt."""
+    """Return a question of a conversation with its answer, for the data of a prompt."""
     texts = turn.texts
     more = f" and {len(texts) - MOST_SHOWN:,} more" if len(texts) > MOST_SHOWN else ""
-    gave = ", ".join(quoted(text) for text in texts[:MOST_SHOWN]) + more or "no answer"
-    return f"- {quoted(' '.join(turn.question.split()))}: {gave}"
+    answer = ", ".join(quoted(text) for text in texts[:MOST_SHOWN]) + more or "no answer"
+    return f"- {quoted(' '.join(turn.question.split()))}: {answer}"
 
 
 def reference_lines(references: Sequence[Reference], sizes: Mapping[str, int]) -> list[str]:
-    """What the words of a question refer to, for the data of a prompt; those of `sizes` may stand in a program for so
-    many entities.
+    """Return what the words of a question refer to, for the data of a prompt.
+
+    Those in `sizes` may stand in a program for that many entities.
     """
     lines = []
     for item in references:
-        names = ", ".join(quoted(one.name) for one in item.entities[:MOST_SHOWN])
-        many = f"; in a program, {item.text} as the name of an entity is all {sizes[item.text]:,}" if item.text in sizes else ""
-        lines.append(f"In the question, {quoted(item.text)} is {names}{many}")
+        names = ", ".join(quoted(entity.name) for entity in item.entities[:MOST_SHOWN])
+        note = f"; in a program, {item.text} as the name of an entity is all {sizes[item.text]:,}" if item.text in sizes else ""
+        lines.append(f"In the question, {quoted(item.text)} is {names}{note}")
     return lines
 
 
 def referred(references: Sequence[Reference]) -> list[Mention]:
-    """The references of a question as mentions of the entities."""
+    """Return the references of a question as mentions of the entities."""
     return [
-        Mention(item.text, item.start, item.end, tuple(dict.fromkeys(one.name for one in item.entities))) for item in references
+        Mention(item.text, item.start, item.end, tuple(dict.fromkeys(entity.name for entity in item.entities)))
+        for item in references
     ]
 
 
@@ -303,28 +313,29 @@ def referred(references: Sequence[Reference]) -> list[Mention]:
 
 
 def followed(ask: Callable[..., Asked], options: dict[str, Any]) -> Iterator[AskStep | AskText | Asked]:
-    """The steps of a question while they are done, with pieces of what the model writes, and the outcome at last.
-    Whoever stops earlier ends the question.
+    """Yield the steps of a question when they are done, with pieces of the model's text, and finally the outcome.
+
+    If the caller stops early, the question ends.
     """
-    told: SimpleQueue[AskStep | AskText | Asked | BaseException] = SimpleQueue()
+    events: SimpleQueue[AskStep | AskText | Asked | BaseException] = SimpleQueue()
     ended = options.get("cancelled") or Event()
-    hearers = {name: options.get(name) for name in ("on_step", "on_text")}
+    listeners = {name: options.get(name) for name in ("on_step", "on_text")}
 
     def tell(name: str, item: AskStep | AskText) -> None:
-        if (hearer := hearers[name]) is not None:
-            hearer(item)
-        told.put(item)
+        if (listener := listeners[name]) is not None:
+            listener(item)
+        events.put(item)
 
     def run() -> None:
         try:
-            told.put(ask(**options, **{name: partial(tell, name) for name in hearers}, cancelled=ended))
-        except BaseException as error:  # noqa: BLE001 - raised again where the steps are read
-            told.put(error)
+            events.put(ask(**options, **{name: partial(tell, name) for name in listeners}, cancelled=ended))
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that reads the steps
+            events.put(error)
 
-    options = {name: value for name, value in options.items() if name not in (*hearers, "cancelled")}
+    options = {name: value for name, value in options.items() if name not in (*listeners, "cancelled")}
     Thread(target=copy_context().run, args=(run,), name="condgraph-ask", daemon=True).start()
     try:
-        while not isinstance(item := told.get(), (Asked, BaseException)):
+        while not isinstance(item := events.get(), (Asked, BaseException)):
             yield item
     except GeneratorExit:
         ended.set()
@@ -339,9 +350,11 @@ def followed(ask: Callable[..., Asked], options: dict[str, Any]) -> Iterator[Ask
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What was asked in a turn of a conversation, without what came of it: the question, the program that answered it
-    ("" where none did) with its language and source, and what names and words meant (`choose`). A question that was
-    asked in `parts` has the programs of these, the last of which answered it.
+    """A turn of a conversation, without its outcome.
+
+    It has the question, the program that answered it ("" if none did) with its language and source, and the
+    meanings of names and words (`choose`). A question that was split into `parts` has their programs, of
+    which the last one answered it.
     """
 
     question: str
@@ -353,15 +366,18 @@ class Turn:
 
 
 def lasting(choose: Mapping[str, str]) -> dict[str, str]:
-    """The choices that apply to the rest of a conversation: what names mean, and not what words such as "his" refer to."""
+    """Return the choices that apply to the rest of a conversation.
+
+    These are the meanings of names, but not of words such as "his".
+    """
     return {name: key for name, key in choose.items() if name.casefold() not in _KIND_OF}
 
 
 def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) -> tuple[Asked, ...]:
-    """The outcomes of turns that somebody else kept, for `AskOptions.before`: their programs are run again, and their
-    words refer again to the turns before them. No model is asked.
+    """Return the outcomes of turns that a client kept, for `AskOptions.before`.
 
-    Raises `OptionError` for a choice that a word of a question does not have.
+    The programs are run again, and the words refer to earlier turns again. No model is called. Raises
+    `OptionError` for a choice that a word of a question does not have.
     """
     store = graph._store_of(None)
     known = known_of(store, graph._survey())
@@ -372,10 +388,10 @@ def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) ->
         choices |= lasting(turn.choose)
         choose = {**choices, **turn.choose}
         parts: dict[str, Asked] = {}
-        several = turn.parts or (turn,)
-        for number, part in enumerate(several, start=1):
-            most = limit if number == len(several) else part_limit(limit)
-            parts[f"ANSWER{number}"] = _run_again(graph, part, result, parts, choose, most)
+        turn_parts = turn.parts or (turn,)
+        for number, part in enumerate(turn_parts, start=1):
+            part_limit_ = limit if number == len(turn_parts) else part_limit(limit)
+            parts[f"ANSWER{number}"] = _run_again(graph, part, result, parts, choose, part_limit_)
         last = parts[f"ANSWER{len(parts)}"]
         if turn.parts:
             mentions = mentions_in(turn.question, known)
@@ -388,26 +404,28 @@ def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) ->
 def _run_again(
     graph: Host, turn: Turn, before: Sequence[Asked], answers: Mapping[str, Asked], choose: Mapping[str, str], limit: int | None
 ) -> Asked:
-    """The outcome of a turn, or of a part of one behind parts with `answers`."""
+    """Return the outcome of a turn, or of a part of one that follows parts with `answers`."""
     store = graph._store_of(None)
     known = known_of(store, graph._survey())
     references = answer_references(turn.question, answers, known)
     mentions = mentions_in(turn.question, known)
-    mentions = [one for one in mentions if all(one.end <= item.start or item.end <= one.start for item in references)]
+    mentions = [
+        mention for mention in mentions if all(mention.end <= item.start or item.end <= mention.start for item in references)
+    ]
     references += refer(turn.question, before, mentions, known, store, choose)[0] if before else []
     attempt = None
     if turn.program:
-        refers = {one.name: one.id for item in references for one in item.entities if one.id}
+        refers = {mention.name: mention.id for item in references for mention in item.entities if mention.id}
         stands = {name: entities_of(part, known) for name, part in answers.items()}
         runner = Runner(
             graph, turn.question, turn.source, known.sources.names, choose, limit=limit, refers=refers,
             stands={name: item.entities for name, item in stands.items() if item is not None},
         )  # fmt: skip
         attempt = runner.attempt("", turn.program, turn.language)
-    ran = attempt is not None and attempt.answer is not None and attempt.stage is None
+    succeeded = attempt is not None and attempt.answer is not None and attempt.stage is None
     mentions = sorted([*mentions, *referred(references)], key=lambda item: item.start)
     return Asked(
-        turn.question, "answered" if ran else "failed", attempt.answer if attempt is not None and ran else None,
+        turn.question, "answered" if succeeded else "failed", attempt.answer if attempt is not None and succeeded else None,
         VIA_OF.get(turn.language, ""), turn.source,
         excerpt=_with_mentions(mentions), references=tuple(references),
     )  # fmt: skip
@@ -418,9 +436,9 @@ def _with_mentions(mentions: Sequence[Mention]) -> Excerpt:
 
 
 class Chat:
-    """A conversation with a graph: each question may refer to the answers before.
+    """A conversation with a graph, in which each question may refer to earlier answers.
 
-    `turns` are the outcomes in order; `options` are those of `Graph.ask`, for every question.
+    `turns` are the outcomes in order. `options` are those of `Graph.ask`, for every question.
     """
 
     def __init__(self, graph: Host, llm: Any, options: Mapping[str, Any]) -> None:
@@ -434,32 +452,33 @@ class Chat:
 
     @property
     def turns(self) -> tuple[Asked, ...]:
-        """The outcomes so far, the first question first."""
+        """The outcomes so far, in order."""
         return tuple(self._turns)
 
     def ask(self, question: str, **options: Any) -> Asked:
-        """Ask a question that may refer to the turns before; `options` are those of `Graph.ask`, for this
-        question. A question that is asked again, such as one with a choice, takes the place of the last
-        turn. What a name means (`choose`) applies to the rest of the conversation, what a word such as
-        "his" refers to applies to this question.
+        """Ask a question that may refer to earlier turns.
+
+        `options` are those of `Graph.ask`, for this question only. If the last question is asked again, for
+        example with a choice, the new turn replaces it. The meaning of a name (`choose`) applies to the rest of
+        the conversation, but that of a word such as "his" only to this question.
         """
         self._check(options)
         again = bool(self._turns) and self._turns[-1].question == question
         before = self._turns[:-1] if again else self._turns
-        given = dict(options.pop("choose", None) or {})
-        self._choices |= lasting(given)
+        choices = dict(options.pop("choose", None) or {})
+        self._choices |= lasting(choices)
         turn = self.graph.ask(
-            question, self.llm, **{**self.options, **options, "choose": {**self._choices, **given}, "before": tuple(before)}
+            question, self.llm, **{**self.options, **options, "choose": {**self._choices, **choices}, "before": tuple(before)}
         )
         self._turns = [*before, turn]
         return turn
 
     def asking(self, question: str, **options: Any) -> Iterator[AskStep | AskText | Asked]:
-        """`ask` as its steps while they are done, with pieces of what the model writes, and the outcome at last."""
+        """Ask a question like `ask`, and yield the steps when they are done, pieces of text, and the outcome."""
         return followed(partial(self.ask, question), options)
 
     def clear(self) -> None:
-        """Forget the turns, and what names mean."""
+        """Forget the turns and the meanings of names."""
         self._turns, self._choices = [], dict(self.options.get("choose") or {})
 
     def _check(self, options: Mapping[str, Any]) -> None:

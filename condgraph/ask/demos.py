@@ -1,4 +1,6 @@
-"""Demonstrations: questions with programs that are right, the ones most similar to a question, and those learned from answers."""
+"""Demonstrations: questions with correct programs, the ones most similar to a question, and learning them
+from answers.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +31,24 @@ if TYPE_CHECKING:
 
 
 # -- demonstrations --------------------------------------------------------------------------------
-# A question is stored with its entities and numbers masked, so that questions of one form are equal
-# whatever they are about. A program is stored only if it runs, and gives the answer where one is given.
+# A question is stored with its entities and numbers masked, so that questions of the same form are equal
+# whatever they are about. A program is stored only if it runs and gives the expected answer, if there is one.
 
 
-#: Characters of the longest question, and of the longest program.
+#: The most characters of a question, and of a program.
 MOST_QUESTION: Final = 2_000
 MOST_PROGRAM: Final = 20_000
-#: The weight of the name that most demonstrations use, next to one of the same question.
+#: The weight of the most frequent name, relative to a name in a demonstration with the same question.
 _USUAL: Final = 0.6
 _STATIC: Final = Path(__file__).with_name("prompts") / "demonstrations.v1.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A question with a program that answers it: the language ("query", "kopl", "cypher", "pattern"), the
-    question with its entities masked, the names of the graph in the program, and its source.
+    """A question with a program that answers it.
+
+    It has the language ("query", "kopl", "cypher", "pattern"), the question with masked entities, the names
+    of the graph in the program, and its source.
     """
 
     question: str
@@ -57,8 +61,9 @@ class Demo:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """A demonstration with the similarity of its question: 1 for the same form, 0 for nothing in
-    common and for static demonstrations.
+    """A demonstration with the similarity of its question.
+
+    It is 1 for the same form, and 0 for nothing in common and for static demonstrations.
     """
 
     demo: Demo
@@ -70,7 +75,7 @@ class Demos:
 
     def __init__(self, graph: Host, place: Path | None) -> None:
         self._graph, self._place, self._lock = graph, place, Lock()
-        #: Whether they are in a file outside the graph, to which `read_only` of the graph does not apply.
+        #: Whether they are in a file outside the graph, to which the graph's `read_only` does not apply.
         self._beside = False
         self._items: list[Demo] | None = None
         self._index: tuple[Vocabulary, list[list[int]]] | None = None
@@ -96,8 +101,9 @@ class Demos:
         source: str | None = None,
         timeout: float | None = None,
     ) -> Demo:
-        """Add a question with its program, which is run first. Raises the error of the program, and
-        `PlanError` where its answer is not `answer` (texts, in any order).
+        """Add a question with its program, which is run first.
+
+        Raises the error of the program, and `PlanError` if its answer is not `answer` (texts in any order).
         """
         if not question.strip():
             raise OptionError("the question is empty")
@@ -106,16 +112,16 @@ class Demos:
         with within(timeout):
             language = detect(program)
             options: dict[str, Any] = {"source": source} if language == "llm_query" and source is not None else {}
-            given = self._graph.query(program, language=language, **options)
-            if answer is not None and _same(given.texts) != _same(answer):
+            result = self._graph.query(program, language=language, **options)
+            if answer is not None and _same(result.texts) != _same(answer):
                 raise PlanError(
-                    f"the program gives {shortened(', '.join(given.texts[:5]) or 'nothing', 200)}, not the answer that was said",
+                    f"the program gives {shortened(', '.join(result.texts[:5]) or 'nothing', 200)}, not the answer that was said",
                     hint="it is not kept",
                 )
-            return self.keep(question, program, given, source=source)
+            return self.keep(question, program, result, source=source)
 
     def keep(self, question: str, program: str, given: Answer, *, source: str | None = None) -> Demo:
-        """Add a question with a program that was run already, with its answer."""
+        """Add a question with a program that has been run already, and its answer."""
         known = known_of(self._graph._store_of(None), self._graph._survey())
         via = VIA_OF.get(given.language, given.language)
         form = masked(question, mentions_in(question, known))
@@ -137,11 +143,11 @@ class Demos:
             raise ReadOnlyError.at(self._graph.place)
 
     def keep_in(self, path: str | os.PathLike[str]) -> int:
-        """Store the demonstrations of a graph on a server or in memory in a file from now on, a JSON
-        line each. Those in the file are added without being run again. Returns how many there are.
+        """Store the demonstrations of a graph on a server or in memory in a file from now on.
 
-        Raises `OptionError` for a graph in a folder, which stores them itself, and for a file with other
-        lines; `OSError` where it cannot be read or written.
+        The file has one JSON line for each. Those that are in it already are added without being run again.
+        Returns the number of demonstrations. Raises `OptionError` for a graph in a folder, which stores them
+        itself, and for a file with other lines, and `OSError` if it cannot be read or written.
         """
         if self._graph._directory is not None:
             raise OptionError("the demonstrations of a graph in a folder are kept with it", hint="demos.save writes them to a file")
@@ -152,7 +158,7 @@ class Demos:
             kept = []
             for number, line in enumerate(lines, start=1):
                 result = _demo(line)
-                # The last line may not have been written to its end.
+                # The last line may be incomplete.
                 if result is None and line.strip() and number < len(lines):
                     raise OptionError(f"{os.fspath(path)}, line {number}, is no demonstration", hint="demos.load adds other files")
                 kept += [result] if result is not None else []
@@ -174,14 +180,16 @@ class Demos:
             self._items, self._index, self._used = [], None, None
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Write the demonstrations to a file, a JSON line each; returns how many."""
+        """Write the demonstrations to a file, one JSON line for each. Returns their number."""
         items = self._all()
         Path(path).write_text("".join(json.dumps(asdict(item), ensure_ascii=False) + "\n" for item in items), "utf-8")
         return len(items)
 
     def load(self, path: str | os.PathLike[str]) -> int:
-        """Add the demonstrations of a file by `save`, or of JSON lines with `question`, `program` and
-        `answer`; each is run, as by `add`. Returns how many were added.
+        """Add the demonstrations of a file, each of which is run, as by `add`.
+
+        The file was written by `save`, or has JSON lines with `question`, `program` and `answer`. Returns how
+        many were added.
         """
         kept = 0
         try:
@@ -203,8 +211,9 @@ class Demos:
     # -- search ------------------------------------------------------------------------------------
 
     def similar(self, form: str, most: int, *, via: str | None = None, without: str | None = None) -> list[Similar]:
-        """The demonstrations whose masked questions are most similar to `form`, each program once, of
-        the language `via`, `without` those of one question.
+        """Return the demonstrations whose masked questions are most similar to `form`, each program once.
+
+        `via` restricts them to a language, and `without` excludes those of one question.
         """
         items = self._all()
         if not items or most <= 0:
@@ -213,28 +222,34 @@ class Demos:
         scores = vocabulary.similarities(form)
         result: list[Similar] = []
         programs: set[str] = set()
-        many = min(len(scores), max(4 * most, 32))
-        nearest = np.argpartition(-scores, many - 1)[:many] if many < len(scores) else np.arange(len(scores))
-        for at in sorted(nearest.tolist(), key=lambda at: (-scores[at], at)):
-            taken = 0
-            for number in members[at]:
+        considered = min(len(scores), max(4 * most, 32))
+        nearest = np.argpartition(-scores, considered - 1)[:considered] if considered < len(scores) else np.arange(len(scores))
+        for index in sorted(nearest.tolist(), key=lambda index: (-scores[index], index)):
+            count = 0
+            for number in members[index]:
                 demo = items[number]
                 program = _shape(demo)
-                if scores[at] <= 0 or (via is not None and demo.language != via) or demo.question == without or program in programs:
+                if (
+                    scores[index] <= 0
+                    or (via is not None and demo.language != via)
+                    or demo.question == without
+                    or program in programs
+                ):
                     continue
                 programs.add(program)
-                result.append(Similar(demo, float(scores[at])))
-                taken += 1
-                # Two of one form are enough; other forms are shown as well.
+                result.append(Similar(demo, float(scores[index])))
+                count += 1
+                # Two of the same form are enough, so that other forms are shown, too.
                 if len(result) == most:
                     return result
-                if taken == 2:
+                if count == 2:
                     break
         return result
 
     def weights(self, similar: Sequence[Similar]) -> dict[str, float]:
-        """Names with weights from 0 to 1: high in similar demonstrations, low for names that many of all
-        demonstrations use.
+        """Return names with weights from 0 to 1.
+
+        Names in similar demonstrations have a high weight, and others a low one by their frequency.
         """
         result: dict[str, float] = {}
         if similar:
@@ -248,10 +263,10 @@ class Demos:
         return result
 
     def static(self, via: str, most: int) -> list[Similar]:
-        """Demonstrations for a language that come with the package, over a graph of countries."""
+        """Return the demonstrations for a language that come with the package, about a graph of countries."""
         lines = map(json.loads, _STATIC.read_text("utf-8").splitlines())
-        own = [Demo(line["question"], line["program"], line["language"], "") for line in lines if line["language"] == via]
-        return [Similar(demo, 0.0) for demo in own[:most]]
+        demos = [Demo(line["question"], line["program"], line["language"], "") for line in lines if line["language"] == via]
+        return [Similar(demo, 0.0) for demo in demos[:most]]
 
     def _indexed(self, items: Sequence[Demo]) -> tuple[Vocabulary, list[list[int]]]:
         result = self._index
@@ -269,7 +284,7 @@ class Demos:
             return self._read()
 
     def _read(self) -> list[Demo]:
-        """The demonstrations, read from their file at first. The caller holds the lock."""
+        """Return the demonstrations, and first read them from their file. The caller must hold the lock."""
         if self._items is None:
             self._items = []
             if self._place is not None and self._place.exists():
@@ -290,45 +305,47 @@ class Demos:
         on_tried: Callable[[str, bool], None] | None = None,
         **options: Any,
     ) -> Learned:
-        """Have a model write programs for questions with known answers, and add those that give exactly
-        these, until there are `k`.
+        """Let a model write programs for questions with known answers, and add those with exactly these answers.
 
-        With `question`, the `m` pairs most similar to it are tried, the most similar first; else all,
-        in order. Each added program helps with the next. `options` are those of `ask`.
+        This ends when there are `k`. With `question`, the `m` most similar pairs are tried, the most similar
+        first. Otherwise all are tried in order. Each added program helps with the next. `options` are those of
+        `ask`.
         """
         if m < 1 or k < 1:
             raise OptionError("m and k are 1 or more")
-        asked = [(item, _same(texts)) for item, texts in pairs]
+        candidates = [(item, _same(texts)) for item, texts in pairs]
         if question is not None:
             known = known_of(self._graph._store_of(None), self._graph._survey())
-            forms = [masked(item, mentions_in(item, known)) for item, _ in asked]
+            forms = [masked(item, mentions_in(item, known)) for item, _ in candidates]
             scores = Vocabulary(forms).similarities(masked(question, mentions_in(question, known)))
-            order = sorted(range(len(asked)), key=lambda at: (-scores[at], at))[:m]
-            asked = [asked[at] for at in order]
+            order = sorted(range(len(candidates)), key=lambda index: (-scores[index], index))[:m]
+            candidates = [candidates[index] for index in order]
         kept: list[Demo] = []
         tried = wrong = failed = calls = 0
         usage = Usage()
-        for member, wanted in asked:
+        for member, expected in candidates:
             if len(kept) >= k:
                 break
             check()
             tried += 1
             result = self._graph.ask(member, llm, **options)
             calls, usage = calls + result.calls, usage + result.usage
-            right = [attempt for attempt in result.attempts if attempt.answer is not None and _same(attempt.answer.texts) == wanted]
-            if right and right[0].answer is not None:
-                kept.append(self.keep(member, right[0].program, right[0].answer, source=right[0].source))
+            correct = [
+                attempt for attempt in result.attempts if attempt.answer is not None and _same(attempt.answer.texts) == expected
+            ]
+            if correct and correct[0].answer is not None:
+                kept.append(self.keep(member, correct[0].program, correct[0].answer, source=correct[0].source))
             elif result.answer is not None:
                 wrong += 1
             else:
                 failed += 1
             if on_tried is not None:
-                on_tried(member, bool(right))
+                on_tried(member, bool(correct))
         return Learned(tuple(kept), tried, wrong, failed, calls, usage)
 
 
 def _demo(line: str) -> Demo | None:
-    """A line of the file; None for an incomplete line."""
+    """Parse a line of the file. An incomplete line gives None."""
     try:
         result: Mapping[str, Any] = json.loads(line)
         return Demo(**{**result, "names": tuple(result["names"])})
@@ -337,12 +354,12 @@ def _demo(line: str) -> Demo | None:
 
 
 def _shape(demo: Demo) -> str:
-    """A program without its entities: two of one shape demonstrate the same."""
+    """Return a program without its entities. Two programs of the same shape demonstrate the same."""
     return "\0".join([demo.masked, *demo.names])
 
 
 def names_of(given: Answer | None, known: KnownNames) -> tuple[str, ...]:
-    """The predicates, keys and concepts in the program of an answer."""
+    """Return the predicates, keys and concepts in the program of an answer."""
     result: dict[str, None] = {}
     plan, keys = getattr(given, "plan", None), set(known.qualifiers.names)
     for node in [] if plan is None else postorder(plan):
@@ -362,14 +379,16 @@ def _same(texts: Iterable[Any]) -> list[str]:
 
 
 # -- learning from answers -------------------------------------------------------------------------
-# Demonstrations from questions and answers (TrustUQA, section 3.3): the model writes programs, and
-# those that give the answers are added.
+# Demonstrations from questions and answers (TrustUQA, section 3.3): the model writes programs, and those
+# with the right answers are added.
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What was learned: the demonstrations that were added, how many questions were tried, how many
-    programs gave another answer or none, and the cost.
+    """The result of learning.
+
+    It has the added demonstrations, the number of questions that were tried, the number of programs with
+    another answer or none, and the cost.
     """
 
     kept: tuple[Demo, ...]

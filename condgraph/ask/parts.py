@@ -1,8 +1,9 @@
-"""Long questions in parts: a model splits the question, each part is asked as any question is, and later parts refer to the
-answers of earlier ones.
+"""Long questions in parts: a model splits the question, each part is asked like any question, and later parts
+refer to the answers of earlier ones.
 
-In a part, ANSWER1 is the answer to the first one: its entities by their ids, however many there are, wherever a program has
-this name (`Runner.stands`). Nothing of an answer is put into the text of a question.
+In a part, ANSWER1 is the answer to the first part. Wherever this name is in a program, it stands for the
+answer's entities, by their ids and however many there are (`Runner.stands`). No part of an answer is ever
+inserted into the text of a question.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from condgraph.ask.records import Host, Standing
     from condgraph.models.chat import ChatModel
 
-#: Parts of a question, characters of each and of the reply that has them, and tokens of this.
+#: The most parts of a question, the most characters of each and of the reply with them, and the reply's token limit.
 MOST_PARTS: Final = 6
 _LONGEST: Final = 500
 _MOST_READ: Final = 10_000
@@ -35,14 +36,16 @@ _LINE: Final = re.compile(r"^[ \t]{0,8}(\d{1,2})[.):][ \t]{0,8}(\S[^\n]*)$", re.
 
 
 def split(reply: str) -> tuple[list[str], str]:
-    """The parts in a reply, none where the question is simple; and why they cannot be asked, "" where they can.
+    r"""Return the parts in a reply, and the reason why they cannot be asked ("" if they can).
 
-    >>> split("1. Who wrote Hamlet?\\n2. When was ANSWER1 born?")
+    There are no parts if the question is simple.
+
+    >>> split("1. Who wrote Hamlet?\n2. When was ANSWER1 born?")
     (['Who wrote Hamlet?', 'When was ANSWER1 born?'], '')
     """
     if declines(reply):
         return [], ""
-    lines = [(int(found[1]), " ".join(found[2].split())) for found in _LINE.finditer(reply[:_MOST_READ])]
+    lines = [(int(match[1]), " ".join(match[2].split())) for match in _LINE.finditer(reply[:_MOST_READ])]
     texts = [text for _, text in lines]
     if len(texts) < 2:
         return [], "" if texts else "there are none in the reply"
@@ -57,32 +60,34 @@ def split(reply: str) -> tuple[list[str], str]:
 
 
 def _refers(text: str) -> list[int]:
-    """The numbers of the answers that a part refers to."""
-    return [int(found[1]) for found in ANSWER.finditer(text)]
+    """Return the numbers of the answers that a part refers to."""
+    return [int(match[1]) for match in ANSWER.finditer(text)]
 
 
 # -- asking in parts ---------------------------------------------------------------------------------
 
 
 class InParts:
-    """A question that is asked in parts: always, or where its own answer is none or doubtful. The budget is one for all of
-    it. The outcome is that of the last part; it has the programs, statements and steps of all, and is doubtful if anything
-    speaks against one of them, or against the parts themselves.
+    """A question that is split into parts: always, or if its own answer is missing or doubtful.
+
+    There is one budget for everything. The outcome is that of the last part, with the programs, statements
+    and steps of all parts. It is doubtful if anything speaks against one of the parts, or against the split
+    itself.
     """
 
     def __init__(self, graph: Host, question: str, model: ChatModel, options: AskOptions) -> None:
         self.graph, self.question = graph, question
         self.model = Metered(model, options.budget)
         self.steps: list[AskStep] = []
-        hears = options.on_step
+        listener = options.on_step
 
         def on_step(step: AskStep) -> None:
             self.steps.append(step)
-            if hears is not None:
-                hears(step)
+            if listener is not None:
+                listener(step)
 
         self.options = replace(options, parts="never", on_step=on_step)
-        #: What is asked now; the question as a whole; its outcome, and those of the parts.
+        #: What is being asked now, the whole question, its outcome, and the outcomes of the parts.
         self.now = self.whole = Asking(graph, question, self.model, self.options)
         self.always = options.parts == "always"
         self.direct: Asked | None = None
@@ -90,7 +95,7 @@ class InParts:
         self.done: list[Asked] = []
 
     def run(self) -> Asked:
-        """Ask, and return the outcome."""
+        """Ask the question and return the outcome."""
         if not self.always or not self.question.strip():
             self.direct = self.whole.run()
             if self.direct.status in ("answered", "ambiguous", "budget") or not self.question.strip():
@@ -121,7 +126,7 @@ class InParts:
         return self._outcome()
 
     def late(self) -> Asked:
-        """The outcome after the seconds of the budget, from what was done by then."""
+        """Return the outcome after the budget's time is spent, from what has been done so far."""
         self.whole.asks = False
         part = self.now.late()
         if self.now is not self.whole and len(self.done) < len(self.texts):
@@ -131,7 +136,7 @@ class InParts:
         return self._outcome()
 
     def _split(self) -> None:
-        """Have the model split the question."""
+        """Let the model split the question."""
         prompt = self.whole.prompts.fill("parts", question=self.whole.asked, most=str(MOST_PARTS))
         with self.whole.step("split") as about:
             try:
@@ -140,21 +145,21 @@ class InParts:
                 about.append(str(error))
                 self.whole.warnings.append(f"the question is not asked in parts: {error}")
                 return
-            self.texts, why = split(result[0].text if result and result[0].finish != "refusal" else "")
-            about += self.texts or [why or "the question is simple"]
-            if why:
-                self.whole.warnings.append(f"the question is not asked in parts: {why}")
+            self.texts, problem = split(result[0].text if result and result[0].finish != "refusal" else "")
+            about += self.texts or [problem or "the question is simple"]
+            if problem:
+                self.whole.warnings.append(f"the question is not asked in parts: {problem}")
 
     # -- the outcome -------------------------------------------------------------------------------
 
     def _outcome(self) -> Asked:
-        """The better of the outcomes of the question itself and of its parts."""
+        """Return the better one of the outcomes of the whole question and of its parts."""
         result = self._combined() if self.done else None
         if result is None or (self.direct is not None and _RANK[self.direct.status] <= _RANK[result.status]):
             assert self.direct is not None
             if result is not None:
-                said = f"asked in parts ({' '.join(self.texts)}) the outcome is {result.status!r}"
-                result = replace(self.direct, warnings=(*self.direct.warnings, said))
+                warning = f"asked in parts ({' '.join(self.texts)}) the outcome is {result.status!r}"
+                result = replace(self.direct, warnings=(*self.direct.warnings, warning))
             else:
                 result = self.direct
         spent = self.model.spent
@@ -162,36 +167,36 @@ class InParts:
         return replace(result, warnings=warnings, steps=tuple(self.steps), usage=spent.usage, calls=spent.calls)
 
     def _combined(self) -> Asked:
-        """The outcome of the parts."""
+        """Combine the outcomes of the parts."""
         last = self.done[-1]
-        every = [*(() if self.direct is None else (self.direct,)), *self.done]
-        found: list[Mention] = []
-        against: list[str] = []
+        outcomes = [*(() if self.direct is None else (self.direct,)), *self.done]
+        mentions: list[Mention] = []
+        doubts: list[str] = []
         status: Status = last.status
         if status in ("answered", "doubtful") and len(self.done) < len(self.texts):
             last, status = replace(last, answer=None, text="", citations=(), confidence=None), "budget"
-        sure = last.confidence
+        confidence = last.confidence
         text, citations = last.text, last.citations
         if status in ("answered", "doubtful"):
             known = known_of(self.graph._store_of(None), self.graph._survey())
-            found = mentions_in(self.question, known)
-            against = self._doubts(known, found)
-            status = "doubtful" if against else "answered"
-            sure = DOUBTED if against else prod(part.confidence or DOUBTED for part in self.done)
+            mentions = mentions_in(self.question, known)
+            doubts = self._doubts(known, mentions)
+            status = "doubtful" if doubts else "answered"
+            confidence = DOUBTED if doubts else prod(part.confidence or DOUBTED for part in self.done)
             text, citations = self._in_words()
-            if against:
-                text = f"Doubtful: {'; '.join(against)}\n{text}"
-        excerpt = last.excerpt if last.excerpt is None or not found else replace(last.excerpt, mentions=tuple(found))
+            if doubts:
+                text = f"Doubtful: {'; '.join(doubts)}\n{text}"
+        excerpt = last.excerpt if last.excerpt is None or not mentions else replace(last.excerpt, mentions=tuple(mentions))
         return replace(
-            last, question=self.question, status=status, text=text, citations=citations, confidence=sure,
-            attempts=tuple(attempt for one in every for attempt in one.attempts), votes=(), excerpt=excerpt,
-            warnings=tuple(warning for part in self.done for warning in part.warnings) + tuple(against),
-            shown=tuple(item for one in every for item in one.shown), doubts=tuple(against), parts=tuple(self.done),
+            last, question=self.question, status=status, text=text, citations=citations, confidence=confidence,
+            attempts=tuple(attempt for outcome in outcomes for attempt in outcome.attempts), votes=(), excerpt=excerpt,
+            warnings=tuple(warning for part in self.done for warning in part.warnings) + tuple(doubts),
+            shown=tuple(item for outcome in outcomes for item in outcome.shown), doubts=tuple(doubts), parts=tuple(self.done),
             references=tuple(item for part in self.done for item in part.references),
         )  # fmt: skip
 
     def _doubts(self, known: KnownNames, found: list[Mention]) -> list[str]:
-        """What speaks against the answer: against that of a part, or against the parts."""
+        """Return what speaks against the answer: doubts about a part's answer, or about the split."""
         result = [
             f"part {number}, {part.question!r}, is doubtful: {'; '.join(part.doubts)}"
             for number, part in enumerate(self.done, start=1)
@@ -206,17 +211,17 @@ class InParts:
             if number not in used
         ]
         asked = {name for item in found for name in item.names}
-        said: set[str] = set()
+        in_parts: set[str] = set()
         for number, text in enumerate(self.texts, start=1):
             for item in mentions_in(text, known):
-                said.update(item.names)
-                other = not asked & set(item.names) and item.text.casefold() not in self.question.casefold()
-                if _is_name(item) and other:
+                in_parts.update(item.names)
+                unrelated = not asked & set(item.names) and item.text.casefold() not in self.question.casefold()
+                if _is_name(item) and unrelated:
                     result.append(f"part {number} is about {item.text!r}, which the question does not name")
         result += [
             f"no part is about {item.text!r}, which the question names"
             for item in found
-            if _is_name(item) and not said & set(item.names)
+            if _is_name(item) and not in_parts & set(item.names)
         ]
         for number, part in enumerate(self.done, start=1):
             for word in part.references:
@@ -226,7 +231,7 @@ class InParts:
         return result
 
     def _in_words(self) -> tuple[str, tuple[str, ...]]:
-        """The answer in words, and below it the parts before, with the statements of all."""
+        """Return the answer in words, followed by those of the earlier parts, with all statements."""
         *before, last = self.done
         assert last.answer is not None
         self.whole.known = known_of(self.graph._store_of(None), self.graph._survey())
@@ -234,18 +239,18 @@ class InParts:
         lines = [text]
         for part in before:
             assert part.answer is not None
-            said, statements = plain(part.answer)
-            lines.append(f"{part.question} {renumbered(said, len(citations))}")
+            part_text, statements = plain(part.answer)
+            lines.append(f"{part.question} {renumbered(part_text, len(citations))}")
             citations = (*citations, *statements)
         return "\n".join(lines), citations
 
 
-#: The better status first.
+#: Statuses with their ranks, the best first.
 _RANK: Final[Mapping[Status, int]] = {
     "answered": 0, "ambiguous": 1, "doubtful": 2, "empty": 3, "abstained": 4, "failed": 5, "budget": 6,
 }  # fmt: skip
 
 
 def _is_name(item: Mention) -> bool:
-    """Whether a mention is surely the name of something: of the graph, and written with a capital or a digit."""
+    """Return whether a mention is certainly a name: it is in the graph, and written with a capital or a digit."""
     return bool(item.names) and item.exact and any(letter.isupper() or letter.isdigit() for letter in item.text)
