@@ -1,11 +1,12 @@
-"""The mapping file: what an existing database is to be taken for where the guess is wrong, in TOML.
-Every key is optional; what a file does not say stays as it was guessed.
+"""The mapping file in TOML, which corrects the guessed mapping of an existing database.
+
+Every key is optional; what a file does not state stays as guessed.
 
     [node.Person]
     concept = "person"                     what programs call it
-    name = ["name", "surname"]             the properties that name it together; [] for none
+    name = ["name", "surname"]             the properties that together name it; [] for none
     id = "nhs_no"                          a property that no two of its nodes share
-    hide = ["photo"]                       properties that are no attributes
+    hide = ["photo"]                       properties that become no attributes
     [node.Crime.property.date]
     predicate = "date of crime"
     as = "date"                            itself, number, date, datetime, text
@@ -13,11 +14,10 @@ Every key is optional; what a file does not say stays as it was guessed.
     [relationship.EMPLOYED]
     predicate = "employed by"
     qualifiers = { roles = "role" }        what programs call its properties
-    times = "[from, to)"                   from when until when it holds; "]" where the end is included
-    [relationship.EMPLOYED.property.from]  as of a node
+    times = "[from, to)"                   from when until when it holds; "]" if the end is included
+    [relationship.EMPLOYED.property.from]  as for a node
 
-Names that the database does not have, and readings that read nothing of the sample, are errors with
-the nearest.
+A name that the database does not have, or a reading that fits nothing in the sample, is an error that suggests the nearest one.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ _TIMED: Final = frozenset(("DATE", "LOCAL DATETIME", "ZONED DATETIME"))
 
 
 def applied(found: Map[str, Any], guess: Mapping, texts: Texts, shared: Callable[[str, str], bool]) -> Mapping:
-    """A guess with what a file says in its place. `shared` says of a label and a property whether
-    two of its nodes have the same.
+    """Return a guessed mapping, changed as a file states.
+
+    `shared` tells whether two nodes of a label have the same value of a property.
     """
     _keys("the mapping file", found, ("node", "relationship"))
     nodes = {node.label: node for node in guess.nodes}
@@ -196,7 +197,7 @@ def _paths(found: Map[str, Any]) -> Iterable[str]:
 
 
 def written(mapping: Mapping, place: str) -> str:
-    """A mapping as the text of a file that says the same, each choice with its reason."""
+    """Return a mapping as the text of an equivalent file, each choice with its reason."""
     lines = [
         f"# What {_line(place)} is taken for: {mapping.node_count:,} nodes, {mapping.relationship_count:,} relationships.",
         "# Every key may be left out: what a file does not say is guessed again when the database is opened.",
@@ -226,16 +227,14 @@ def written(mapping: Mapping, place: str) -> str:
             excluded = any(prop.excluded for prop in relationship.qualifiers if prop.key == relationship.end)
             times = RowTimes(relationship.start or "", relationship.end or "", excluded=excluded)
             lines.append(f"times = {_quoted(str(times))}")
-        # Their names are in `qualifiers` already.
+        # # Their names are already in `qualifiers`.
         plain = [replace(prop, predicate=prop.key) for prop in relationship.qualifiers]
         lines += _properties(mapping, plain, f"relationship.{relationship.type}", f"relationship.{_word(relationship.type)}")
     return "\n".join(lines) + "\n"
 
 
 def _properties(mapping: Mapping, properties: Sequence[Property], about: str, header: str) -> list[str]:
-    """A table for each property that is read otherwise than it is, after comments about the
-    others.
-    """
+    """Return a table for each property with a changed name or reading, after comments about the others."""
     comments, tables = [], []
     for prop in properties:
         types = ", ".join(f"{name} {count:,}" for name, count in prop.types)
@@ -259,12 +258,12 @@ def _reason(mapping: Mapping, about: str) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """A text as part of a comment."""
+    """Return a text as part of a comment."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _word(name: str) -> str:
-    """A name as a key of TOML."""
+    """Return a name as a TOML key."""
     return name if name and name.isascii() and name.replace("_", "a").replace("-", "a").isalnum() else _quoted(name)
 
 

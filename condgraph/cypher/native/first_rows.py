@@ -1,9 +1,9 @@
 """Programs whose rows are cut without an order (LIMIT without ORDER BY), on large databases.
 
-In process such rows are cut in the fixed order of rows, for which all of them are needed. Where the part of the plan that is
-cut has more than `MOST_WHOLE` rows, the database chooses instead: one query gives the first rows of that part, and the program
-is asked of the entities in these alone. All of its rows are then rows of the whole program, and the answer says that they are
-some of many.
+In process, such rows are cut in the fixed order of rows, which takes all of them. If the part of the plan that is cut has more
+than `MOST_WHOLE` rows, the database chooses instead: one query fetches the first rows of that part, and the program is
+asked only about the entities in them. All resulting rows are also rows of the whole program, and the answer warns that there
+are more.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from condgraph.engine.algebra import Node, Solutions
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.stored_schema import StoredSchema
 
-#: Of parts with more rows the database chooses which are kept; of others all are fetched.
+#: #: Above this many rows, the database chooses which are kept; otherwise all are fetched.
 MOST_WHOLE: Final = 10_000
-#: How many times as many rows are taken where the rows before gave too few.
+#: #: The factor by which more rows are taken if the rows so far gave too few.
 _GROWTH: Final = 8
-#: Operators over one input, each of whose rows comes from one row of it, or from equal ones.
+#: #: Operators over one input, each of whose rows comes from one input row, or from equal ones.
 _OF_ROWS: Final = (alg.Filter, alg.WhereRows, alg.BoundRows, alg.Extend, alg.Unwind, alg.Project, alg.DistinctRows)
-#: Operators over two inputs whose rows come each from one row of the left.
+#: #: Operators over two inputs, each of whose rows comes from one row of the left input.
 _OF_LEFT: Final = (alg.Join, alg.LeftJoin, alg.SemiJoin, alg.AntiJoin, alg.MarkJoin, alg.MinusRows)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
-    """A query that gives one row `rows`: lists of the ids that some variables are bound to."""
+    """A query that returns one row, `rows`: lists of the ids that some variables are bound to."""
 
     text: str
     parameters: dict[str, Any]
@@ -42,19 +42,21 @@ class FirstRows:
 
 @dataclass(frozen=True, slots=True)
 class CutPlan:
-    """A plan whose rows are cut without an order: the operators from its root down to the `part` that the database is asked for
-    first rows of, each with the field that leads to the next one.
+    """A plan whose rows are cut without an order.
+
+    `path` has the operators from the root down to `part`, each with the field that leads to the next one. The database is asked
+    for the first rows of `part`.
     """
 
     path: tuple[tuple[Solutions, str], ...]
     part: Solutions
-    #: How many rows the answer has, if there are enough; and how many before them are left out.
+    #: #: How many rows the answer has, if there are enough; and how many are skipped before them.
     number: int
     start: int
 
     @staticmethod
     def of(plan: Node) -> CutPlan | None:
-        """None of a plan whose rows are not cut, or ordered before, or not at its end."""
+        """Return the cut plan, or None if no rows are cut, they are ordered first, or the cut is not at the end."""
         path, node, sliced = list[tuple[Solutions, str]](), plan, False
         while not sliced and isinstance(node, alg.Project | alg.Extend | alg.SliceRows):
             sliced = isinstance(node, alg.SliceRows)
@@ -74,10 +76,10 @@ class CutPlan:
         return CutPlan(tuple(path), node, cut.number, cut.start) if isinstance(node, Solutions) else None
 
     def query(self, graph: str, schema: StoredSchema, layout: Layout) -> FirstRows | None:
-        """The query of the first rows of the part, one more than `MOST_WHOLE` at most; None where they bind no entities."""
+        """Return the query of the part's first rows, at most `MOST_WHOLE` plus one; None if they bind no entities."""
         compiler = PlanCompiler(graph, schema, [self.part], layout)
         found = rows(compiler, self.part, {})
-        # Concepts may have no nodes.
+        # # Concepts may have no nodes.
         terms = {
             name: term.text for name, term in found.terms.items() if term.sort == "entity" and term.certain and not term.labels
         }
@@ -88,7 +90,7 @@ class CutPlan:
         return FirstRows(compiler.whole([[*found.clauses, *ending]], ("rows",)), compiler.parameters, tuple(terms))
 
     def attempts(self, names: Sequence[str], found: Sequence[Sequence[str]], made: Lowered) -> Iterator[Lowered]:
-        """The program of the entities that some variables are bound to in the first rows of the part, of more rows each time."""
+        """Yield the program restricted to the entities in the part's first rows, with more rows each time."""
         size = self.start + self.number
         while size <= MOST_WHOLE:
             yield self._within(names, found[:size], made)
@@ -96,7 +98,8 @@ class CutPlan:
 
     def _within(self, names: Sequence[str], found: Sequence[Sequence[str]], made: Lowered) -> Lowered:
         ids = {name: list(dict.fromkeys(row[at] for row in found)) for at, name in enumerate(names)}
-        # From the most of them there are the fewest ways to other rows; the others are tests.
+        # # Starting from the variable with the most entities leaves the fewest ways to other rows; the
+        # others are tests.
         first, *others = sorted(ids, key=lambda name: -len(ids[name]))
         node: Solutions = alg.Join(_rows_of(first, ids), self.part)
         for name in others:

@@ -1,7 +1,6 @@
 """How nodes of an existing database are identified and named, and looked up by id and by name.
 
-Queries that look nodes up are answered by the indexes of labels, one label each, followed by the test of what the name or
-the id is.
+Look-up queries use the indexes of labels, one label each, and then test the name or id itself.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.mapping import Mapping, NodeType
 
 # -- Ids and names -----------------------------------------------------------------------------------
-# By what nodes are identified and called, as expressions of Cypher, for whatever reads them.
-#
-#     id    "Label/key" of the first label of a node (by name) that has a unique property, where the
-#           node has it; else the server's `elementId`, which is not stable
-#     name  the properties of the first label (by name) that has any of them, joined by a blank; else
-#           "Label key", else "Label 17", with the number that the server gives the node, "node 17"
-#           where it has no label
-#
-# A concept, which is a label, has the id ":Label". The nodes and labels of graphs that condgraph keeps
-# in the same database are none of this.
+# # How nodes are identified and named, as Cypher expressions.
+# #
+# #     id    "Label/key" of the node's first label (by name) that has a unique property, if the node has
+# #           that property; else the server's `elementId`, which is not stable
+# #     name  the name properties of the node's first label (by name) with any of them, joined by a blank;
+# #           else "Label key"; else "Label 17", with the server's number of the node, or "node 17"
+# #           if it has no label
+# #
+# # A concept is a label and has the id ":Label". Nodes and labels of condgraph's own graphs in the same
+# # database are left out.
 
 
-#: Labels of condgraph's own nodes, by which they are left out.
+#: #: Labels of condgraph's own nodes, which are left out.
 OWN: Final = frozenset(
     (
         own.ENTITY,
@@ -46,34 +45,35 @@ OWN: Final = frozenset(
         own.EMBEDDING,
     )
 )
-#: The source of all statements of an existing database.
+#: #: The source of all statements of an existing database.
 SOURCE: Final = "neo4j"
 _OWN: Final = "|".join(sorted(OWN - {own.CONCEPT, own.ROW}))
 
 
 def own_only(label: str) -> bool:
-    """Whether no node has this label of condgraph's and another one of them that counts it."""
+    """Tell whether a label is condgraph's own and its nodes have no other own label that counts them."""
     return label in OWN and label not in (own.CONCEPT, own.ROW)
 
 
 def foreign(e: str) -> str:
-    """A condition: a node is none of condgraph's own."""
+    """Return a test that a node is not condgraph's own."""
     return f"NOT {e}:{_OWN}"
 
 
 def has_label(e: str, label: str) -> str:
-    """A condition: a node has a label; of the empty one, that it has none."""
+    """Return a test that a node has a label; for the empty label, that it has none."""
     return f"{e}:{quote(label)}" if label else f"size(labels({e})) = 0"
 
 
 def concept_id(label: str) -> str:
-    """The id of the concept that a label is."""
+    """Return the id of a label's concept."""
     return f":{label}"
 
 
 def id_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> str:
-    """The id of a node, a text. `labels` says that it has one of these and no other that has a
-    unique property.
+    """Return the id of a node as text.
+
+    If given, `labels` are the only ones with a unique property that the node may have; it has at least one of them.
     """
     cases = [
         f"WHEN {has_label(e, node.label)} AND {_whole(e, node.unique)} IS NOT NULL "
@@ -85,7 +85,7 @@ def id_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> str:
 
 
 def name_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> str:
-    """The name of a node, a text; `labels` as of `id_of`."""
+    """Return the name of a node as text; for `labels`, see `id_of`."""
     chosen, numbered = [], []
     for node in _among(mapping, labels):
         has = has_label(e, node.label)
@@ -106,7 +106,7 @@ def name_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> st
 
 
 def joined(e: str, keys: Sequence[str]) -> str:
-    """What the properties of a name are together, a text; empty where the node has none of them."""
+    """Return the properties of a name as one text, which is empty if the node has none of them."""
     first, *others = (f"coalesce({_whole(e, key)}, '')" for key in keys)
     return f"trim({first}{''.join(f' + {literal(chr(32))} + {other}' for other in others)})" if others else first
 
@@ -120,30 +120,31 @@ def _whole(e: str, key: str) -> str:
 
 
 def _number(e: str, mapping: Mapping) -> str:
-    """The number of a node at the end of the server's id, or the whole of it."""
+    """Return the node's number, at the end of the server's id, or the whole id."""
     return f"elementId({e})" if mapping.whole_ids else f"last(split(elementId({e}), ':'))"
 
 
 # -- Look-up -----------------------------------------------------------------------------------------
 
 
-#: Types that are found by their texts.
+#: #: Types that can be found by their texts.
 _PLAIN: Final = ({"STRING"}, {"INTEGER"})
-#: A placeholder of the variable in a text; no label or key of a server holds this.
+#: #: A placeholder for the variable in a text; no label or key contains this character.
 _HERE: Final = "\0"
-#: The variable of all values that are called like some texts.
+#: #: The variable for all values that are written like some texts.
 _LIKE: Final = "alike"
-#: Labels that a query lists one by one; of more it looks through a list, which is planned faster.
+#: #: A query names up to this many labels one by one; for more it searches a list, which is planned
+#: faster.
 _FEW: Final = 4
 
 
 def node_of(e: str, label: str) -> str:
-    """The pattern of the nodes of a label; of "", those that have none."""
+    """Return the pattern of the nodes of a label; for "", of those without labels."""
     return f"({e}:{quote(label)})" if label else f"({e} WHERE {has_label(e, label)})"
 
 
 def within_labels(e: str, labels: Sequence[str]) -> str:
-    """A condition: a node has one of these labels."""
+    """Return a test that a node has one of these labels."""
     named = [label for label in labels if label]
     tests = [f"{e}:{'|'.join(map(quote, named))}"] if named else []
     tests += [has_label(e, "")] if "" in labels else []
@@ -151,8 +152,10 @@ def within_labels(e: str, labels: Sequence[str]) -> str:
 
 
 class Identity:
-    """Names and ids of one mapping. `parameters` are those that the expressions and queries need: of
-    many labels, what is known of each is in lists, and not in the text, which is planned sooner.
+    """Names and ids of one mapping.
+
+    `parameters` are those that the expressions and queries need. For many labels, their data is in lists there and not in the
+    query text, which is then planned faster.
     """
 
     __slots__ = ("_begins", "_id", "_lists", "_name", "_nodes", "_whole_ids", "parameters")
@@ -161,7 +164,7 @@ class Identity:
         self._nodes, self._whole_ids = mapping.nodes, mapping.whole_ids
         self._lists: dict[str, list[Any]] = {}
         self._id, self._name = self._short_id(_HERE, mapping), self._short_name(_HERE, mapping)
-        # How the names of nodes begin that are called by the server's number.
+        # # The prefixes of names that use the server's number.
         words = dict.fromkeys(["node", *(node.concept for node in mapping.nodes if node.label)])
         self._begins = " OR ".join(f"x STARTS WITH {literal(word + ' ')}" for word in words)
         if self._lists:
@@ -170,19 +173,20 @@ class Identity:
         self.parameters: dict[str, Any] = {"names": self._lists} if self._lists else {}
 
     def id(self, e: str) -> str:
-        """The id of a node."""
+        """Return the id of a node."""
         return self._id.replace(_HERE, e)
 
     def name(self, e: str) -> str:
-        """The name of a node, which is never null."""
+        """Return the name of a node, which is never null."""
         return self._name.replace(_HERE, e)
 
     def named(self, e: str, test: str) -> list[str]:
-        """Queries that return all nodes whose names may pass a test ("= x" or "IN xs"), some of them
-        more than once, and perhaps others.
+        """Return queries for all nodes whose names pass a test ("= x" or "IN xs").
+
+        They may return a node more than once, and also nodes whose names fail the test.
         """
         values, result = _values(test), list[str]()
-        # Labels without an index are looked through together: planning takes long by the query.
+        # # Labels without an index are searched together, since each query takes long to plan.
         together: dict[str, list[str]] = {}
         more = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
         like = f"WITH {values}{more} AS {_LIKE} "
@@ -198,13 +202,14 @@ class Identity:
                     together.setdefault(tests, []).append(node.label)
                 else:
                     result.append(match(node_of(e, node.label), tests))
-            # A name may be empty, and then is none.
+            # # A name may be empty, and then counts as none.
             if node.unique is not None and node.name != (node.unique,):
                 result.append(self._by_key(e, node, node.unique, values, node.concept + " "))
         for tests, labels in together.items():
             result.append(match(f"({e}:{'|'.join(map(quote, labels))})", tests))
-        # What looks like the number of a node is sought by the server's id, whose beginning all nodes
-        # of a database share: a test of each node's number would scan them.
+        # # Names that look like a node's number are found through the server's id, whose prefix all nodes
+        # of a database share:
+        # # testing each node's number would scan them.
         number = "#[0-9]+:[0-9]+" if self._whole_ids else "[0-9]+"
         likely = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* {number}']"
         if self._whole_ids:
@@ -219,13 +224,13 @@ class Identity:
         return result
 
     def identified(self, e: str, test: str) -> list[str]:
-        """The same of ids."""
+        """Return queries for all nodes whose ids may pass a test. See `named`."""
         values = _values(test)
         result = [self._by_key(e, node, node.unique, values, node.label + "/") for node in self._nodes if node.unique is not None]
         return [*result, f"MATCH ({e}) WHERE elementId({e}) IN {values} AND {foreign(e)} RETURN {e}"]
 
     def naming(self, e: str) -> list[tuple[str, str]]:
-        """The patterns of the labels whose nodes one property names, each with this property."""
+        """Return the patterns of the labels whose nodes have a single name property, each with this property."""
         return [(node_of(e, node.label), f"{e}.{quote(node.name[0])}") for node in self._nodes if len(node.name) == 1]
 
     def _by_key(self, e: str, node: NodeType, key: str, values: str, prefix: str) -> str:
@@ -236,7 +241,7 @@ class Identity:
         return f"UNWIND {likely} AS {e}x MATCH {pattern} WHERE toStringOrNull({e}.{quote(key)}) = {e}x RETURN {e}"
 
     def _short_id(self, e: str, mapping: Mapping) -> str:
-        """What `id_of` takes for the id of a node, in fewer words where there are many labels."""
+        """Return the expression of `id_of`, shorter if there are many labels."""
         keyed = [[node.label, node.unique] for node in mapping.nodes if node.unique is not None]
         if len(keyed) <= _FEW:
             return id_of(e, mapping)
@@ -245,8 +250,9 @@ class Identity:
         return f"coalesce({first}, elementId({e}))"
 
     def _short_name(self, e: str, mapping: Mapping) -> str:
-        """What `name_of` calls a node, in fewer words: most queries have it several times, and the
-        server's planner takes longer by the word.
+        """Return the expression of `name_of`, shorter if there are many labels.
+
+        Most queries contain it several times, and the server's planning time grows with the text.
         """
         named = [[node.label, *node.name] for node in mapping.nodes if node.name]
         keyed = [
@@ -257,7 +263,7 @@ class Identity:
             cases = _cases(e, mapping)
             return f"coalesce(CASE {' '.join(cases)} END, {last})" if cases else last
         key = f"{e}[x[1]]"
-        # Several properties, joined as `ids.joined` does.
+        # # Several properties, joined as `joined` does.
         called = f"toStringOrNull({key})"
         several = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
         if any(len(entry) > 2 for entry in named):
@@ -268,7 +274,7 @@ class Identity:
         return f"coalesce({', '.join(result)}, {last})"
 
     def _first_concept(self, e: str, mapping: Mapping) -> str:
-        """The first of a node's concepts in the order of the mapping, and a blank."""
+        """Return the first of a node's concepts in the mapping's order, and a blank."""
         concepts = {node.label: node.concept for node in mapping.nodes if node.label}
         if len(concepts) <= _FEW:
             cases = [f"WHEN {e}:{quote(label)} THEN {literal(concept + ' ')}" for label, concept in concepts.items()]
@@ -277,8 +283,9 @@ class Identity:
         return f"coalesce({self._first(e, 'concepts', pairs, 'x[1]')}, 'node ')"
 
     def _first(self, e: str, name: str, lists: Sequence[Sequence[str | None]], gives: str, test: str = "") -> str:
-        """What `gives` says of the first list `x` whose label a node has and that passes a test, if there
-        is one; else null. A node without labels has the label "". The lists are a parameter.
+        """Return an expression for `gives` of the first list `x` whose label the node has and that passes a test, or null.
+
+        A node without labels has the label "". The lists become a parameter.
         """
         has = f"x[0] IN labels({e})"
         if any(item[0] == "" for item in lists):
@@ -288,17 +295,17 @@ class Identity:
 
 
 def found_ids(test: str) -> str:
-    """The server's ids of the nodes whose names pass a test, of those that were looked up."""
+    """Return the server's ids of the nodes whose names pass a test, among those looked up before."""
     return f"reduce(y = [], x IN {_values(test)} | y + coalesce($found[x], []))"
 
 
 def _unindexed(node: NodeType) -> bool:
-    """Whether no index has what names the nodes of a label."""
+    """Tell whether no index covers the name properties of a label."""
     return {found.key for found in node.properties if found.unindexed}.issuperset(node.name)
 
 
 def _cases(e: str, mapping: Mapping) -> list[str]:
-    """The same for few labels, one by one."""
+    """Return the cases of a name for few labels, one by one."""
     cases: list[tuple[list[str], tuple[str, ...]]] = []
     for item in mapping.nodes:
         if item.name and cases and cases[-1][1] == item.name:
@@ -320,12 +327,12 @@ def _cases(e: str, mapping: Mapping) -> list[str]:
 
 
 def _values(test: str) -> str:
-    """The texts that a test allows, as a list."""
+    """Return the texts that a test allows, as a list."""
     return f"[{test[2:]}]" if test.startswith("= ") else test[3:]
 
 
 def _sought(node: NodeType, key: str, values: str, prefix: str = "") -> str | None:
-    """A test of a property itself, which an index answers; None where its text is another thing."""
+    """Return a test on the property itself, which an index answers, or None if its text differs from the value."""
     types = {kind for found in node.properties if found.key == key for kind, _ in found.types}
     if types not in _PLAIN:
         return None
@@ -333,10 +340,10 @@ def _sought(node: NodeType, key: str, values: str, prefix: str = "") -> str | No
     if types == {"INTEGER"}:
         rest = f"toIntegerOrNull({rest})"
     elif not prefix and node.beyond and any(found.indexed or found.unindexed for found in node.properties if found.key == key):
-        # Beyond the sample a name may be a number, or a truth value: the list is made once.
+        # # Outside the sample a name may be a number or a truth value; the list is made once.
         return f"IN {_LIKE}"
     elif not prefix:
-        # As it is, so that one text is one seek.
+        # # Written as it is, so that a single text is one index seek.
         return f"= {values[1:-1]}" if values.startswith("[") else f"IN {values}"
     where = f" WHERE x STARTS WITH {literal(prefix)}" if prefix else ""
     return f"IN [x IN {values}{where} | {rest}]"

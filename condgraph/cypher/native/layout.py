@@ -1,9 +1,9 @@
-"""An existing database as the compiler asks it (`cypher.layout.base`): nodes are entities, labels
-concepts, properties attributes, relationships relations, their properties qualifiers.
+"""An existing database as the compiler queries it (`cypher.layout.base`).
 
-A statement of a relation is its relationship. That of an attribute is a list of node, predicate and
-value after the clauses that look at the property (`native.properties`). What is looked for in the
-whole database is looked for label by label, since that is what the server's indexes are by.
+Nodes are entities, labels concepts, properties attributes, relationships relations, and their properties qualifiers. A
+relation's statement is its relationship. An attribute's statement is a list of node, predicate and value, after the
+clauses that read the property (`native.properties`). A search of the whole database goes label by label, as the server's
+indexes do.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from condgraph.engine.algebra import Family, Node, postorder
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Number, Quantity, Value, as_float, tie_break
 
-#: A type that no relationship has, in patterns of predicates that are no relations.
+#: #: A type that no relationship has, for patterns of predicates that are no relations.
 NO_TYPE: Final = "no relation of the database"
 
 
 class NativeLayout(Layout):
-    """The layout of one database, as its mapping says. `names` finds the predicate that is meant by
-    another spelling.
-    """
+    """The layout of one database, by its mapping."""
 
     __slots__ = ("engine", "found", "holdings", "identity", "labels", "mapping", "qualifying", "types")
 
@@ -43,7 +41,7 @@ class NativeLayout(Layout):
 
     def __init__(self, mapping: Mapping, engine: Engine = NEO4J) -> None:
         self.mapping, self.engine = mapping, engine
-        #: The server's ids of the nodes of some names, where they were looked up before.
+        #: #: The server's ids of the nodes of some names, if they were looked up before.
         self.found: dict[str, list[str]] | None = None
         self.identity = Identity(mapping)
         self.holdings = Holdings(mapping)
@@ -57,23 +55,19 @@ class NativeLayout(Layout):
             self.types.setdefault(relationship.predicate, []).append(relationship.type)
 
     def written(self, text: str) -> str:
-        """In the words of the server."""
+        """Return a query in the server's dialect."""
         return translated(text, self.engine)
 
     def missing(self, node: Node) -> str | None:
-        """Concepts have no nodes, so that nothing works with those that are worked out; rows of tables
-        there are none.
-        """
+        """Return what the layout lacks for an operator: concepts have no nodes, so computed ones are unsupported."""
         if isinstance(node, alg.Members) and not isinstance(node.concepts, alg.ByName):
             return "members of concepts that are worked out"
         return None
 
     def remarks(self, plan: Node) -> list[str]:
-        """A concept is found by its name in process, where it is an entity as well; here labels have no
-        nodes.
-        """
+        """Return warnings about names that are labels; in process a concept is also an entity, but labels have no nodes."""
         nodes = postorder(plan)
-        # Rows bind concepts as well.
+        # # Rows can also bind concepts.
         taken = [part for node in nodes for part in node.inputs() if not isinstance(node, alg.Members | alg.Solutions)]
         named = {name for node in (plan, *taken) if isinstance(node, alg.ByName) for name in node.names}
         unsure = sorted(keys_of(plan, self.mapping) & self.mapping.unsure) if self.mapping.unsure else []
@@ -85,35 +79,35 @@ class NativeLayout(Layout):
         ]
 
     def parameters(self, graph: str) -> dict[str, Any]:
-        """What relationships have for qualifiers, and what their types are called; what labels are
-        named by, and the nodes of names that were looked up.
-        """
+        """Return parameters for qualifiers, names of types and labels, and the nodes of names looked up before."""
         result = {**self.qualifying.parameters, **self.identity.parameters}
         return result if self.found is None else {**result, "found": self.found}
 
     def with_found(self, found: dict[str, list[str]]) -> NativeLayout:
-        """This layout for a follow-up query of an answer: names are those of nodes that were looked up,
-        by the server's ids, and nodes are described afterwards. Texts are short, and soon planned.
+        """Return this layout for a follow-up query of an answer.
+
+        Names refer to nodes looked up before, by the server's ids, and nodes are described afterwards. That keeps query texts
+        short and fast to plan.
         """
         other = copy(self)
         other.found = found
         return other
 
     def typed(self, written: str, value: Any) -> str:
-        """Texts are declared as texts: an index of the database may be one of texts alone."""
+        """Return a parameter with texts declared as text, since an index of the database may cover only texts."""
         if isinstance(value, str):
             return f"toString({written})"
         texts = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
         return f"toStringList({written})" if texts else written
 
     def number(self, value: Quantity) -> tuple[Number, bool]:
-        """Integers of the server are compared as they are."""
+        """Return a number as it is compared; integers of the server stay integers."""
         if isinstance(value.number, int) and abs(value.number) < 2**63:
             return value.number, True
         return as_float(value)[0], True
 
     def given(self, value: Value) -> dict[str, Any]:
-        """Numbers as `number` has them; what no number of the server is equals none."""
+        """Return the parameters of a value, with numbers as in `number`; what is no number of the server equals nothing."""
         result = super().given(value)
         if isinstance(value, Quantity):
             result["number"] = self.number(value)[0]
@@ -122,25 +116,26 @@ class NativeLayout(Layout):
         return result
 
     def ranks(self, cell: Cell) -> str:
-        """Worked out of the text where values are ranked."""
+        """Return the ranks of a value, computed from its text."""
         return ranks_of(f"CASE WHEN {cell.kind} IN ['text', 'entity'] THEN {cell.text} END")
 
     # -- entities ----------------------------------------------------------------------------------
 
     def entity(self, e: str) -> tuple[str, str]:
-        """Any node of a label that is mapped."""
+        """Return the pattern and test of any node that is not condgraph's own."""
         return f"({e})", foreign(e)
 
     def by_name(self, e: str, test: str) -> list[str]:
-        """By the properties that name the nodes of each label, or by what was looked up: a
-        test without a parameter is of names that the query itself finds.
+        """Find nodes by the name properties of each label, or among nodes looked up before.
+
+        A test without a parameter is on names that the query itself finds.
         """
         if self.found is not None and "$" in test:
             return [f"MATCH ({e}) WHERE elementId({e}) IN {found_ids(test)}"]
         return self._union(self.identity.named(e, test), self.named(e, test))
 
     def by_id(self, e: str, test: str) -> list[str]:
-        """By the unique key of each label, or by the server's id."""
+        """Find nodes by the unique key of each label, or by the server's id."""
         return self._union(self.identity.identified(e, test), self.identified(e, test))
 
     def _union(self, queries: Sequence[str], check: str) -> list[str]:
@@ -166,7 +161,7 @@ class NativeLayout(Layout):
         return f"{o} IS :: NODE NOT NULL"
 
     def is_entity_term(self, o: str) -> str:
-        """A node, or the map of a concept, whose kind is a number."""
+        """Return a test for a node, or for a concept's map, whose kind is a number."""
         return f"({self.is_entity(o)} OR {o}.kind IS :: INTEGER NOT NULL)"
 
     def is_node_term(self, o: str) -> str:
@@ -179,7 +174,7 @@ class NativeLayout(Layout):
         return f"CASE WHEN {self.is_entity(o)} THEN {self.described(o)} ELSE {o} END"
 
     def id(self, e: str) -> str:
-        """Label and unique key, or the server's id."""
+        """Return the id: label and unique key, or the server's id."""
         return self.identity.id(e)
 
     def name(self, e: str) -> str:
@@ -201,8 +196,9 @@ class NativeLayout(Layout):
         return f"[{self.id(e)}, {self.name(e)}]"
 
     def described(self, e: str) -> str:
-        """No node is a row; of what is null nothing. Beside names that were looked up, the server's id:
-        nodes are described by a query of their own (`NativeNames.described`).
+        """Return the description of a node, null if the node is.
+
+        If names were looked up before, it is only the server's id; another query describes the nodes (`NativeNames.described`).
         """
         if self.found is not None:
             return f"CASE WHEN {e} IS NOT NULL THEN {{node: elementId({e})}} END"
@@ -212,7 +208,7 @@ class NativeLayout(Layout):
     # -- concepts ----------------------------------------------------------------------------------
 
     def labels_of(self, names: Collection[str]) -> list[str]:
-        """The labels of the concepts of some names."""
+        """Return the labels of the concepts of some names."""
         return [label for name in names for label in self.labels.get(name, ())]
 
     def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
@@ -226,8 +222,9 @@ class NativeLayout(Layout):
         return within_labels(e, labels) if labels else "false", []
 
     def labels_in(self, entities: alg.Entities) -> list[str]:
-        """Of a set that is a matter of names, ids and kinds; others have no concepts. Raises `UnsupportedError` where only the
-        database can tell.
+        """Return the labels in a set given by names, ids and kinds; other sets have no concepts.
+
+        Raise `UnsupportedError` if only the database can tell.
         """
         if isinstance(entities, alg.ByName):
             return self.labels_of(dict.fromkeys(entities.names))
@@ -251,7 +248,7 @@ class NativeLayout(Layout):
         return {label: name for name, labels in self.labels.items() for label in labels}
 
     def concept_terms(self, labels: Collection[str]) -> list[dict[str, Any]]:
-        """As `described`, with the fields of a cell that tests ask."""
+        """Return concepts as in `described`, with the fields of a cell that tests use."""
         names, kind = self._concepts, int(EntityKind.CONCEPT)
         return [
             {"id": concept_id(label), "name": names[label], "kind": kind, "source": None, "row": None, "label": label}
@@ -268,11 +265,11 @@ class NativeLayout(Layout):
     # -- statements --------------------------------------------------------------------------------
 
     def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
-        """The properties of a predicate, of each label that has them."""
+        """Return the properties of a predicate, for each label that has them."""
         return self.holdings.match(writing, wanted, self.labels_of)
 
     def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
-        """Along relationships; those of a type lead to mapped nodes alone where they start from one."""
+        """Match relationships. From a mapped node, those of a type lead only to mapped nodes."""
         if wanted.family == "any":
             return self._any(writing, wanted)
         f, anchor, other = wanted.fact, wanted.anchor, wanted.other
@@ -283,7 +280,7 @@ class NativeLayout(Layout):
         return Match(f"({first})-[{f}:{'|'.join(map(quote, types))}]->({second})", [*inside, *wanted.conditions], thing)
 
     def _any(self, writing: Writing, wanted: ScanRequest) -> Match:
-        """Relationships and properties one after the other."""
+        """Match relationships, then properties."""
         f, e, o = wanted.fact, wanted.anchor, wanted.other
         types = self.types_of(wanted.predicates)
         queries = [f"MATCH ({e})-[{f}:{'|'.join(map(quote, types))}]->({o}) RETURN {f}, {o}"] if types else []
@@ -293,12 +290,12 @@ class NativeLayout(Layout):
         return Match(None, wanted.conditions, self.object(o, "any"), before=[*start, f"CALL ({e}) {{\n{body}\n}}"])
 
     def types_of(self, predicates: Sequence[str] | None) -> list[str]:
-        """The types of some predicates, or of all."""
+        """Return the types of some predicates, or of all."""
         names = self.types if predicates is None else predicates
         return list(dict.fromkeys(found for name in names for found in self.types.get(name, ())))
 
     def kept(self, f: str, o: str, family: Family) -> str:
-        """That of a property is followed by its value."""
+        """Return a statement to keep; that of a property is followed by its value."""
         return f if family == "relation" else f"CASE WHEN {_is_relation(f)} THEN {f} ELSE {_untyped(f)} + [{o}] END"
 
     def same_statement(self, f: str) -> str:
@@ -314,13 +311,13 @@ class NativeLayout(Layout):
     def reach(
         self, a: str, b: str, predicates: Sequence[str], direction: str, least: int, most: int | None
     ) -> tuple[str, list[str]]:
-        """Relationships of some types."""
+        """Return a path of relationships of some types."""
         left, right = {"forward": ("-", "->"), "backward": ("<-", "-"), "either": ("-", "-")}[direction]
         types = "|".join(map(quote, self.types_of(predicates) or [NO_TYPE]))
         return f"({a}){left}[:{types}*{least}..{'' if most is None else most}]{right}({b})", [foreign(a), foreign(b)]
 
     def is_statement(self, f: str) -> str:
-        """Types that are no relations are not looked for."""
+        """Return a test that always holds, since types that are no relations are not searched."""
         return "true"
 
     def object(self, o: str, family: Family) -> Cell:
@@ -332,7 +329,7 @@ class NativeLayout(Layout):
         return ObjectCell(o, self._entity(o, "entity")).whole if family == "any" else self.entity_cell(o)
 
     def type(self, f: str) -> str:
-        """What the type of a relationship is called, or the predicate of a value."""
+        """Return the predicate of a relationship or of a value."""
         some = _untyped(f)
         return f"CASE WHEN {_is_relation(f)} THEN {self.qualifying.predicate(some)} ELSE {some}[1] END"
 
@@ -343,7 +340,7 @@ class NativeLayout(Layout):
         return self.holdings.direct(e, predicate, self.labels_of(concepts))
 
     def direct_qualifier(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
-        """A property of relationships that all have it as one type."""
+        """Return a property of relationships, if all of them have it with the same type."""
         return self.qualifying.direct(f, predicates, key)
 
     def way(self, r: str, a: str, b: str, predicates: Sequence[str], *, outward: bool) -> str | None:
@@ -363,7 +360,7 @@ class NativeLayout(Layout):
     # -- qualifiers and validity -------------------------------------------------------------------
 
     def qualifiers(self, f: str, o: str, family: Family, q: str) -> list[str]:
-        """The properties of a relationship, of a list one for each element."""
+        """Return the properties of a relationship; each element of a list is a qualifier."""
         return [f"UNWIND [] AS {q} WITH *"] if family == "attribute" else [self.qualifying.clause(f, q)]
 
     def qualifier_name(self, q: str) -> str:
@@ -373,14 +370,17 @@ class NativeLayout(Layout):
         return f"WITH *, null AS {e}"
 
     def has_times(self, family: Family) -> bool:
-        """Properties of nodes have none."""
+        """Tell whether statements have times; properties of nodes have none."""
         return family != "attribute"
 
     def validity(self, f: str) -> tuple[str, str]:
         return bounds(*self.qualifying.times(f))
 
     def timed(self, f: str, test: Callable[[tuple[str, str]], str]) -> str:
-        """The times are read once: their reading is long, and a test has each up to four times."""
+        """Return a test of times.
+
+        They are read once, since reading takes a long expression and a test uses each up to four times.
+        """
         since, until = self.qualifying.times(f)
         v = f"{f}v"
         return f"any({v} IN [[{since}, {until}]] WHERE {test(bounds(f'{v}[0]', f'{v}[1]'))})"
@@ -392,7 +392,7 @@ class NativeLayout(Layout):
     # -- what an answer rests on -------------------------------------------------------------------
 
     def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
-        """With its ends and qualifiers; its one source."""
+        """Return a statement with its ends, its qualifiers and its one source."""
         qualifiers = "[]" if family == "attribute" else self.qualifying.sent(f)
         value = f"CASE WHEN {self.is_entity(o)} THEN null ELSE {o} END"
         thing = f"CASE WHEN {self.is_entity(o)} THEN {self.described(o)} END"
@@ -413,7 +413,7 @@ class NativeLayout(Layout):
         return self.qualifying.read(sent)
 
     def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str]:
-        """They have no nodes, and are spelled out."""
+        """Return concepts, which are spelled out since they have no nodes."""
         return [self._concept(writing, label, name) for name in names for label in self.labels.get(name, ())]
 
     def _concept(self, writing: Writing, label: str, name: str) -> str:
@@ -432,11 +432,11 @@ class NativeLayout(Layout):
         return result
 
     def memberships(self, writing: Writing, concepts: str, members: str) -> list[list[str]]:
-        """Of each member its labels, whichever concepts are meant."""
+        """Return the labels of each member, whichever concepts are asked for."""
         return self.memberships_of(writing, members, None)
 
     def memberships_of(self, writing: Writing, members: str, most: int | None) -> list[list[str]]:
-        """The labels of nodes; no node is a concept."""
+        """Return the labels of nodes; no node is a concept."""
         e, label, about = writing.name("e"), writing.name("l"), writing.name("c")
         known = writing.parameter({item: [concept_id(item), name] for name, labels in self.labels.items() for item in labels})
         concept = f"{{id: {about}[0], name: {about}[1], kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
@@ -448,7 +448,7 @@ class NativeLayout(Layout):
     # -- names -------------------------------------------------------------------------------------
 
     def subjects_of(self, predicates: Sequence[str]) -> str:
-        """Of relations and of attributes."""
+        """Return the subjects of relations and attributes."""
         types, queries = self.types_of(predicates), list[str]()
         if types:
             queries.append(f"MATCH (s)-[:{'|'.join(map(quote, types))}]->() WHERE {foreign('s')} RETURN DISTINCT s")
@@ -464,12 +464,13 @@ class NativeLayout(Layout):
 
 
 def _is_relation(f: str) -> str:
-    """A condition: a statement is a relationship."""
+    """Return a test that a statement is a relationship."""
     return f"{f} IS :: RELATIONSHIP NOT NULL"
 
 
 def _untyped(value: str) -> str:
-    """A value of which the planner knows no type, as of an element of such a list: what it knows it would hold against the
-    branch that does not count.
+    """Return a value whose type the planner cannot know, as an element of a mixed list.
+
+    If it knew the type, it would reject the branch that does not apply.
     """
     return f"[{value}, 1][0]"

@@ -1,4 +1,4 @@
-"""Patterns on a database that condgraph did not write: its labels are concepts, which have no nodes."""
+"""Patterns on an existing database: its labels are concepts, which have no nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from condgraph.patterns.remote.planned import PlannedPatterns
 if TYPE_CHECKING:
     from condgraph.cypher.native.store import NativeStore
 
-#: Nodes whose names are read for patterns.
+#: #: The most nodes whose names are read for patterns.
 MOST: Final = 5_000_000
 
 
@@ -28,7 +28,7 @@ class NativePatterns(PlannedPatterns):
     """Patterns on the nodes and relationships of a database."""
 
     def catalogue_now(self) -> Catalogue:
-        """As of `Statements`, with the labels. Raises `UnsupportedError` for more than `MOST` nodes."""
+        """Return the catalogue, including labels; raise `UnsupportedError` for more than `MOST` nodes."""
         store: NativeStore = cast("Any", self._store)
         mapping = store.mapping
         if mapping.node_count > MOST:
@@ -46,18 +46,18 @@ class NativePatterns(PlannedPatterns):
         return Catalogue(entities, texts, edged, memberships=bool(labels), values=values)
 
     def concepts(self, catalogue: Catalogue, ids: Sequence[str]) -> alg.Entities:
-        """As of `Statements`: labels by what they are called, and with them others of that name."""
+        """Return concepts by their names; other labels with the same name are included."""
         numbers = [catalogue.identified(ident) for ident in ids]
         concepts = [number for number in numbers if number >= 0 and catalogue.kinds[number] == EntityKind.CONCEPT]
         return alg.ByName(tuple(dict.fromkeys(catalogue.names[number] for number in concepts)))
 
     def of_types(self, catalogue: Catalogue, types: Sequence[str], nodes: Numbers | None = None) -> Numbers:
-        """As of `Statements`."""
+        """See `Statements.of_types`."""
         found = super().of_types(catalogue, types, nodes)
         wanted = np.array([catalogue.identified(ident) for ident in types])
         called = self.concepts(catalogue, types).names  # type: ignore[attr-defined]
         if sum(len(catalogue.named(name)) for name in called) == len(wanted):
             return found
-        # Another label may be called so.
+        # # Another label may have the same name.
         edges = self.edges(catalogue, found, "subject", (len(catalogue.predicates),), statements=False, tally=Tally())
         return np.unique(edges[np.isin(edges[:, 2], wanted), 0]).astype(np.int32)
