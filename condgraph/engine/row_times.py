@@ -96,6 +96,11 @@ def _time(column: str, cell: Value | None) -> Time | None:
     if text.casefold() in _FOREVER or not text:
         return None
     try:
+        if text.isdecimal() and len(text) > 4:
+            # 20240131 is a day, and 99991231 no end; other long numbers (seconds since 1970) are no years.
+            if len(text) != 8:
+                raise ValueError
+            text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
         time = Time.parse(text)
     except ValueError:
         raise ValueError(f"{column!r} is no time: {shortened(text, 60)!r}") from None

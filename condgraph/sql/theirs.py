@@ -368,6 +368,13 @@ class TheirTables:
             yield message, _counted(self.rows(table), dangling), False
 
     def _time_checks(self, table: Table, large: bool) -> Iterator[tuple[str, terms.Query | None, bool]]:
+        for _, bound in table.bounds:
+            if bound.whole and not large:
+                number = exp.GT(this=terms.column(bound.real, "t"), expression=terms.literal(9_999))
+                message = (
+                    f"of {table.name!r} with no year in {bound.predicate!r}, which counts as empty: a view makes a date of 20240131"
+                )
+                yield message, _counted(self.rows(table), number), False
         if not self.may_not_hold(table):
             return
         (_, start), (_, end) = table.bounds

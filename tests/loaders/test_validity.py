@@ -86,6 +86,17 @@ def test_what_is_no_interval(tmp_path: Path, times: Any, message: str) -> None:
         condgraph.open().load(written(tmp_path / "prices.csv", history(1)), key="id", times=times)
 
 
+def test_numbers_of_eight_digits_are_days(tmp_path: Path) -> None:
+    path = written(tmp_path / "prices.csv", [("a", 1, "20200101", "20200301"), ("b", 2, "20200301", "99991231")])
+    graph = condgraph.open()
+    graph.load(path, key="id", times="[valid_from, valid_to)")
+    held = [graph.query("FindAll() FilterNum(price, 0, >) QueryName()", at=at).texts for at in ("2019", "2020-02-29", "2020-03-01")]
+    assert held == [[], ["a"], ["b"]]
+    written(path, [("a", 1, "1577836800", "")])
+    with pytest.raises(LoadError, match="'valid_from' is no time: '1577836800'"):
+        condgraph.open().load(path, key="id", times="[valid_from, valid_to)")
+
+
 def test_rows_that_hold_at_no_time(tmp_path: Path) -> None:
     rows = [("a", 1, "2001-01-01", "2000-01-01"), ("b", 2, "2001", "infinity"), ("c", 3, "soon", "2004"), ("d", 4, "", "")]
     path = written(tmp_path / "prices.csv", rows)
