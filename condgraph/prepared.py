@@ -13,12 +13,11 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import current, within
-from condgraph.engine.quick_answer import QuickAnswer
 from condgraph.engine.tracing import collected, traced
 from condgraph.languages.parameters import GivenText, given
 from condgraph.languages.registry import PATTERN, answer, check_options, explain, template
 from condgraph.query_options import QueryOptions
-from condgraph.snapshot_store import OpenPlan, SnapshotStore, open_plan
+from condgraph.snapshot_store import OpenPlan, QuickAnswer, SnapshotStore, open_plan
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer

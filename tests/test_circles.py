@@ -24,7 +24,7 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
     ),
     # Stores, their answers and their patterns.
     frozenset({"cypher.answer", "cypher.queries"}),
-    frozenset({"cypher.patterns.match", "cypher.patterns.candidates", "cypher.patterns.edges", "cypher.store"}),
+    frozenset({"cypher.patterns.match", "cypher.patterns.edges", "cypher.store"}),
 )
 
 

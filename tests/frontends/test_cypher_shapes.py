@@ -13,8 +13,8 @@ import pytest
 import condgraph
 from condgraph import Graph, Member, Quantity, Ref, Statement
 from condgraph.engine.errors import CondgraphError
-from condgraph.engine.quick_answer import QuickRows
 from condgraph.languages.registry import request
+from condgraph.snapshot_store import QuickRows
 from tests.support.lanes import by_lane
 
 NAMES = [

@@ -27,11 +27,11 @@ from condgraph.engine.errors import (
     UnknownNameError,
 )
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement
-from condgraph.engine.quick_answer import QuickAnswer
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from condgraph.languages import registry
 from condgraph.languages.parameters import text_for
+from condgraph.snapshot_store import QuickAnswer
 from tests.support.lanes import examples
 
 #: Names that are syntax where they are pasted into a text.

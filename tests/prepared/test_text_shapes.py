@@ -9,7 +9,7 @@ import pytest
 
 import condgraph
 from condgraph import CondgraphError, Graph, Ref, Statement
-from condgraph.engine.quick_answer import QuickAnswer
+from condgraph.snapshot_store import QuickAnswer
 from tests.support.lanes import shared_graph
 from tests.support.prepared import kopl_taken_out, said
 from tests.support.world import PROGRAMS, world

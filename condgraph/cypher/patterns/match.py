@@ -1,27 +1,193 @@
-"""Matches patterns on Neo4j, with the catalogue and terms of each graph cached in the client."""
+"""Matches patterns on Neo4j, with the catalogue and terms of each graph cached in the client, or with candidates from Neo4j's
+vector index: then the data fetched does not grow with the graph.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from condgraph.cypher.answer import pasted
+from condgraph.cypher.layout import vectors
 from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.patterns.candidates import CandidateSearch
+from condgraph.cypher.layout.schema import index_key
 from condgraph.cypher.patterns.edges import Neo4jStatements
-from condgraph.cypher.patterns.vectors import fetch, index_of, indexed_content, make_index
+from condgraph.cypher.patterns.vectors import LEXICAL, fetch, index_of, indexed_content, make_index
 from condgraph.engine.bounds import shared
 from condgraph.engine.errors import OptionError
 from condgraph.engine.period import Period
+from condgraph.languages.pattern.pattern import Condition
+from condgraph.patterns.distance.domains import Domain
+from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
+from condgraph.patterns.distance.terms import Terms
+from condgraph.patterns.graph import Costs, Numbers
 from condgraph.patterns.matches import Matches
+from condgraph.patterns.remote.catalogue import Tally
 from condgraph.patterns.remote.match import NamedCatalogue, match_remote
+from condgraph.patterns.remote.near_catalogue import NearCatalogue
 from condgraph.patterns.remote.planned import edged_predicates
-from condgraph.patterns.remote.terms import CatalogueTerms
+from condgraph.patterns.remote.terms import CatalogueTerms, PredicateTerms, exact_distances
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encoder_of
 from condgraph.vectors.stored import IndexReport, matching
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
+
+
+#: Factor by which more names are requested than candidates wanted, since the index ranks by coarser
+#: distances.
+_WIDER: Final = 2
+#: Numbers of nearest names among which types are looked for, in turn.
+_TYPES: Final = (256, 4096, 65_536)
+#: Most names from which an error message suggests similar ones.
+_SOME: Final = 1 << 16
+_ITSELF: Final = vectors.of_kind("node", "'node'", "= $key")
+#: The names near a vector, and the text itself, which an index may miss.
+_NEAR: Final = (
+    f"CALL () {{ CALL db.index.vector.queryNodes($name, $k, $vector) YIELD node RETURN node UNION {_ITSELF} RETURN node }} "
+)
+#: The text itself alone, for a text whose vector is zero.
+_SAME: Final = f"{_ITSELF} "
+_KEY: Final = vectors.key("node")
+_FOUND: Final = f"{vectors.text('node')}, {_KEY}, {vectors.packed('node')}"
+_ABOUT: Final = f"{EDGES.id('e')}, {EDGES.name('e')}, {EDGES.kind('e')}"
+_ENTITIES: Final = f"MATCH {EDGES.entity('e')[0]} WHERE"
+_CONCEPTS: Final = f"MATCH {EDGES.concept('c')} WHERE"
+_TEXTS: Final = f"MATCH {EDGES.value('v')} WHERE"
+_NODES: Final = (
+    f"WITH node, COLLECT {{ {_ENTITIES} {EDGES.named('e', f'= {_KEY}')} RETURN [{_ABOUT}] }} AS here, "
+    f"EXISTS {{ {_TEXTS} {EDGES.is_named('v', f'= {_KEY}')} }} AS text RETURN {_FOUND}, here, text"
+)
+_TYPES_NEAR: Final = f"{_CONCEPTS} {EDGES.named('c', f'= {_KEY}')} RETURN {_FOUND}, {EDGES.id('c')}"
+_ANY_CONCEPT: Final = f"{_CONCEPTS} {EDGES.named('c', 'IS NOT NULL')} RETURN {EDGES.id('c')} LIMIT 1"
+_NAMED: Final = f"{_ENTITIES} {EDGES.named('e', '= $key')} RETURN {_ABOUT}"
+_TEXT: Final = f"{_TEXTS} {EDGES.is_named('v', '= $key')} RETURN {EDGES.text('v')} LIMIT 1"
+_ENTITY: Final = f"UNWIND $ids AS id MATCH {EDGES.at('e', 'id')} RETURN {_ABOUT}"
+_NAMES: Final = f"{_ENTITIES} {EDGES.named('e', 'IS NOT NULL')} RETURN {EDGES.name('e')} LIMIT $most"
+
+
+class CandidateSearch:
+    """The predicates of one content of a graph, with their vectors, for searches in an index by one encoder."""
+
+    def __init__(
+        self, store: Neo4jStore, content: str, encoder: Encoder, predicates: Mapping[str, bool], *, memberships: bool, current: bool
+    ) -> None:
+        """`current` tells that the index was built from this content."""
+        self.content, self.encoder = content, encoder
+        self._store, self._place, self._predicates = store, Neo4jStatements(store), predicates
+        self._memberships, self._current = memberships, current
+        self._values = {name: store.schema.attribute_kinds(name) for name in store.schema.attributes}
+        self._terms = PredicateTerms(self._catalogue(Tally()), encoder)
+        self.has_types = bool(store.connection.values(_ANY_CONCEPT, {"graph": store.name}))
+
+    def _catalogue(self, tally: Tally) -> NearCatalogue:
+        def reading(ids: Sequence[str]) -> dict[str, tuple[str, int]]:
+            return {entity_id: (name, kind) for entity_id, name, kind in self.ask(tally, _ENTITY, ids=list(map(index_key, ids)))}
+
+        return NearCatalogue(self._predicates, reading, memberships=self._memberships, values=self._values)
+
+    def ask(self, tally: Tally, text: str, **parameters: Any) -> list[list[Any]]:
+        """Return the rows of a query, and count them."""
+        rows = self._store.connection.values(text, {"graph": self._store.name, **parameters})
+        tally.queries, tally.rows = tally.queries + 1, tally.rows + len(rows)
+        return rows
+
+    def match(self, program: Any, *, limit: int | None, **options: Any) -> Matches:
+        """Match a pattern against the candidates that the index finds."""
+        tally = Tally()
+        k, catalogue = options.get("k_nodes"), self._catalogue(tally)
+        width = CANDIDATES if not isinstance(k, int) else max(_WIDER * k, CANDIDATES)
+        search = _Search(self, catalogue, tally, width)
+        warnings, name = list[str](), vectors.index_name(self._store.name)
+        if not self._current:
+            warnings.append(
+                f"{vectors.index_name(self._store.name)} is of an earlier state of the graph: names since are not in it"
+            )
+        exact = self._terms
+        terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare, exact.every)
+        matches, tally = match_remote(
+            self._place, search, catalogue, terms, program, limit=limit,
+            index=f"{name} of Neo4j", tally=tally, noted=warnings, **options,
+        )  # fmt: skip
+        matches.cypher_queries, matches.pasted = tuple(tally.joins), pasted
+        return matches
+
+    def near(self, search: _Search, text: str, query: str, k: int) -> tuple[list[list[Any]], Costs]:
+        """Return the rows of `query` for the k names near a text, and their exact distances.
+
+        A row begins with the text, the key and the vector of a name.
+        """
+        vector = self._terms.vector(text)
+        finder = LexicalEncoder(min(self.encoder.dimension, LEXICAL)) if isinstance(self.encoder, LexicalEncoder) else None
+        query_vector = vector if finder is None else finder.encode([text])[0]
+        parameters = {"name": vectors.index_name(self._store.name), "k": k, "vector": query_vector.tolist(), "key": index_key(text)}
+        rows = self.ask(search.tally, (_NEAR if query_vector.any() else _SAME) + query, **parameters)
+        size = 4 * self.encoder.dimension
+        known = {row[0]: np.frombuffer(row[2], "<f4") for row in rows if row[2] is not None and len(row[2]) == size}
+        return rows, exact_distances(self.encoder, vector, [row[0] for row in rows], known)
+
+
+class _Search:
+    """One search: looks up names for pricing (`patterns.priced.NamedNodes`), and candidates among the nodes read so far."""
+
+    def __init__(self, near: CandidateSearch, catalogue: NearCatalogue, tally: Tally, wanted: int) -> None:
+        self._near, self._catalogue, self.tally, self._wanted = near, catalogue, tally, wanted
+        self.holding = catalogue.holding
+        self.graph, self.predicate_names, self.has_types = catalogue.graph, catalogue.predicate_names, near.has_types
+
+    def candidates(self, text: str) -> tuple[Numbers, Costs]:
+        """Return the nodes whose names are near a text, ascending, with their distances."""
+        rows, distances = self._near.near(self, text, _NODES, self._wanted)
+        distance_of: dict[int, int] = {}
+        for (name, _, _, entities, is_text), distance in zip(rows, distances.tolist(), strict=True):
+            self._catalogue.learn(map(tuple, entities))
+            distance_of.update((self._catalogue.identified(ident), distance) for ident, _, _ in entities)
+            if is_text:
+                distance_of[self._catalogue.text(name)] = distance
+        numbers = sorted(distance_of)
+        return np.array(numbers, np.int32), np.array([distance_of[number] for number in numbers], np.int64)
+
+    def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
+        """Return the domain of the k types nearest to a hint; the server knows their members."""
+        domain = Domain()
+        for width in _TYPES:
+            rows, distances = self._near.near(self, hint, _TYPES_NEAR, max(width, _WIDER * k))
+            if len(rows) >= k:
+                break
+        if not rows:
+            warnings.append(f"no type is among the {_TYPES[-1]:,} names nearest to {hint!r}: the hint does nothing")
+            return domain
+        ranked = sorted((distance, row[3]) for row, distance in zip(rows, distances.tolist(), strict=True))
+        domain.types = tuple(ident for _, ident in ranked[:k])
+        return domain
+
+    def identified(self, ident: str) -> int:
+        """Return the node of an entity's id, or -1."""
+        rows = self._near.ask(self.tally, _ENTITY, ids=[index_key(ident)])
+        self._catalogue.learn(map(tuple, rows))
+        return self._catalogue.identified(ident) if rows else -1
+
+    def named(self, name: str) -> list[int]:
+        """Return all nodes with a name, texts included."""
+        rows = self._near.ask(self.tally, _NAMED, key=index_key(name))
+        self._catalogue.learn(map(tuple, rows))
+        nodes = [self._catalogue.identified(row[0]) for row in rows]
+        if self._near.ask(self.tally, _TEXT, key=index_key(name)):
+            nodes.append(self._catalogue.text(name))
+        return nodes
+
+    def holders(self, condition: Condition) -> None:
+        """Return None: the server looks for values itself."""
+
+    def some_names(self) -> Sequence[str]:
+        """Return names of entities, for a message."""
+        return [row[0] for row in self._near.ask(self.tally, _NAMES, most=_SOME)]
+
+
+# -- patterns on Neo4j -----------------------------------------------------------------------------
+
 
 _MEMBERSHIP: Final = (
     f"MATCH {EDGES.concept('c')} WHERE {EDGES.entity('c')[1]} "
