@@ -1,4 +1,4 @@
-"""Whether an answer fits its question: by the type of value that the question asks for, and by the names in it."""
+"""Whether an answer fits its question, judged by the type of value that is asked for and by the names in it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: What a question asks for.
 Wanted = Literal["time", "number", "measure", "person", "place", "which"]
-#: How a question begins that asks for a type of value; other questions ask for anything.
+#: The beginnings of questions that ask for a certain type of value. Other questions may ask for anything.
 _BEFORE: Final = r"(?:(?:and|so|but|then|in|on|at|by|since|until|from|to|for|about)\s+){0,2}"
 _ASKS: Final[Mapping[Wanted, re.Pattern[str]]] = {
     "time": re.compile(_BEFORE + r"(?:when|(?:what|which)\s+(?:year|date|month|day|decade|century))\b", re.IGNORECASE),
@@ -42,23 +42,23 @@ _ASKS: Final[Mapping[Wanted, re.Pattern[str]]] = {
 _NAMES: Final = {
     "time": "when", "number": "how many", "measure": "for a measure", "person": "who", "place": "where", "which": "which",
 }  # fmt: skip
-#: A question for something, and one for yes or no.
+#: Questions for something, and yes-or-no questions.
 _FOR_SOMETHING: Final = re.compile(r"\b(?:what|which|who|whom|whose|when|where|how)\b", re.IGNORECASE)
 _YES_OR_NO: Final = re.compile(
     _BEFORE + r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might|must)\b|.*\bwhether\b",
     re.IGNORECASE | re.DOTALL,
 )
-#: Words of questions for a number of things.
+#: Words in questions for a number of things.
 _COUNTS: Final = re.compile(
     r"\b(?:many|much|long|numbers?|counts?|counted|total|totals|amounts?|times|often|sum|quantity|frequen\w+)\b|#", re.IGNORECASE
 )
-#: A question for what is more or less than a number.
+#: A comparison with a number in a question.
 _BEYOND: Final = re.compile(r"\b(?:than|over|above|below|under|at\s+least|at\s+most)\s+(\d[\d,.]*\d|\d)(?!\w)", re.IGNORECASE)
-#: A year that a question says, words for what holds today, and what a plan has that looks at times.
+#: A year in a question, words for the present, and signs that a program considers times.
 _YEAR: Final = re.compile(r"(?<![\w.,-])(?:1\d|20)\d\d(?![\w,%-]|\.\d)")
 _TODAY: Final = re.compile(r"\b(?:now|current(?:ly)?|nowadays|today|at present|presently)\b", re.IGNORECASE)
 _LOOKS_AT_TIME: Final = re.compile(r"\b(?:[12]\d{3}|times?|dates?|years?|since|until|from|start|end)\b", re.IGNORECASE)
-#: Lines of a program that say what is looked for, and look for nothing.
+#: Lines of a program that are only remarks.
 _REMARKS: Final = re.compile(r"^[ \t]*+(?:Step[ \t]*\d|//).*", re.IGNORECASE | re.MULTILINE)
 _NUMBER_WORDS: Final = frozenset(
     "no none zero one two three four five six seven eight nine ten eleven twelve hundred thousand million once twice".split()  # noqa: SIM905
@@ -68,26 +68,26 @@ _TIME_WORDS: Final = re.compile(
     r"|never|unknown|season|century|ancient)",
     re.IGNORECASE,
 )
-#: A month with its day, its year, or both.
+#: A month with its day, year, or both.
 _MONTH: Final = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 _DATE: Final = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{1,4}})?|{_MONTH} \d{{1,4}}(?:st|nd|rd|th)?(?:,? \d{{1,4}})?)\b",
     re.IGNORECASE,
 )
-#: Values of an answer, and texts of a plan, that are looked at.
+#: How many values of an answer, and how many texts of a plan, are examined.
 _MOST: Final = 50
 _MOST_TEXTS: Final = 2_000
-#: Kinds of names that are predicates.
+#: The kinds of names that are predicates.
 _PREDICATES: Final = frozenset(("relation", "attribute", "predicate", "relationship type", "property", "column"))
-#: Letters of a word of which one may be wrong, and those at the beginning that a word and another form of it share.
+#: Words longer than this may have one wrong letter, and the number of first letters that forms of a word share.
 _LONG: Final = 4
 _BEGINNING: Final = 3
-#: How well a predicate fits a question that speaks of it, and one that does not (`KnownNames.asked_for`).
+#: How well a predicate fits a question that mentions it, and one that does not (`KnownNames.asked_for`).
 _ASKED, _UNASKED = 0.7, 0.2
 
 
 def wanted(question: str) -> Wanted | None:
-    """What type of value a question asks for, by its first words; None where these do not say.
+    """Return what type of value a question asks for by its first words, or None if they do not tell.
 
     >>> wanted("When was she born?"), wanted("And in which year?"), wanted("How many are there?"), wanted("Name them.")
     ('time', 'time', 'number', None)
@@ -99,8 +99,10 @@ def wanted(question: str) -> Wanted | None:
 def doubts(
     question: str, mentions: Sequence[Mention], attempt: Attempt, known: KnownNames, before: str = "", today: date | None = None
 ) -> list[str]:
-    """Why an answer may be one to another question, a sentence each for the model and the user; none where it
-    fits. `before` is what was said before in a conversation, `today` the date.
+    """Return why an answer may belong to another question, one sentence for each reason.
+
+    The sentences are for the model and the user. There are none if the answer fits. `before` is the earlier
+    text of a conversation, and `today` is the date.
     """
     answer = attempt.answer
     if answer is None:
@@ -122,45 +124,45 @@ def doubts(
     if counts_nothing(answer):
         result.append("the program counts what follows from nothing, which a name or a condition in it may be the reason for")
     named = [item for item in mentions if item.names and item.end > item.start and (item.exact or len(item.names) == 1)]
-    # What is written with a capital is a name; small words may be names by chance.
+    # Words with a capital are names. Lower-case words may be names by chance.
     named = [item for item in named if any(letter.isupper() or letter.isdigit() for letter in item.text)]
     # A program writes 11 March 1992 as 1992-03-11.
-    dates = [found.span() for found in islice(_DATE.finditer(question), _MOST)]
+    dates = [match.span() for match in islice(_DATE.finditer(question), _MOST)]
     named = [item for item in named if not any(start <= item.start and item.end <= end for start, end in dates)]
-    # A program may follow several that "they" refers to from what they were found by.
+    # If "they" refers to several entities, a program may repeat how they were found.
     named = [item for item in named if len(item.names) == 1 or item.text in question]
     if named and not _uses(attempt, named):
         names = " or ".join(repr(item.text) for item in named[:3])
         result.append(f"the answer does not depend on {names}, which the question names")
     plan = getattr(answer, "plan", None)
     if plan is not None and not result:
-        looked = (
+        reasons = (
             _itself(question, mentions, plan),
             _unnamed(question, before, mentions, plan, known),
             _unasked(question, mentions, answer, known),
             _equal(question, plan),
             _other_time(question, attempt, today or date.today()),
         )
-        result += filter(None, looked)
+        result += filter(None, reasons)
     return result
 
 
 def misfit(question: str, answer: Answer) -> str:
-    """That an answer is of another type than the question asks for; "" where it is none."""
+    """Return that an answer has another type than the question asks for, or "" if it has not."""
     kind = wanted(question)
-    gave = "" if kind is None else _misfit(kind, answer)
-    return f"the question asks {_NAMES[kind]}, and the program gives {gave}" if kind is not None and gave else ""
+    actual = "" if kind is None else _misfit(kind, answer)
+    return f"the question asks {_NAMES[kind]}, and the program gives {actual}" if kind is not None and actual else ""
 
 
 def _one(answer: Answer) -> str:
-    """The only value of an answer, a number, True or False; "" where it is another."""
+    """Return the only value of an answer if it is a number, True or False, else ""."""
     value = answer.values[0] if len(answer.values) == 1 else ""
     value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
     return str(value) if type(value) in (int, bool) else ""
 
 
 def _compared(plan: Node) -> Iterator[Compare]:
-    """What a plan compares values with."""
+    """Yield the comparisons with values in a plan."""
     for node in postorder(plan):
         for item in fields(node):  # type: ignore[arg-type]
             value = getattr(node, item.name)
@@ -169,38 +171,41 @@ def _compared(plan: Node) -> Iterator[Compare]:
 
 
 def _equal(question: str, plan: Node) -> str:
-    """Why a program is about something else: it looks for a number, and the question for what is more or less."""
-    beyond = _BEYOND.search(question)
-    compared = list(islice(_compared(plan), _MOST)) if beyond is not None else []
-    if beyond is None or any(one.operator not in ("=", "!=") for one in compared):
+    """Return a doubt if a program looks for exactly a number, but the question for more or less than it."""
+    comparison = _BEYOND.search(question)
+    compared = list(islice(_compared(plan), _MOST)) if comparison is not None else []
+    if comparison is None or any(item.operator not in ("=", "!=") for item in compared):
         return ""
-    digits = re.sub(r"\D", "", beyond[1])
-    found = any(digits == re.sub(r"\D", "", str(one.value)) for one in compared if not isinstance(one.value, str))
-    return f"the program looks for {beyond[1]!r} itself, and the question for what is {beyond[0]!r}" if found else ""
+    digits = re.sub(r"\D", "", comparison[1])
+    found = any(digits == re.sub(r"\D", "", str(item.value)) for item in compared if not isinstance(item.value, str))
+    return f"the program looks for {comparison[1]!r} itself, and the question for what is {comparison[0]!r}" if found else ""
 
 
 def _other_time(question: str, attempt: Attempt, today: date) -> str:
-    """Why an answer is of another time than the question: the program looks at no time, and a statement of its answer did not
-    hold in a year that the question says, or does not hold today.
+    """Return a doubt if an answer belongs to another time than the question.
+
+    This is the case if the program considers no time, and a statement of its answer did not hold in a year
+    that the question mentions, or does not hold today.
     """
-    said = list(dict.fromkeys(found[0] for found in islice(_YEAR.finditer(question), _MOST)))
-    now = _TODAY.search(question) if not said and english(question) else None
+    years = list(dict.fromkeys(match[0] for match in islice(_YEAR.finditer(question), _MOST)))
+    now = _TODAY.search(question) if not years and english(question) else None
     program = _REMARKS.sub("", attempt.program)
-    if (not said and now is None) or attempt.answer is None or _LOOKS_AT_TIME.search(program):
+    if (not years and now is None) or attempt.answer is None or _LOOKS_AT_TIME.search(program):
         return ""
-    times = [Bounds.of(Time.parse(text)) for text in said or [today.isoformat()]]
+    times = [Bounds.of(Time.parse(text)) for text in years or [today.isoformat()]]
     for fact in islice(attempt.answer.evidence, _MOST):
-        held = Bounds.stated(fact.qualifiers)
-        if held is not None and all(held.together(time) is False for time in times):
+        bounds = Bounds.stated(fact.qualifiers)
+        if bounds is not None and all(bounds.together(time) is False for time in times):
             when = ", ".join(f"{name} {value}" for name, value in fact.qualifiers)
-            what = f"about {said[0]}" if said else f"what is {now[0]!r}" if now is not None else ""
+            what = f"about {years[0]}" if years else f"what is {now[0]!r}" if now is not None else ""
             return f"the question asks {what}, and the program looks at no time: its answer rests on a statement with {when}"
     return ""
 
 
 def _itself(question: str, mentions: Sequence[Mention], plan: Node) -> str:
-    """Why a program answers nothing: it gives the only name that the question says, and asks nothing of it. Of several names
-    one may be what is asked for.
+    """Return a doubt if a program returns the only name in the question, without asking anything about it.
+
+    If there are several names, one of them may be the answer.
     """
     named = [item for item in mentions if item.names and item.text in question]
     if len(named) != 1 or not all(isinstance(node, (Names, ByName, ById, Union)) for node in postorder(plan)):
@@ -209,8 +214,9 @@ def _itself(question: str, mentions: Sequence[Mention], plan: Node) -> str:
 
 
 def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node, known: KnownNames) -> str:
-    """Why a program is about something else: all names and texts that it looks for are others than those of the question.
-    A question of a word or two says too little, and one in another language may have other names.
+    """Return a doubt if none of the names and texts that a program looks for are in the question.
+
+    Questions of one or two words are too short to judge, and questions in other languages may use other names.
     """
     if not english(question) or len([word for word in words_of(question) if word not in STOP]) <= 1:
         return ""
@@ -220,7 +226,7 @@ def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node
         if isinstance(node, ByName):
             looked |= dict.fromkeys(name for name in node.names if name not in concepts)
     looked |= {one.value: None for one in _compared(plan) if one.operator == "=" and isinstance(one.value, str)}
-    # Small words may be values that stand for what the question says, such as "female" for women.
+    # Lower-case words may be values that stand for other words of the question, such as "female" for women.
     names = [name for name in islice(looked, _MOST) if any(letter.isupper() for letter in name)]
     if not names:
         return ""
@@ -234,54 +240,58 @@ def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node
 
 
 def _has(name: str, whole: str, words: Sequence[str], stems: set[str], begin: set[str]) -> bool:
-    """Whether a text has a word of a name, or one that begins so, or is it but for a letter; or the name as one word."""
-    own = words_of(name)
-    own = [word for word in own if word not in STOP] or own
-    if all(len(word) < _BEGINNING or not word.isalpha() or word in _NUMBER_WORDS for word in own):
+    """Return whether a text contains a word of a name.
+
+    Other forms of the word, one wrong letter, and the name written as one word count, too.
+    """
+    name_words = words_of(name)
+    name_words = [word for word in name_words if word not in STOP] or name_words
+    if all(len(word) < _BEGINNING or not word.isalpha() or word in _NUMBER_WORDS for word in name_words):
         return True
     return bare(name).replace(" ", "") in whole or any(
         stem(word) in stems
         or {stem(other) for other in others(word)} & stems
         or word[:_BEGINNING] in begin
         or (len(word) > _LONG and any(one_wrong(word, other) for other in words if len(other) > _LONG))
-        for word in own
+        for word in name_words
     )  # fmt: skip
 
 
 def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: KnownNames) -> str:
-    """Why a program is about something else: the question speaks of a predicate, and of none of those that the program has.
-    Of tables it is not judged: what a question says stands in their cells more than in the names of columns; nor of questions
-    in other languages, whose words for what the graph calls otherwise are not known.
+    """Return a doubt if the question mentions a predicate, but none of those in the program.
+
+    Tables are not judged, since the words of a question are more often in their cells than in column names.
+    Neither are questions in other languages, which may use other words than the graph.
     """
     if foreign(question):
         return ""
     columns = {place for source in known.linker.tables for place in known.of_source(source)}
-    own = [name for name in names_of(answer, known) if name in known.places]
-    if not own or any(known.places[name] in columns or bare(name) in NAMES for name in own):
+    used = [name for name in names_of(answer, known) if name in known.places]
+    if not used or any(known.places[name] in columns or bare(name) in NAMES for name in used):
         return ""
-    # What the question says may be a name of the graph as well, such as the job "executive producer".
-    said = words_of(question)
-    if any(_said(_content(name), said) for name in own):
+    # Words of the question may also be a name in the graph, such as the job "executive producer".
+    words = words_of(question)
+    if any(_said(_content(name), words) for name in used):
         return ""
     scores = known.asked_for(asked_about(question, mentions))
     best = int(scores.argmax())
-    if scores[best] < _ASKED or any(scores[known.places[name]] >= _UNASKED for name in own):
+    if scores[best] < _ASKED or any(scores[known.places[name]] >= _UNASKED for name in used):
         return ""
     # "Which countries are in Asia" asks for things of this kind, and not for their predicate `country`.
     if known.predicates.names[best] in known.concepts.names:
         return ""
-    instead = " and ".join(map(repr, own[:3]))
+    instead = " and ".join(map(repr, used[:3]))
     return f"the question speaks of {known.predicates.names[best]!r}, and the program has {instead} in its place"
 
 
 def taken_instead(
     question: str, mentions: Sequence[Mention], attempt: Attempt, before: Sequence[Attempt], known: KnownNames
 ) -> list[str]:
-    """Why the predicates that a program has in place of unknown ones of the attempts before may mean something else,
-    a sentence each: the question does not ask for them, and they are not the unknown one with a letter wrong or in
-    everyday words.
+    """Return doubts about predicates that replaced unknown ones of earlier attempts, one sentence for each.
 
-    A model takes what it is offered, as `date of birth` for `date of death`.
+    A replacement is doubtful if the question does not ask for it, and if it is not the unknown predicate with
+    a wrong letter or in everyday words. Models use what they are offered, such as `date of birth` for
+    `date of death`.
     """
     unknown = dict.fromkeys(
         item.failure.name for item in before
@@ -289,7 +299,7 @@ def taken_instead(
     )  # fmt: skip
     if not unknown or attempt.answer is None:
         return []
-    # What the first program had beside the unknown one takes the place of nothing.
+    # Predicates that the first program used besides the unknown one are not replacements.
     first = before[0].program
     for name in unknown:
         first = first.replace(name, " ")
@@ -300,7 +310,7 @@ def taken_instead(
     # A qualifier that was taken for a predicate, or an attribute for a relation, may still be what is asked for.
     missing = [name for name in unknown if name not in attempt.program]
     words = words_of(asked_about(question, mentions))
-    # Nothing found where something else was looked for is as good as never to be true.
+    # A result of 0 or False may only mean that the program looked for something else.
     nothing = attempt.answer.values in ([0], [False])
     return [
         f"the graph has no {name!r}, and the program has {' and '.join(map(repr, fresh[:3]))} in its place, "
@@ -314,10 +324,8 @@ def taken_instead(
 
 
 def _says_the_same(name: str, other: str) -> bool:
-    """Whether two predicates are the same but for one letter of a word, or have the same words or everyday words for
-    them.
-    """
-    # Weight is no height with a letter wrong.
+    """Return whether two predicates differ in one letter only, or have the same or equivalent everyday words."""
+    # "Weight" is not "height" with a wrong letter.
     if one_wrong(name.casefold(), other.casefold()) and name[:1].casefold() == other[:1].casefold():
         return True
     mine, others_ = _content(name), _content(other)
@@ -325,15 +333,17 @@ def _says_the_same(name: str, other: str) -> bool:
 
 
 def _asks_for(words: Sequence[str], other: str, name: str) -> bool:
-    """Whether a question has each word of a predicate, or words of its family and none of that of the unknown one; or
-    everyday words for it, where the unknown predicate is of no other family.
+    """Return whether a question asks for a predicate instead of an unknown one.
+
+    It has each word of the predicate, or words of its family and none of the unknown one's family, or
+    everyday words for it if the unknown predicate is of no other family.
     """
     content, stems = _content(other), {stem(word) for word in words}
-    # A question that says "founded" may ask for the unknown `date founded`, and not for `founded`.
+    # A question with "founded" may ask for the unknown `date founded`, and not for `founded`.
     if content and all(stem(word) in stems for word in content) and not set(content) < set(_content(name)):
         return True
     families, unknown = _families(" ".join(words)), _families(" ".join(_content(name)))
-    # "When was she born" speaks of birth, and not of an unknown date of death.
+    # "When was she born" is about birth, and not about an unknown date of death.
     if unknown and not unknown & families and families & _families(" ".join(content)):
         return True
     rest = [word for word in content if not _families(word) & families]
@@ -341,18 +351,21 @@ def _asks_for(words: Sequence[str], other: str, name: str) -> bool:
 
 
 def _families(text: str) -> set[str]:
-    """The families of predicates that a text speaks of."""
+    """Return the families of predicates that a text mentions."""
     return {family for family, fit in fits(text).items() if fit >= STRONG}
 
 
 def _content(name: str) -> list[str]:
-    """The words of a predicate that say something."""
+    """Return the meaningful words of a predicate."""
     words = words_of(" ".join(written(name)))
     return [word for word in words if word not in STOP] or words
 
 
 def _said(words: Sequence[str], by: Sequence[str]) -> bool:
-    """Whether each word is among others, but for its ending, a letter, or as an everyday word for it."""
+    """Return whether each word is among others.
+
+    Another ending, one wrong letter, or an everyday word for it count, too.
+    """
     stems = {stem(word) for word in by}
     return all(
         stem(word) in stems
@@ -363,9 +376,7 @@ def _said(words: Sequence[str], by: Sequence[str]) -> bool:
 
 
 def _misfit(kind: Wanted, answer: Answer) -> str:
-    """What an answer gives where the question asks for another type; "" where it fits or is not sure to
-    misfit.
-    """
+    """Return the type of an answer if the question asks for another one, or "" if it fits or may fit."""
     rows = answer.values[:_MOST]
     cells = [cell for row in rows for cell in (row if isinstance(row, tuple) and answer.columns else (row,)) if cell is not None]
     if not cells:
@@ -391,25 +402,25 @@ def _misfit(kind: Wanted, answer: Answer) -> str:
 
 
 def _uses(attempt: Attempt, named: Sequence[Mention]) -> bool:
-    """Whether the part of a program that its answer depends on has a word of one of these names."""
+    """Return whether the part of a program that determines the answer has a word of one of these names."""
     assert attempt.answer is not None
     lowered = attempt.lowered
     texts: Iterable[str] = [attempt.program]
     if lowered is not None and any("does not need" in warning for warning in lowered.warnings + list(attempt.answer.warnings)):
         texts = _texts(lowered.plan)
-    said = {stem(word) for text in texts for word in words_of(text)}
+    stems = {stem(word) for text in texts for word in words_of(text)}
     for item in named:
         words = {stem(word) for text in (item.text, *item.names) for word in words_of(text)}
-        if (words - STOP or words) & said:
+        if (words - STOP or words) & stems:
             return True
-        # Scripts without spaces have no words.
+        # In scripts without spaces there are no words to compare.
         if any(name in text for text in texts for name in item.names):
             return True
     return False
 
 
 def _texts(plan: Node) -> list[str]:
-    """The texts in a plan: names, ids and values."""
+    """Return the texts in a plan: names, ids and values."""
     result: list[str] = []
     for node in postorder(plan):
         for item in fields(node):  # type: ignore[arg-type]
@@ -432,14 +443,14 @@ def _in(value: Any) -> Iterator[str]:
 # -- confidence ----------------------------------------------------------------------------------------
 
 
-#: How often an answer is right, of those that are doubted, and of the others by how well the predicates of the
-#: program fit the question, at least so well. `benchmarks/ask_confidence.py` counts it over half of its questions.
+#: The share of right answers among doubtful ones, and among the others by the least fit of the program's predicates
+#: to the question. `benchmarks/ask_confidence.py` measures it on half of its questions.
 DOUBTED: Final = 0.01
 RIGHT: Final = ((0.75, 0.85), (0.5, 0.71), (0.0, 0.44))
 
 
 def fit(question: str, mentions: Sequence[Mention], attempt: Attempt, known: KnownNames) -> float:
-    """How well the predicates of a program fit the words of a question, next to those that fit best: from 0 to 1."""
+    """Return how well a program's predicates fit the words of a question, relative to the best ones: 0 to 1."""
     scores = known.asked_for(asked_about(question, mentions))
     places = [known.places[name] for name in names_of(attempt.answer, known) if name in known.places]
     best = float(scores.max()) if len(scores) else 0.0
@@ -449,5 +460,5 @@ def fit(question: str, mentions: Sequence[Mention], attempt: Attempt, known: Kno
 
 
 def confidence(fits: float, against: Sequence[str]) -> float:
-    """How likely an answer is right whose program fits so well, and against which so much speaks."""
+    """Return how likely an answer is right, from the fit of its program and the doubts about it."""
     return DOUBTED if against else next(share for least, share in RIGHT if fits >= least)

@@ -1,4 +1,4 @@
-"""The methods of `Graph` for questions in words."""
+"""The methods of `Graph` for questions in plain words."""
 
 from __future__ import annotations
 
@@ -54,32 +54,33 @@ def ask(
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Asked:
-    """Answer a question in plain words: a model writes a program, which is run; after a failure the
-    model is told what went wrong and tries again (TrustUQA, section 3).
+    """Answer a question in plain words.
 
-    `llm` is "openai:MODEL", a callable `(messages) -> str`, a `ChatModel`, or a chat model of
-    LangChain (`model_of`). `via` is the language of the program; "auto" chooses it by a fixed rule.
-    `demos` is how many demonstrations the model is shown (8 by default), `samples` how many programs
-    vote, `retries` how often a failed program is repaired. `source` restricts the question to one
-    source. `choose` maps ambiguous names to ids of entities or names of sources. With `verbalise`
-    the model puts the answer into words, with `function` it computes functions that the engine does
-    not have. With `aware` (KoPL only) the grammar of the model's server allows after each entity of
-    the question only what that entity has; the step "look" and the warnings say whether it did.
-    `cells=False` shows the model names of the schema only, `untrusted` are sources whose cells it is
-    not shown. `prompts` is a folder with your own prompts. `transcript` is a file that records the
-    calls. `limit` is the most values of the answer, `timeout` is in seconds. A predicate that the graph
-    does not have is an error that the model is told with candidates; with `on_unknown="nearest"` it is
-    read as the nearest, and the outcome is "doubtful" (the setting of TrustUQA). `excerpt_tokens` is the
-    most tokens of the excerpt of the graph in the prompt, by default two fifths of the budget's
-    `prompt_tokens` (2,000); `today` is the date for questions that speak of now. `before` is the outcomes
-    of the questions before in a conversation, which `chat` keeps. With `parts="doubt"` a question
-    whose own answer is none or doubtful is split by the model into parts that are asked one after the other,
-    with "always" every question; `Asked.parts` has their outcomes. `on_step` is called after each step,
-    `on_text` with pieces of what the model writes, in whichever thread it comes.
+    A model writes a program, which is run. After a failure, the model is told what went wrong and tries again
+    (TrustUQA, section 3).
 
-    Errors of the model and of its programs are part of the outcome; `status` says how it ended.
-    Raises `OptionError` for invalid options, `UnknownNameError` for an unknown source,
-    `StoreMissingError` for an empty graph, `DeadlineError` after `timeout`.
+    `llm` is "openai:MODEL", a callable `(messages) -> str`, a `ChatModel`, or a chat model of LangChain
+    (`model_of`). `via` is the language of the program; "auto" chooses it by a fixed rule. `demos` is how many
+    demonstrations the model is shown (8 by default), `samples` how many programs vote, and `retries` how often
+    a failed program is repaired. `source` restricts the question to one source. `choose` maps ambiguous names
+    to ids of entities or names of sources. With `verbalise` the model puts the answer into words, and with
+    `function` it computes functions that the engine does not have. With `aware` (KoPL only) a grammar for the
+    model's server allows after each entity of the question only what that entity has; the step "look" and the
+    warnings tell whether this was possible. `cells=False` shows the model only names of the schema, and
+    `untrusted` are sources whose cells it is not shown. `prompts` is a folder with your own prompts.
+    `transcript` is a file that records the calls. `limit` is the most values of the answer, and `timeout` is in
+    seconds. A predicate that the graph does not have is an error, which the model is told with candidates; with
+    `on_unknown="nearest"` it is read as the nearest predicate, and the outcome is "doubtful" (the setting of
+    TrustUQA). `excerpt_tokens` is the most tokens of the graph's excerpt in the prompt, by default two fifths of
+    the budget's `prompt_tokens` (2,000). `today` is the date for questions about the present. `before` are the
+    outcomes of earlier questions in a conversation, which `chat` maintains. With `parts="doubt"`, the model
+    splits a question whose own answer is missing or doubtful into parts that are asked one after the other, and
+    with "always" every question; `Asked.parts` has their outcomes. `on_step` is called after each step, and
+    `on_text` with pieces of the model's text, in whichever thread they arrive.
+
+    Errors of the model and of its programs are part of the outcome, whose `status` tells how it ended. Raises
+    `OptionError` for invalid options, `UnknownNameError` for an unknown source, `StoreMissingError` for an empty
+    graph, and `DeadlineError` after `timeout`.
     """
     from condgraph.ask.parts import InParts
     from condgraph.ask.pipeline import Asking
@@ -102,11 +103,11 @@ def ask(
     with within(timeout, cancelled):
         asking = (Asking if parts == "never" else InParts)(graph, question, model, options)
         try:
-            # A program by a model may run for ever: the seconds of the budget bound it as well.
+            # A program written by a model may run forever, so the budget's seconds apply to it, too.
             with within(options.budget.seconds):
                 result = asking.run()
         except DeadlineError:
-            # The deadline of the call is an error, as of every call.
+            # The deadline of the call itself is an error, as in every call.
             check()
             result = asking.late()
     if result.answer is not None:
@@ -137,9 +138,10 @@ asking = _stepwise(ask)
 
 
 def chat(graph: Host, llm: Any, **options: Any) -> Chat:
-    """A conversation: `chat.ask(question)` answers a question that may refer to the answers before, such as
-    "and his wife?". What its words refer to is in `Asked.references`; a word that may mean several is a
-    choice (`choose={"his": id}`).
+    """Start a conversation in which a question may refer to earlier answers, such as "and his wife?".
+
+    `chat.ask(question)` answers a question. `Asked.references` has what its words refer to. A word that may
+    mean several entities becomes a choice (`choose={"his": id}`).
 
     `llm` and `options` are those of `ask`, for every question. Raises `OptionError` for other options.
     """
@@ -160,13 +162,14 @@ def excerpt(
     untrusted: Collection[str] = (),
     timeout: float | None = None,
 ) -> Excerpt:
-    """The part of the schema that a question needs, as text of at most `tokens` tokens for the prompt
-    of a language model: the entities in the question, the predicates nearest to its words, those of
-    similar demonstrations (`demos` of them), concepts, and keys of qualifiers.
+    """Return the part of the schema that a question needs, as text for the prompt of a language model.
 
-    Tokens are estimated, rather too many than too few; `count` counts with a tokenizer instead.
-    `cells=False` leaves out all data but names, as `untrusted` does for sources. `timeout` is in
-    seconds. Raises `UnknownNameError` for an unknown source, `OptionError` for invalid `tokens`.
+    The text has at most `tokens` tokens. It contains the entities in the question, the predicates nearest to
+    its words, those of similar demonstrations (`demos` of them), concepts, and keys of qualifiers.
+
+    Tokens are estimated, rather too many than too few, unless `count` counts them with a tokenizer.
+    `cells=False` leaves out all data except names, and `untrusted` does so for single sources. `timeout` is
+    in seconds. Raises `UnknownNameError` for an unknown source, and `OptionError` for invalid `tokens`.
     """
     from condgraph.ask.prompt import excerpt, known_of, masked, mentions_in
     from condgraph.engine.errors import UnknownNameError, nearest

@@ -1,4 +1,4 @@
-"""Records of asking in words: the options of a question, its steps, attempts and outcome."""
+"""Records for questions in plain words: the options of a question, its steps, attempts and outcome."""
 
 from __future__ import annotations
 
@@ -34,83 +34,83 @@ if TYPE_CHECKING:
 # The answer in words: the values with the numbers of their statements, or sentences by a model, each checked against the
 # statements that it cites.
 #
-# A sentence is used only if it cites statements that the model was shown, and if every number and every name in it
-# stands in these, in the answer or in the question. Numbers are compared as the language of the question writes them:
-# 8.091 in German is 8,091. In languages that write nouns with a capital, only names of the graph count as names.
+# A sentence is used only if it cites statements that the model was shown, and if every number and name in it is in these
+# statements, in the answer or in the question. Numbers are compared in the notation of the question's language: 8.091 in
+# German is 8,091. In languages that write nouns with a capital, only names of the graph count as names.
 
 
-#: Values in the text, statements that are cited, and statements searched for those.
+#: The most values in the text, the most cited statements, and the most statements that are searched for them.
 MOST_CITED_VALUES: Final = 20
 MOST_CITED: Final = 10
 _MOST_SEEN: Final = 200
 _CITED: Final = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
-#: A sentence with what it cites, before its end or behind it; a text without either is one.
+#: A sentence with its citations before or after its end mark. A text without either is one sentence.
 _SENTENCE: Final = re.compile(r".*?(?:\[[\d, ]{1,40}\] ?[.!?。！？]+|[.!?。！？]+ ?(?:\[[\d, ]{1,40}\] ?)+|$)")
-#: Spaces but those within numbers.
+#: Spaces, except those within numbers.
 _SPACES: Final = re.compile(r"[ \t\r\n\f\v]+")
-#: Characters of a text by a model that are looked at.
+#: How many characters of a model's text are examined.
 _LONGEST: Final = 4_000
-#: A number with the marks between its digits.
+#: A number, with the separators between its digits.
 _NUMBER: Final = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?")
-#: Words of which an English question has one, those that other languages have as well, and common words of these.
+#: Typical words of English questions, those among them that other languages have, too, and common words of these.
 _ENGLISH: Final = frozenset("what which who whom whose when where why how is are was were does did has have the list name".split())  # noqa: SIM905
 _SHARED: Final = frozenset("is are was has list name".split())  # noqa: SIM905
 _OF_OTHERS: Final = """der die das den dem des ein eine ist sind wer wie wo wann welche welcher welches welchem wurde hat von und im
 het een van de wat waar welke le la les du des est quel quelle qui ou el los las del es que cual quien donde il di che quale os da
 do em qual"""
 _OTHERS: Final = frozenset(_OF_OTHERS.split())
-#: Letters of languages that write a point before decimals.
+#: Letters of languages that use a decimal point.
 _POINT: Final = re.compile(r"[\u0900-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MONTHS: Final = "january february march april may june july august september october november december".split()  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of an answer in words, and the statements that it rests on."""
+    """A sentence of an answer in words, with the statements that it is based on."""
 
     text: str
     statements: tuple[str, ...]
 
 
 def plain(answer: Answer) -> tuple[str, tuple[str, ...]]:
-    """The values of an answer with the numbers of statements, and these statements."""
+    """Return the values of an answer with the numbers of statements, and these statements."""
     texts = answer.texts
     if not texts:
         return "", ()
     statements = cited(answer)
-    said = []
+    parts = []
     for text in texts[:MOST_CITED_VALUES]:
         numbers = [number for number, item in enumerate(statements, start=1) if _appears(text, item)][:3]
-        said.append(text + "".join(f" [{number}]" for number in numbers))
-    more = f" and {len(texts) - MOST_CITED_VALUES} more" if len(texts) > MOST_CITED_VALUES else ""
-    if not any("[" in item for item in said) and statements:
-        # A count, or a verification: no statement contains it.
-        said[-1] += " " + "".join(f"[{number}]" for number in range(1, min(len(statements), 3) + 1))
-    return "; ".join(said) + more, tuple(statements)
+        parts.append(text + "".join(f" [{number}]" for number in numbers))
+    rest = f" and {len(texts) - MOST_CITED_VALUES} more" if len(texts) > MOST_CITED_VALUES else ""
+    if not any("[" in item for item in parts) and statements:
+        # The answer is a count or a verification, which no statement contains.
+        parts[-1] += " " + "".join(f"[{number}]" for number in range(1, min(len(statements), 3) + 1))
+    return "; ".join(parts) + rest, tuple(statements)
 
 
 def cited(answer: Answer) -> list[str]:
-    """The statements that show the values of an answer; the first ones where none does."""
-    seen = [str(item) for item in islice(answer.evidence, _MOST_SEEN)]
+    """Return the statements that contain the values of an answer, or the first ones if none does."""
+    statements = [str(item) for item in islice(answer.evidence, _MOST_SEEN)]
     texts = answer.texts[:MOST_CITED_VALUES]
-    showing = [item for item in seen if any(_appears(text, item) for text in texts)]
-    return list(dict.fromkeys([*showing, *seen]))[:MOST_CITED]
+    showing = [item for item in statements if any(_appears(text, item) for text in texts)]
+    return list(dict.fromkeys([*showing, *statements]))[:MOST_CITED]
 
 
 def renumbered(text: str, by: int) -> str:
-    """A text whose numbers of statements are so much higher."""
-    return _CITED.sub(lambda found: f"[{', '.join(str(int(number) + by) for number in found[1].split(','))}]", text)
+    """Increase the numbers of statements in a text by `by`."""
+    return _CITED.sub(lambda match: f"[{', '.join(str(int(number) + by) for number in match[1].split(','))}]", text)
 
 
 def facts_of(answer: Answer, statements: Sequence[str]) -> str:
-    """What a model is shown for an answer in words: values and numbered statements, a JSON string each."""
+    """Return what a model is shown to put an answer into words: values and numbered statements as JSON strings."""
     values = unmarked(json.dumps([shortened(text, 200) for text in answer.texts[:MOST_CITED_VALUES]], ensure_ascii=True))
     lines = [f"[{number}] {quoted(item, 300)}" for number, item in enumerate(statements, start=1)]
     return "\n".join([f"Answer: {values}", *lines])
 
 
 def sentences(text: str, statements: Sequence[str]) -> tuple[Sentence, ...]:
-    """The sentences of a text with numbers of statements in brackets, each with the statements that it cites."""
+    """Split a text with statement numbers in brackets into sentences, each with the statements that it cites."""
     result = []
     for part in parts_of(text):
         numbers = dict.fromkeys(_numbers(part))
@@ -119,7 +119,10 @@ def sentences(text: str, statements: Sequence[str]) -> tuple[Sentence, ...]:
 
 
 def holding(text: str, question: str, answer: Answer, statements: Sequence[str], known: KnownNames | None) -> tuple[str, list[str]]:
-    """The sentences of a text by a model that hold, and why others do not; "" where they say no value of the answer."""
+    """Return the sentences of a model's text that hold, and why the others do not.
+
+    The text is "" if the sentences contain no value of the answer.
+    """
     kept, wrong = [], []
     for part in parts_of(text):
         if why := why_not(part, question, answer, statements, known):
@@ -136,17 +139,17 @@ def holding(text: str, question: str, answer: Answer, statements: Sequence[str],
 
 
 def parts_of(text: str) -> list[str]:
-    """The sentences of a text; what cites nothing belongs to the sentence behind it."""
+    """Return the sentences of a text. A part without citations belongs to the sentence after it."""
     line = _SPACES.sub(" ", text[:_LONGEST])
-    return [part for found in _SENTENCE.finditer(line) if (part := found[0].strip())]
+    return [part for match in _SENTENCE.finditer(line) if (part := match[0].strip())]
 
 
 def _numbers(part: str) -> list[int]:
-    return [int(number) for found in _CITED.finditer(part) for number in found[1].split(",")]
+    return [int(number) for match in _CITED.finditer(part) for number in match[1].split(",")]
 
 
 def why_not(part: str, question: str, answer: Answer, statements: Sequence[str], known: KnownNames | None) -> str:
-    """Why a sentence does not hold; "" where it does."""
+    """Return why a sentence does not hold, or "" if it does."""
     numbers = _numbers(part)
     if not numbers:
         return f"{shortened(part, 80)!r} cites no statement"
@@ -156,27 +159,27 @@ def why_not(part: str, question: str, answer: Answer, statements: Sequence[str],
     places = [question, *(statements[number - 1] for number in numbers), *answer.texts[:MOST_CITED_VALUES]]
     body = _CITED.sub(" ", part)
     comma = _decimal_comma(question)
-    there = {number for place in places for number in _values(place, comma=False)}
-    for found in _NUMBER.finditer(body):
-        if found[0] not in there and not there & _values(found[0], comma=comma):
-            return f"it says {found[0]!r}, which is neither in the answer nor in the statements that it cites"
+    known_numbers = {number for place in places for number in _values(place, comma=False)}
+    for match in _NUMBER.finditer(body):
+        if match[0] not in known_numbers and not known_numbers & _values(match[0], comma=comma):
+            return f"it says {match[0]!r}, which is neither in the answer nor in the statements that it cites"
     words = {stem(word) for place in places for word in words_of(place)}
     nouns = _has_nouns(question, words_of(" ".join(places[1:])))
-    for found in WORD.finditer(body):
-        word, before = found[0], body[: found.start()].rstrip()
+    for match in WORD.finditer(body):
+        word, before = match[0], body[: match.start()].rstrip()
         if not word[:1].isupper() or stem(fold(word)) in words or word.casefold() in STOP:
             continue
-        if word.casefold() in _MONTHS and str(_MONTHS.index(word.casefold()) + 1) in there:
+        if word.casefold() in _MONTHS and str(_MONTHS.index(word.casefold()) + 1) in known_numbers:
             continue
-        # The first word of a sentence, or a noun, may be any word but a name of the graph.
-        named = known is not None and bool(known.linker.entities.folded(word))
-        if named or not (nouns or not before or before[-1:] in ".!?:。！？"):
+        # The first word of a sentence, or a noun, may be any word except a name of the graph.
+        in_graph = known is not None and bool(known.linker.entities.folded(word))
+        if in_graph or not (nouns or not before or before[-1:] in ".!?:。！？"):
             return f"it says {word!r}, which is neither in the answer nor in the statements that it cites"
     return ""
 
 
 def _said(value: str, text: str, question: str) -> bool:
-    """Whether a text has a value, as the language of the question writes its numbers."""
+    """Return whether a text contains a value, with numbers in the notation of the question's language."""
     if _appears(value, text):
         return True
     numbers = list(_values(value, comma=False))
@@ -184,8 +187,9 @@ def _said(value: str, text: str, question: str) -> bool:
 
 
 def _decimal_comma(question: str) -> bool:
-    """Whether the language of a question has a comma before decimals, as most that have Latin, Greek or Cyrillic letters
-    and are not English.
+    """Return whether the language of a question uses a decimal comma.
+
+    Most languages with Latin, Greek or Cyrillic letters do, except English.
 
     >>> _decimal_comma("Wie hoch ist er?"), _decimal_comma("How high is it?"), _decimal_comma("有多高？")
     (True, False, False)
@@ -194,18 +198,18 @@ def _decimal_comma(question: str) -> bool:
 
 
 def english(question: str) -> bool:
-    """Whether a question is an English one, by its words.
+    """Return whether a question is in English, judged by its words.
 
     >>> english("Who directed Das Boot?"), english("Was ist die Hauptstadt?"), english("Wat is er?"), english("Capital of Nepal")
     (True, False, False, False)
     """
     words = set(words_of(question))
-    own = words & _ENGLISH
-    return bool(own) and len(own - _SHARED) + len(own) > len(words & _OTHERS)
+    found = words & _ENGLISH
+    return bool(found) and len(found - _SHARED) + len(found) > len(words & _OTHERS)
 
 
 def foreign(question: str) -> bool:
-    """Whether a question is one in another language than English, by its words or its letters.
+    """Return whether a question is in a language other than English, judged by its words or letters.
 
     >>> foreign("Wer schrieb Faust?"), foreign("尼泊尔的首都是什么？"), foreign("Capital of Nepal"), foreign("Who wrote Faust?")
     (True, True, False, False)
@@ -215,16 +219,16 @@ def foreign(question: str) -> bool:
 
 
 def _has_nouns(question: str, named: Sequence[str]) -> bool:
-    """Whether a question writes a word with a capital that is no name, as German does."""
+    """Return whether a question writes words other than names with a capital, as German does."""
     names = set(named)
     return any(
-        found[0][:1].isupper() and question[: found.start()].strip() and fold(found[0]) not in names
-        for found in WORD.finditer(question)
+        match[0][:1].isupper() and question[: match.start()].strip() and fold(match[0]) not in names
+        for match in WORD.finditer(question)
     ) and not english(question)
 
 
 def _values(text: str, *, comma: bool) -> set[str]:
-    """The numbers of a text, normalised; a date has three.
+    """Return the normalised numbers in a text. A date has three.
 
     >>> _values("8,091.50 m", comma=False), _values("8.091,5", comma=True), sorted(_values("1917-11-09", comma=False))
     ({'8091.5'}, {'8091.5'}, ['11', '1917', '9'])
@@ -234,35 +238,34 @@ def _values(text: str, *, comma: bool) -> set[str]:
 
 def _read(text: str, comma: bool) -> Iterator[str]:
     mark, other = (",", ".") if comma else (".", ",")
-    for found in _NUMBER.finditer(text):
-        whole, _, rest = found[0].partition(mark)
+    for match in _NUMBER.finditer(text):
+        whole, _, decimals = match[0].partition(mark)
         digits = re.sub(rf"[{re.escape(other)}'’ \u00a0\u202f]", "", whole)
-        with_rest = f"{digits}.{rest}" if rest.isdigit() else digits
+        number = f"{digits}.{decimals}" if decimals.isdigit() else digits
         try:
-            yield f"{Decimal(with_rest).normalize():f}"
+            yield f"{Decimal(number).normalize():f}"
         except InvalidOperation:
-            yield found[0]
+            yield match[0]
 
 
 def _appears(text: str, statement: str) -> bool:
-    """Whether a value appears in a text as whole words."""
+    """Return whether a value appears in a text as whole words."""
     wanted, place = fold(text), fold(statement)
-    at = place.find(wanted)
-    while wanted and at >= 0:
-        before, after = place[at - 1 : at], place[at + len(wanted) : at + len(wanted) + 1]
+    position = place.find(wanted)
+    while wanted and position >= 0:
+        before, after = place[position - 1 : position], place[position + len(wanted) : position + len(wanted) + 1]
         if not (before.isalnum() or after.isalnum()):
             return True
-        at = place.find(wanted, at + 1)
+        position = place.find(wanted, position + 1)
     return False
 
 
 # -- options, steps, attempts and the outcome --------------------------------------------------------
 
 
-#: How a question ended: with an answer; with an answer to a program in which a name was read as
-#: another one, or that does not fit the question; with a program that ran without a result; with a
-#: name whose meaning the user has to choose; without any program that ran; with a model that
-#: declined; with a spent budget.
+#: How a question ended: with an answer; with an answer that may not fit the question, or from a program
+#: in which a name was read as another one; with a program that had no result; with a name whose meaning
+#: the user has to choose; without any program that ran; with a model that declined; with a spent budget.
 Status = Literal["answered", "doubtful", "empty", "ambiguous", "failed", "abstained", "budget"]
 #: Where an attempt failed.
 Stage = Literal["retrieval", "writing", "resolving", "running"]
@@ -270,15 +273,17 @@ STAGES: Final[tuple[Stage, ...]] = ("retrieval", "writing", "resolving", "runnin
 #: The languages of programs.
 Via = Literal["auto", "query", "kopl", "cypher", "pattern"]
 VIAS: Final[tuple[Via, ...]] = get_args(Via)
-#: When a question is asked in parts: never, where its own answer is none or doubtful, or always.
+#: When a question is split into parts: never, if its own answer is missing or doubtful, or always.
 Parts = Literal["never", "doubt", "always"]
 PARTS: Final[tuple[Parts, ...]] = get_args(Parts)
 
 
 @dataclass(frozen=True, slots=True)
 class AskStep:
-    """A step: its `name` ("look", "excerpt", "write", "read", "resolve", "run", "vote", "say" or "split"), how
-    many `seconds` it took, and a line `about` its result.
+    """A step in answering a question.
+
+    It has a `name` ("look", "excerpt", "write", "read", "resolve", "run", "vote", "say" or "split"), the
+    `seconds` that it took, and a line `about` its result.
     """
 
     name: str
@@ -291,9 +296,11 @@ class AskStep:
 
 @dataclass(frozen=True, slots=True)
 class AskText:
-    """A piece of `text` as a model writes it: of a reply with a program (`step` is "write"), or a sentence of the
-    answer in words that holds ("say"). `begins`: it is the first piece of the reply of this `sample`; an earlier
-    reply of the same step and sample does not count any more.
+    """A piece of `text` as a model writes it.
+
+    It belongs to a reply with a program (`step` is "write"), or it is a sentence of the answer in words that
+    holds ("say"). `begins` marks the first piece of the reply for this `sample`, which replaces an earlier
+    reply of the same step and sample.
     """
 
     step: str
@@ -307,8 +314,10 @@ class AskText:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One meaning of a name: its `key` (the id of an entity, or the name of a source), a line `about`
-    it, and the `texts` of the answer with this meaning.
+    """One meaning of a name.
+
+    It has a `key` (the id of an entity or the name of a source), a line `about` it, and the `texts` of the
+    answer with this meaning.
     """
 
     key: str
@@ -319,8 +328,9 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A name with several meanings that lead to different answers. The user chooses one with
-    `ask(..., choose={choice.name: option.key})`.
+    """A name with several meanings that lead to different answers.
+
+    The user chooses one with `ask(..., choose={choice.name: option.key})`.
     """
 
     kind: Literal["entity", "source"]
@@ -334,7 +344,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Referent:
-    """An entity of an earlier turn of a conversation: its name, and its id; "" where the turn has its name alone."""
+    """An entity of an earlier turn: its name and its id, or "" if only the name is known."""
 
     name: str
     id: str
@@ -342,8 +352,9 @@ class Referent:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A word of a question, from `start` to `end`, that refers to `entities` of an earlier turn of the
-    conversation; `origin` says of which. `others` are those that it may refer to as well.
+    """A word of a question, from `start` to `end`, that refers to `entities` of an earlier turn.
+
+    `origin` tells the turn, and `others` are other entities to which the word may refer.
     """
 
     text: str
@@ -354,13 +365,15 @@ class Reference:
     others: tuple[Referent, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.text!r} is {', '.join(repr(one.name) for one in self.entities)}, of {self.origin}"
+        return f"{self.text!r} is {', '.join(repr(entity.name) for entity in self.entities)}, of {self.origin}"
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A program with a name of the graph in place of an unknown one: the `unknown` name, the `name`, what the
-    program gives, and why that may be an answer to another question.
+    """A program in which a name of the graph replaces an unknown one.
+
+    It has the `unknown` name, the `name`, the texts that the program gives, and why they may be an answer to
+    another question.
     """
 
     unknown: str
@@ -376,11 +389,12 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A program by a model: the reply, the program in it, and its result. `stage` and `error` are
-    where and why it failed, `feedback` what the model was told; `doubts` say why its answer may be one to
-    another question, and `drafts` are the programs with names of the graph in place of an unknown one that
-    give something, best first. `unfinished`: the deadline passed
-    while the model wrote, or before its program had run.
+    """A program written by a model: the reply, the program in it, and its result.
+
+    `stage` and `error` are where and why it failed, and `feedback` is what the model was told. `doubts` are
+    reasons why its answer may belong to another question. `drafts` are programs with names of the graph in
+    place of an unknown one that have a result, the best first. `unfinished` means that the deadline passed
+    while the model was writing, or before its program had run.
     """
 
     reply: str
@@ -396,23 +410,23 @@ class Attempt:
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     drafts: tuple[Draft, ...] = ()
-    #: The error, and the plan of the program, for feedback.
+    #: The error and the plan of the program, for feedback.
     failure: CondgraphError | None = field(default=None, repr=False, compare=False)
     lowered: Lowered | None = field(default=None, repr=False, compare=False)
-    #: The number of the sample, and of the retry, from 0.
+    #: The numbers of the sample and of the retry, starting at 0.
     sample: int = 0
     number: int = 0
     unfinished: bool = False
 
     @property
     def gave(self) -> tuple[str, ...] | None:
-        """The texts of its answer, in order; None where it did not run."""
+        """The texts of the answer in order, or None if the program did not run."""
         return None if self.answer is None else tuple(self.answer.texts)
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """An answer, as normalised and sorted texts, and how many samples gave it."""
+    """An answer, as normalised and sorted texts, and the number of samples that gave it."""
 
     texts: tuple[str, ...]
     count: int
@@ -422,15 +436,15 @@ class Vote:
 class Asked:
     """The outcome of a question.
 
-    `answer` has the typed values with program, trace and evidence; None where no program ran.
-    `text` is the answer in words, with numbers of `citations`, which are statements. `attempts` are
-    all programs, `votes` the answers of the samples, `steps` what was done and how long it took.
-    `shown` is the data that a model was shown besides the prompt: to compute a function, or to put
-    the answer into words. `reason` is why `via="auto"` took this language; "" where it was given.
-    `references` are the words that refer to earlier turns of a conversation. `confidence` is the share of
-    answers like this one that are right on the evaluation sets, from 0 to 1; None where there is no answer.
-    `doubts` say why the answer may be one to another question. `parts` are the outcomes of the parts that the
-    question was asked in; `answer` is that of the last one.
+    `answer` has the typed values with program, trace and evidence, or is None if no program ran. `text` is
+    the answer in words, with numbers that refer to `citations`, which are statements. `attempts` are all
+    programs, `votes` are the answers of the samples, and `steps` are what was done and how long it took.
+    `shown` is the data that a model was shown besides the prompt, to compute a function or to put the answer
+    into words. `reason` is why `via="auto"` chose this language, or "" if the language was given.
+    `references` are words that refer to earlier turns of a conversation. `confidence` is the share of similar
+    answers that are right on the evaluation sets, from 0 to 1, or None without an answer. `doubts` are
+    reasons why the answer may belong to another question. `parts` are the outcomes of the parts into which
+    the question was split; `answer` is that of the last one.
     """
 
     question: str
@@ -460,12 +474,12 @@ class Asked:
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the answer; none where there is none."""
+        """The texts of the answer, or an empty list without one."""
         return [] if self.answer is None else self.answer.texts
 
     @property
     def values(self) -> list[Any]:
-        """The typed values of the answer; none where there is none."""
+        """The typed values of the answer, or an empty list without one."""
         return [] if self.answer is None else list(self.answer.values)
 
     @property
@@ -475,19 +489,19 @@ class Asked:
 
     @property
     def evidence(self) -> Sequence[Any]:
-        """The statements that the answer rests on, those of the last part first."""
+        """The statements that the answer is based on, those of the last part first."""
         if self.parts:
             return tuple(dict.fromkeys(item for part in reversed(self.parts) for item in part.evidence))
         return () if self.answer is None else self.answer.evidence
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        """The sentences of `text`, each with the statements that it rests on."""
+        """The sentences of `text`, each with the statements that it is based on."""
         return sentences(self.text, self.citations)
 
     @property
     def failures(self) -> dict[Stage, int]:
-        """How many attempts ended at each stage without an answer."""
+        """The number of attempts that failed, by stage."""
         counted = Counter(attempt.stage for attempt in self.attempts if attempt.stage is not None)
         if self.status in ("failed", "abstained") and not counted and self.excerpt is not None and not self.excerpt.predicates:
             counted["retrieval"] = 1
@@ -495,16 +509,16 @@ class Asked:
 
     @property
     def seconds(self) -> float:
-        """Seconds of all steps."""
+        """The seconds of all steps."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def overhead(self) -> float:
-        """Seconds of all steps but those of the model."""
+        """The seconds of all steps except those of the model."""
         return sum(step.seconds for step in self.steps if step.name not in ("write", "say"))
 
     def data(self) -> dict[str, Any]:
-        """The outcome for JSON."""
+        """Return the outcome as JSON."""
         return {
             "question": self.question,
             "status": self.status,
@@ -550,7 +564,7 @@ class Asked:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        """The text, the choices or the status, and the warnings below it, a line each."""
+        """Return the text, the choices or the status, followed by the warnings, one per line."""
         first = self.text or "\n".join(map(str, self.choices)) or self.status
         return "\n".join([first, *(f"warning: {warning}" for warning in self.warnings)])
 
@@ -558,7 +572,7 @@ class Asked:
         return f"<Asked: {self.status}, {shortened(str(self), 200)!r}>"
 
     def _repr_html_(self) -> str:
-        """The answer, and how it came about, for notebooks."""
+        """Return the answer and how it was found, as HTML for notebooks."""
         rows = [(text,) for text in self.texts[: html.MOST_ROWS]]
         tables = [html.table("answers", ("answer",), rows, len(self.texts) - len(rows))] if rows else []
         tables += [html.table(str(choice), ("key", "about"), [(o.key, o.about) for o in choice.options]) for choice in self.choices]
@@ -576,17 +590,17 @@ def _option(one: Option) -> dict[str, Any]:
 # The options of a question, validated once.
 
 
-#: Demonstrations in a prompt, and samples of one question.
+#: The default number of demonstrations in a prompt, and the most samples of one question.
 MOST_DEMOS: Final = 8
 MOST_SAMPLES: Final = 50
-#: Tokens of the excerpt of the graph by default, and its share of a prompt.
+#: The default tokens of the graph's excerpt, and its share of a prompt.
 EXCERPT: Final = 2_000
 _EXCERPT_SHARE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a word for an answer is in a plan, and how many entities these are."""
+    """The entities for which a word for an answer stands in a plan, and their number."""
 
     entities: Entities
     size: int
@@ -594,7 +608,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """As the parameters of `Graph.ask`."""
+    """The options of a question, with the same meaning as the parameters of `Graph.ask`."""
 
     via: str = "auto"
     demos: int | None = None
@@ -619,7 +633,7 @@ class AskOptions:
     same_question: bool = False
     before: Sequence[Asked] = ()
     parts: str = "never"
-    #: Of a part: the outcomes of earlier ones, and the entities in them, by the words for them.
+    #: For a part: the outcomes of earlier parts, and the entities in them, by the words for them.
     answers: Mapping[str, Asked] = field(default_factory=dict)
     stands: Mapping[str, Standing] = field(default_factory=dict)
     on_unknown: OnUnknown = "error"
@@ -652,8 +666,9 @@ class AskOptions:
 
     @property
     def room(self) -> int:
-        """The most tokens of the excerpt: as given, else two fifths of a prompt, 2,000 where that has no
-        bound.
+        """The most tokens of the excerpt.
+
+        This is `excerpt_tokens` if it was given, else two fifths of a prompt, or 2,000 if prompts have no limit.
         """
         if self.excerpt_tokens is not None:
             return self.excerpt_tokens
@@ -662,14 +677,12 @@ class AskOptions:
 
     @property
     def heat(self) -> float:
-        """The temperature: 0 for one sample, so that it is the likeliest program; 0.7 for several,
-        so that they differ.
-        """
+        """The temperature: 0 for one sample, to get the likeliest program, and 0.7 for several, so that they differ."""
         return self.temperature if self.temperature is not None else 0.0 if self.samples == 1 else 0.7
 
 
 class Host(Protocol):
-    """What `ask` needs of a graph."""
+    """What `ask` needs from a graph."""
 
     place: str
     read_only: bool
@@ -680,16 +693,16 @@ class Host(Protocol):
 
     @property
     def demos(self) -> Any:
-        """Its demonstrations (`ask.demos.Demos`)."""
+        """The demonstrations of the graph (`ask.demos.Demos`)."""
         ...
 
     @property
     def ask(self) -> Callable[..., Asked]:
-        """As `Graph.ask`."""
+        """The method `Graph.ask`."""
         ...
 
     def query(self, program: Any, *, language: str | None = None, **options: Any) -> Answer:
-        """As `Graph.query`."""
+        """Answer a program like `Graph.query`."""
         ...
 
     def match(
@@ -702,7 +715,7 @@ class Host(Protocol):
         leave_out: bool = False,
         limit: int | None = None,
     ) -> Answer:
-        """As `Graph.match`."""
+        """Search for a pattern like `Graph.match`."""
         ...
 
     def _store_of(self, engine: str | None) -> Store: ...

@@ -1,7 +1,7 @@
-"""The sample data that the package ships: a table, a knowledge graph and a temporal knowledge graph
-about the same countries.
+"""The sample data of the package: a table, a knowledge graph and a temporal knowledge graph about the same
+countries.
 
-`SOURCES.md`, beside the files, says where their facts can be checked.
+`SOURCES.md`, next to the files, lists where the facts can be checked.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-#: The folder that the files lie in.
+#: The folder with the files.
 FOLDER: Final = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A file of sample data: its name, the loader's format and options that suit it, and what it
-    holds.
-    """
+    """A file of sample data: its name, format, suitable loader options, and a description."""
 
     file: str
     format: str
@@ -29,7 +27,7 @@ class Sample:
 
     @property
     def path(self) -> Path:
-        """Where the file lies."""
+        """The path of the file."""
         return FOLDER / self.file
 
 
@@ -41,11 +39,10 @@ SAMPLES: Final = (
 
 
 def copy_to(folder: str | Path) -> list[Path]:
-    """Copy the sample files and their sources into a folder, which is made where it is missing; the
-    paths written.
+    """Copy the sample files and their sources into a folder, and return the paths.
 
-    Raises `FileExistsError` before anything is written when one of the files is there with another
-    content.
+    The folder is created if it does not exist. Raises `FileExistsError`, before anything is written, if one
+    of the files exists with different content.
     """
     target = Path(folder)
     names = [sample.file for sample in SAMPLES] + ["SOURCES.md"]
@@ -54,6 +51,6 @@ def copy_to(folder: str | Path) -> list[Path]:
         if path.exists() and path.read_bytes() != (FOLDER / name).read_bytes():
             raise FileExistsError(f"{path} is there already, with another content")
     target.mkdir(parents=True, exist_ok=True)
-    # The recorded run, as it is.
+    # Copy the recorded run unchanged.
     shutil.copytree(FOLDER / "asking", target / "asking", dirs_exist_ok=True)
     return [Path(shutil.copyfile(FOLDER / name, target / name)) for name in names]

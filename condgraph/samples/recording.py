@@ -1,4 +1,6 @@
-"""A recorded run of a small language model over the sample data, replayed without it (`tools/record_samples.py`)."""
+"""A recorded run of a small language model on the sample data, which can be replayed without the model
+(`tools/record_samples.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
     from condgraph.graph import Graph
 
 
-#: Where the files of the recorded run lie.
+#: The folder with the files of the recorded run.
 ASKING: Final = Path(__file__).with_name("asking")
 DEMONSTRATIONS: Final = ASKING / "demonstrations.jsonl"
 QUESTIONS: Final = ASKING / "questions.jsonl"
@@ -20,8 +22,9 @@ OPTIONS: Final[dict[str, Any]] = {"via": "query", "demos": 3, "retries": 1, "pro
 
 
 def ask_recorded(graph: Graph, question: str, llm: Any = None) -> Asked:
-    """Ask a question of the recorded run, over a graph of the sample data that has its
-    demonstrations; `llm` is what answers, the transcript by default.
+    """Ask a question of the recorded run on a graph with the sample data.
+
+    The demonstrations are loaded if the graph has none. `llm` is the model, by default the transcript.
     """
     if not len(graph.demos):
         graph.demos.load(DEMONSTRATIONS)
