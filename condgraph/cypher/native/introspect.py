@@ -1,6 +1,4 @@
-"""A look at an existing database: counts, constraints, indexes, a sample of each label and type of relationship, and what is
-guessed from them.
-"""
+"""Looks at an existing database: counts, constraints, indexes, samples of each label and type, and a mapping guessed from them."""
 
 from __future__ import annotations
 
@@ -26,17 +24,18 @@ if TYPE_CHECKING:
 
 
 # -- Guesses from samples ----------------------------------------------------------------------------
-# By which properties nodes are called, and which texts are numbers or dates. Every choice comes with its reason.
-#
-# A name that does not tell nodes apart, or is that of something else (the ship of an order), is worse
-# than none: without one a node is called by its label and its key.
+# # Which properties name nodes, and which texts are numbers or dates. Every choice comes with its reason.
+# #
+# # A name that is not unique, or belongs to something else (the ship of an order), is worse than none:
+# # without one, a node is called by its label and its key.
 
 
-#: How the loader of tables reads a column with a header: the value of each text, None where it takes
-#: it for missing. Loaders are above stores, so it is handed in.
+#: #: How the table loader reads a column with a header: the value of each text, None if it counts as
+#: missing. It is passed in,
+#: #: since loaders are a layer above stores.
 Typing: TypeAlias = Callable[[Sequence[str], str], list[Value | None]]
 
-#: The characters of a text that a sample has at most.
+#: #: The most characters kept of a text in a sample.
 LONGEST: Final = 100
 _FORMATS: Final = (
     *(properties.ISO_DATE, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
@@ -44,20 +43,21 @@ _FORMATS: Final = (
     *("%Y-%m-%d 00:00:00", "%Y-%m-%d 00:00:00.000", "%Y-%m-%dT00:00:00", "%Y-%m-%dT00:00:00Z", "%m/%d/%Y 00:00:00"),
 )
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+").findall
-#: Names by themselves, the best first.
+#: #: Words that are names by themselves, best first.
 _NAMES: Final = ("name", "title", "fullname", "displayname", "label", "caption", "headline", "subject", "heading")
-#: Where no property is called like a name, short texts that tell nodes apart: these first, then texts of
-#: words, then codes.
+#: #: If no property is called like a name, short unique texts serve: first properties with these keys,
+#: then texts of words, then
+#: #: codes.
 _DESCRIBING: Final = ("desc", "description", "shortdescription", "summary", "text")
 _SHORT: Final = 60
-#: Keys whose texts nobody wants to read, and texts that no person wrote.
+#: #: Keys whose texts are no use as a name, and the pattern of texts that no person wrote.
 _SECRET: Final = frozenset(["password", "passwd", "pwd", "hash", "token", "secret", "salt", "checksum", "digest"])
 _MACHINE: Final = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{16,}|[A-Za-z0-9+/=_-]{32,}|\d{4}-\d\d.*|\W*\d[\d\W]*[A-Z]?"
 ).fullmatch
 _FIRST: Final = ("firstname", "forename", "givenname", "first", "given")
 _LAST: Final = ("lastname", "surname", "familyname", "last", "family")
-#: What precedes "name" where it is that of something else.
+#: #: Words before "name" that make it the name of something else.
 _OTHERS: Final = frozenset(
     [
         "contact",
@@ -84,8 +84,10 @@ _OTHERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PropertySample:
-    """What a sample has of a property: how many things were looked at, the types with how many had
-    each, distinct texts (cut to `LONGEST`) whole numbers, how many different values, the longest list.
+    """What a sample tells of a property.
+
+    `sampled` is how many things were looked at; `types` has how many of them had each type. `texts` (cut to `LONGEST`) and
+    `whole` are distinct texts and whole numbers. `distinct` is how many different values there are, `longest` the longest list.
     """
 
     key: str
@@ -95,17 +97,17 @@ class PropertySample:
     whole: tuple[str, ...] = ()
     distinct: int = 0
     longest: int = 0
-    #: Whether some text has white space to fold.
+    #: #: Whether some text has white space to fold.
     spaced: bool = False
 
     @property
     def held(self) -> int:
-        """How many have it."""
+        """How many things have it."""
         return sum(count for _, count in self.types)
 
 
 def name_of(label: str, seen: Sequence[PropertySample], unique: str | None) -> tuple[tuple[str, ...], str]:
-    """The properties that name the nodes of a label together, and why; none where none does."""
+    """Return the properties that together name the nodes of a label (none if none fits), and why."""
     ranked = sorted(
         ((rank, entry.key, entry) for entry in seen if (rank := _rank(label, entry)) is not None), key=lambda three: three[:2]
     )
@@ -130,10 +132,10 @@ def _measured(seen: PropertySample) -> str:
 
 
 def _rank(label: str, seen: PropertySample) -> int | None:
-    """How good a property is as a name, 0 the best; None where it is none."""
+    """Return how well a property suits as a name: 0 is best, None if it does not."""
     if not _is_text(seen) or not seen.held or not seen.texts:
         return None
-    # Graphs that were made of RDF have a prefix before their keys: rdfs__label.
+    # # Graphs made from RDF have a prefix before their keys: rdfs__label.
     share, apart, folded = (
         seen.held / seen.sampled,
         _apart(seen),
@@ -146,7 +148,7 @@ def _rank(label: str, seen: PropertySample) -> int | None:
     if share < 0.5:
         return None
     if folded in own or folded in _NAMES:
-        # What few values share is a kind, whatever it is called.
+        # # Few values shared by many nodes are a kind, whatever the property is called.
         if apart < 0.05 and seen.held > 20:
             return None
         return 0 if folded in own else 1 + _NAMES.index(folded) // 3
@@ -158,7 +160,7 @@ def _rank(label: str, seen: PropertySample) -> int | None:
 
 
 def _telling(seen: PropertySample) -> int | None:
-    """How good a property is as a name that is not called like one, 7 the best; None where it is none."""
+    """Return how well a property suits that is not called like a name: 7 is best, None if it does not."""
     if not _is_text(seen) or seen.held < 0.9 * seen.sampled or _apart(seen) < 0.95 or seen.spaced:
         return None
     words = {word.casefold() for word in _WORDS(seen.key)}
@@ -189,12 +191,13 @@ def _address(text: str) -> bool:
 
 
 def read_as(prop: Property, texts: Sequence[str], typing: Typing) -> tuple[Property, str | None]:
-    """A property with how its text is read, and why where that is not as text. `texts` are all
-    different texts of the sample; each has to be read like the loader of tables does.
+    """Return a property with the reading of its text, and the reason if that is not plain text.
+
+    `texts` are all different texts of the sample; each must be read as the table loader reads it.
     """
     untidy = prop.untidy or any(collapse(text) != text for text in texts)
     prop = replace(prop, untidy=untidy)
-    # What is cut is longer than any number or date.
+    # # A text that was cut is longer than any number or date.
     if not texts or untidy or any(len(text) >= LONGEST for text in texts):
         return prop, None
     values = typing(texts, prop.key)
@@ -221,12 +224,13 @@ def read_as(prop: Property, texts: Sequence[str], typing: Typing) -> tuple[Prope
 
 
 def check_reading(prop: Property, texts: Sequence[str]) -> None:
-    """Raise `OptionError` where a property is to be read in a way in which nothing of the sample can
-    be read; the hint has what reads more. `texts` are those of the sample, and its whole numbers.
+    """Raise `OptionError` if a property's reading fits nothing in the sample; the hint names a format that fits more.
+
+    `texts` are the texts and the whole numbers of the sample.
     """
     form = properties.format_of(prop)
     if prop.format is None and any(name in ("DATE", "LOCAL DATETIME", "ZONED DATETIME") for name, _ in prop.types):
-        # It is one already; other text is read where it can be.
+        # # It has times already; other text is read where possible.
         return
     if form is not None and not any(form.read(entry) is not None for entry in texts):
         tried = {item: sum(properties.time_format(item).read(text) is not None for text in texts) for item in _FORMATS}
@@ -246,28 +250,28 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
 
 
 # -- The look ----------------------------------------------------------------------------------------
-# Nothing is scanned: counts are those that the server keeps, samples are the first `SAMPLE` nodes of a
-# label. What the user has no right to ask is left out, and reported in `warnings`.
+# # Nothing is scanned: counts are the server's own, samples are the first `SAMPLE` nodes of each
+# # label. What the user has no right to read is left out and reported in `warnings`.
 
 
-#: Nodes of a label, and relationships of a type, that are looked at; where there are very many
-#: labels fewer of each, so that it is not more than `MOST` in all, but `LEAST`.
+#: #: How many nodes of a label, and relationships of a type, are looked at. With very many labels and
+#: types it is fewer, to
+#: #: stay within `MOST` in all, but at least `LEAST`.
 SAMPLE: Final = 1_000
 MOST: Final = 200_000
 LEAST: Final = 20
-#: Lists of numbers that are as long as this are vectors, which are no attributes.
+#: #: A list of at least this many numbers is a vector, which is no attribute.
 VECTOR: Final = 64
-#: Databases of so many nodes are counted for those without a label, which no counter of the server
-#: tells.
+#: #: How many nodes are searched for those without a label, which no counter of the server gives.
 _COUNTED: Final = 100_000
-#: Queries that count are joined in one text up to so many.
+#: #: The most counting queries that are joined into one text.
 _JOINED: Final = 50
-#: Samples that one query takes.
+#: #: The most samples that one query takes.
 _AT_ONCE: Final = 20
 
 _STATS: Final = "CALL db.stats.retrieve('GRAPH COUNTS') YIELD data RETURN data.nodes AS nodes, data.relationships AS relationships"
 _KEYS: Final = "CALL db.propertyKeys() YIELD propertyKey AS key RETURN key ORDER BY key"
-#: The same of a server that lists none: all nodes and relationships are looked through.
+#: #: For servers that do not list keys: reads all nodes and relationships.
 _ALL_KEYS: Final = (
     "MATCH (x) UNWIND keys(x) AS key RETURN DISTINCT key UNION MATCH ()-[x]->() UNWIND keys(x) AS key RETURN DISTINCT key"
 )
@@ -282,8 +286,9 @@ _CONSTRAINTS: Final = (
     "WHERE entityType = 'NODE' AND size(properties) = 1 AND (type CONTAINS 'UNIQUENESS' OR type CONTAINS 'NODE_KEY') "
     "RETURN labelsOrTypes[0] AS label, properties[0] AS key, type CONTAINS 'NODE_KEY' AS always ORDER BY label, key"
 )
-#: A sample is taken by a short query, and looked at by the server's ids, by texts that are the same for
-#: all labels and types, and so planned once.
+#: #: A short query takes a sample. Other queries look at it by the server's ids; their texts are the same
+#: for all labels and
+#: #: types, so they are planned only once.
 _NODES: Final = "UNWIND $ids AS i MATCH (x) WHERE elementId(x) = i WITH x"
 _RELATIONSHIPS: Final = "UNWIND $ids AS i MATCH (a)-[x]->(b) WHERE elementId(x) = i WITH a, x, b"
 _LABELS: Final = f"{_NODES} RETURN DISTINCT labels(x) AS labels"
@@ -299,19 +304,19 @@ _SEEN: Final = (
 )
 
 
-#: What was sampled of a property, by "node" or "relationship", label or type, and key.
+#: #: The sampled texts of a property, by "node" or "relationship", label or type, and key.
 Texts: TypeAlias = dict[tuple[str, str, str], tuple[str, ...]]
 
 
 @dataclass(slots=True)
 class Counts:
-    """How many nodes and relationships there are, as the server keeps count."""
+    """How many nodes and relationships there are, by the server's own counts."""
 
     labels: dict[str, int]
     types: dict[str, int]
     nodes: int
     relationships: int
-    #: What identifies this state of the counts.
+    #: #: Identifies this state of the counts.
     mark: str
 
 
@@ -322,7 +327,7 @@ class _Notes:
 
 
 def counts(connection: Connection, warnings: list[str] | None = None) -> Counts:
-    """The counts of all that is not condgraph's own."""
+    """Return the counts of everything that is not condgraph's own."""
     try:
         nodes, relationships = _statistics(connection)
     except StoreError as error:
@@ -350,7 +355,7 @@ def counts(connection: Connection, warnings: list[str] | None = None) -> Counts:
 
 
 def _statistics(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the server's statistics have of nodes and of relationships."""
+    """Return what the server's statistics tell of nodes and relationships."""
     if not connection.engine.statistics:
         return _counted(connection)
     (row,) = connection.ask(_STATS, {})
@@ -358,7 +363,7 @@ def _statistics(connection: Connection) -> tuple[list[dict[str, Any]], list[dict
 
 
 def _counted(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The same from the count store, a number a query."""
+    """Return the same from the count store, one number per query."""
     labels = [row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})]
     names = [row["name"] for row in connection.ask("CALL db.relationshipTypes() YIELD relationshipType AS name RETURN name", {})]
     nodes = [{"count": connection.ask("MATCH (n) RETURN count(n) AS count", {})[0]["count"]}]
@@ -377,7 +382,7 @@ def _counted(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[st
 
 
 def _united(connection: Connection, texts: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
-    """The rows of some queries, each a match and what is returned after a name."""
+    """Return the rows of queries, each given as a match, what to return after a name, and the name."""
     result = []
     for at in range(0, len(texts), _JOINED):
         part = texts[at : at + _JOINED]
@@ -387,13 +392,14 @@ def _united(connection: Connection, texts: list[tuple[str, str, str]]) -> list[d
 
 
 def sample_size(labels: int, types: int) -> int:
-    """How many nodes of each label, and relationships of each type, are looked at."""
+    """Return how many nodes of each label, and relationships of each type, are looked at."""
     return max(LEAST, min(SAMPLE, MOST // max(1, labels + types)))
 
 
 def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> Mapping:
-    """The mapping that is guessed of a database. `texts` is filled with what was sampled of each
-    property: its texts, and its whole numbers as text.
+    """Return the guessed mapping of a database.
+
+    `texts` is filled with what was sampled of each property: its texts, and its whole numbers as text.
     """
     sampled = {} if texts is None else texts
     notes = _Notes()
@@ -412,8 +418,9 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
         seen[label] = _seen(connection, _NODES, ids, min(count, most))
         for row in connection.ask(_LABELS, {"ids": ids}):
             together.join(label, row["labels"])
-    # A node of several labels has one reading of each of its properties: texts of labels that occur
-    # together are judged together.
+    # # A node with several labels has one reading of each property, so texts of labels that occur
+    # together
+    # # are judged together.
     pooled: dict[tuple[str, str], set[str]] = {}
     for label, result in seen.items():
         for one in result:
@@ -448,7 +455,7 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
 
 
 def _unseen(connection: Connection, nodes: list[NodeType], relationships: list[RelationshipType], notes: _Notes) -> tuple[str, ...]:
-    """Keys of properties that no sample has: the server lists every key that there ever was."""
+    """Return keys of properties that no sample has; the server lists every key it ever had."""
     if not any(node.beyond for node in nodes) and not any(relationship.beyond for relationship in relationships):
         return ()
     listed = _KEYS if connection.engine.lists_keys else _ALL_KEYS
@@ -463,7 +470,7 @@ def _unseen(connection: Connection, nodes: list[NodeType], relationships: list[R
 
 
 def _asked(connection: Connection, text: str, what: str, notes: _Notes) -> list[dict[str, Any]] | None:
-    """The rows; None where they may not be read."""
+    """Return the rows, or None if they may not be read."""
     try:
         return connection.ask(text, {})
     except StoreError as error:
@@ -473,8 +480,10 @@ def _asked(connection: Connection, text: str, what: str, notes: _Notes) -> list[
 
 @dataclass(frozen=True, slots=True)
 class _Indexed:
-    """What indexes the server has of a property of nodes (True) or relationships (False) of a name:
-    range indexes of it alone, which are ready, and any. `known` is False where nobody may look.
+    """Which indexes the server has on properties of nodes (True) or relationships (False), by name and key.
+
+    `seeks` has range indexes on the property alone that are ready; `any` has all indexes. `known` is False if the user may not
+    list them.
     """
 
     seeks: frozenset[tuple[bool, str, str]]
@@ -483,12 +492,12 @@ class _Indexed:
 
     @classmethod
     def of(cls, rows: list[dict[str, Any]] | None) -> _Indexed:
-        """From the rows of the server."""
+        """Return the indexes listed in the server's rows."""
         result = [((row["node"], name, key), row["seeks"]) for row in rows or () for name in row["names"] for key in row["keys"]]
         return cls(frozenset(item for item, seeks in result if seeks), frozenset(entry for entry, _ in result), rows is not None)
 
     def property(self, node: bool, name: str, seen: PropertySample) -> Property:
-        """A property with what is known of its indexes."""
+        """Return a property with what is known of its indexes."""
         of = node, name, seen.key
         unindexed = self.known and of not in self.any
         indexed = of in self.seeks
@@ -517,13 +526,13 @@ class Groups:
         self._above: dict[str, str] = {}
 
     def of(self, label: str) -> str:
-        """The label that represents all that occur together."""
+        """Return the label that represents all labels that occur together with this one."""
         while (above := self._above.get(label, label)) != label:
             label = above
         return label
 
     def join(self, label: str, others: list[str]) -> None:
-        """Some labels occur together with one."""
+        """Record that some labels occur together with another."""
         for other in others:
             first, second = sorted((self.of(label), self.of(other)))
             self._above[second] = first
@@ -576,7 +585,7 @@ def _relationship(
         if OWN.isdisjoint(row["a"]):
             for pair in ((a, b) for a in row["a"] or [""] for b in row["b"] or [""]):
                 pairs[pair] += row["count"]
-    # What a sample has is taken for that part of all; where the sample is all, it is exact.
+    # # Shares in the sample are assumed to hold for all; if the sample is everything, they are exact.
     ends = tuple((a, b, round(times * count / max(sampled, 1))) for (a, b), times in sorted(pairs.items()))
     result = []
     for item in seen:
@@ -589,7 +598,7 @@ def _relationship(
 
 
 def _samples(connection: Connection, patterns: list[str], most: int) -> Iterator[list[str]]:
-    """The server's ids of the first `x` of each pattern; some are asked together, which is planned sooner."""
+    """Yield the server's ids of the first `x` of each pattern; several are asked together, which is planned faster."""
     for at in range(0, len(patterns), _AT_ONCE):
         some = patterns[at : at + _AT_ONCE]
         asked = ", ".join(f"COLLECT {{ {item} RETURN elementId(x) LIMIT $most }} AS l{number}" for number, item in enumerate(some))
@@ -598,7 +607,7 @@ def _samples(connection: Connection, patterns: list[str], most: int) -> Iterator
 
 
 def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> list[PropertySample]:
-    """What a sample has of each property, by key."""
+    """Return what a sample tells of each property, by key."""
     by_key: dict[str, list[dict[str, Any]]] = {}
     for row in connection.ask(f"{match} {_SEEN}", {"ids": ids}):
         by_key.setdefault(row["key"], []).append(row)
@@ -631,6 +640,6 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
 
 
 def is_vector(seen: PropertySample) -> bool:
-    """Whether a property has long lists of numbers."""
+    """Tell whether a property has long lists of numbers."""
     numbers = all(properties.is_list(name) and set(properties.elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in seen.types)
     return numbers and seen.longest >= VECTOR

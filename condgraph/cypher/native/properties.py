@@ -1,6 +1,4 @@
-"""Properties in the text of a query on an existing database: as cells, as attributes of nodes, as qualifiers of
-relationships.
-"""
+"""Properties in queries on an existing database: as cells, as attributes of nodes, as qualifiers of relationships."""
 
 from __future__ import annotations
 
@@ -19,18 +17,18 @@ from condgraph.engine.facts import END_TIME, START_TIME
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Time, Value
 
 # -- Properties as cells -----------------------------------------------------------------------------
-# Tests ask the property as it is wherever the sample says its type, so that an index of the server
-# answers; what is shown asks each value for its type (`native.values`), since a sample has not seen all
-# of them.
+# # Tests use the property itself if the sample tells its type, so that an index of the server can
+# # answer. Values that are returned are checked for their type one by one (`native.values`), since a
+# # sample has not seen all of them.
 
 
 NUMBERS: Final = frozenset(("INTEGER", "FLOAT"))
-#: Types of times that the server compares with each other as values are.
+#: #: Types of times that the server compares with each other just as values compare.
 TIMES: Final = frozenset(("DATE", "LOCAL DATETIME", "ZONED DATETIME"))
 
 
 def together(properties: Iterable[Property]) -> Property:
-    """Several properties that are read alike as one, with the types of all."""
+    """Return several properties that are read alike as one, with the types of all."""
     several = list(properties)
     types: dict[str, int] = {}
     for one in several:
@@ -40,12 +38,12 @@ def together(properties: Iterable[Property]) -> Property:
     return replace(several[0], types=tuple(types.items()), sampled=sum(entry.sampled for entry in several), untidy=untidy)
 
 
-#: Types of the server that are plain (`layout.base.Direct`).
+#: #: The server's plain types. See `layout.base.Direct`.
 _PLAIN: Final = {"STRING": "text", "BOOLEAN": "boolean", "INTEGER": "integer", "FLOAT": "float", "DATE": "day"}
 
 
 def direct_of(held: str, prop: Property) -> Direct | None:
-    """A property as it is, where all of its values are of one plain type."""
+    """Return a property as it is, if all of its values have one plain type."""
     if prop.reading != "itself" or prop.untidy or prop.excluded or not prop.types:
         return None
     types = {kind for kind, _ in prop.types}
@@ -54,7 +52,7 @@ def direct_of(held: str, prop: Property) -> Direct | None:
 
 
 def likeness(prop: Property) -> tuple[str, str | None, bool, bool, frozenset[str]]:
-    """What properties have in common that one expression reads."""
+    """Return what properties share that one expression can read."""
     types = frozenset(name for kind, _ in prop.types for name in elements(kind))
     for alike in (frozenset(("STRING", "BOOLEAN", "POINT")), NUMBERS):
         types = alike if types <= alike else types
@@ -62,7 +60,7 @@ def likeness(prop: Property) -> tuple[str, str | None, bool, bool, frozenset[str
 
 
 class NodeCell(Cell):
-    """A node as a value: its name, by which it is equal to a text, and its id."""
+    """A node as a value: its name, by which it equals a text, and its id."""
 
     __slots__ = ("_id", "_kind", "_name")
 
@@ -71,21 +69,22 @@ class NodeCell(Cell):
 
     @property
     def whole(self) -> str:
-        """A map; the name, which may be a long expression, is written once."""
+        """A map of its fields. The name, which may be a long expression, is written once."""
         return f"head([n IN [{self._name}] | {{kind: '{self._kind}', key: n, text: n, id: {self._id}, held: true}}])"
 
     def field(self, name: Field) -> str:
-        """What an entity has."""
+        """Return a field of an entity."""
         return {"kind": f"'{self._kind}'", "key": self._name, "text": self._name, "id": self._id, "held": "true"}.get(name, "null")
 
     @property
     def ordered(self) -> str:
-        """By name."""
+        """Its name."""
         return self._name
 
 
 class PropertyCell(Cell):
-    """A value that is not null: an element of a property, or the property itself, which tests ask.
+    """A value that is not null: an element of a property, or the property itself, which tests use.
+
     Qualifiers keep no `raw` texts.
     """
 
@@ -94,35 +93,35 @@ class PropertyCell(Cell):
     def __init__(self, held: str, prop: Property, *, raw: bool = True) -> None:
         self._held, self._property = held, prop
         types = frozenset(name for kind, _ in prop.types for name in elements(kind))
-        #: Whether a float of it may be infinite, which is no number.
+        #: #: Whether it may be an infinite float, which is no number.
         self._infinite = INFINITE in types
         self._types = types - {INFINITE} | {"FLOAT"} if self._infinite else types
         self._fields = lean(held, prop, self._types) or full(held, prop, self._types)
         if not raw and self._fields.pop("raw", None) is not None and prop.reading == "number":
-            # Without how it stood, a number is what it prints as.
+            # # Without its raw text, a number is written as it prints.
             self._fields["text"] = f"coalesce(head([v IN [{self._fields['number']}] | {number_text('v')}]), {self._fields['text']})"
 
     def field(self, name: Field) -> str:
-        """An expression that holds of whatever type the value is."""
+        """Return an expression that is valid whatever type the value has."""
         return self._fields.get(name, "null")
 
     @property
     def whole(self) -> str:
-        """A map of all fields that are not null for sure."""
+        """A map of all fields that are not certainly null."""
         return f"{{{', '.join(f'{name}: {expression}' for name, expression in self._fields.items())}}}"
 
     @property
     def ordered(self) -> str:
-        """The text."""
+        """Its text."""
         return self.text
 
     @property
     def _own(self) -> frozenset[str]:
-        """The types of a property that is compared as it is; none where it is read as something."""
+        """The types of a property that is compared unchanged; none if it is read as something else."""
         return self._types if self._property.reading == "itself" else frozenset()
 
     def tested(self, name: Field) -> str:
-        """The property itself, where it is of one type: a comparison with another is null."""
+        """Return the property itself if it has a single type, since a comparison with another type gives null."""
         own = self._own
         if own and own <= NUMBERS and not self._infinite and name in ("number", "unit"):
             return self._held if name == "number" else "'1'"
@@ -131,8 +130,9 @@ class PropertyCell(Cell):
         return self.field(name)
 
     def timed(self, operator: str, value: Time, parameter: Callable[[Any], str]) -> str | None:
-        """A test of a time by the property itself; None where values are of several types, or the
-        bounds too far away for the driver.
+        """Return a test of a time on the property itself.
+
+        It is None if values have several types, or if the bounds are too far away for the driver.
         """
         own = self._own
         if len(own) != 1 or not own <= TIMES:
@@ -154,7 +154,7 @@ class PropertyCell(Cell):
 
 
 def _bound(seconds: int, up: bool, kind: str) -> date | datetime:
-    """A bound in seconds as a parameter; of days the next one (`up`) or the one it lies in."""
+    """Return a bound in seconds as a parameter; for days, the next one (`up`) or the one that contains it."""
     if kind == "DATE":
         return date(1970, 1, 1) + timedelta(days=-(-seconds // DAY_SECONDS) if up else seconds // DAY_SECONDS)
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
@@ -162,8 +162,9 @@ def _bound(seconds: int, up: bool, kind: str) -> date | datetime:
 
 
 def lean(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str] | None:
-    """The fields where the sample has one type of texts or numbers, which is short to say, and quick
-    for the server to plan: a value of another type is then what the server prints. None for others.
+    """Return the fields if the sample has only one type of texts or numbers, else None.
+
+    That makes them short, and fast for the server to plan. A value of another type then becomes what the server prints.
     """
     if prop.reading not in ("itself", "text"):
         return None
@@ -188,9 +189,9 @@ def lean(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str] |
 
 
 def full(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str]:
-    """The fields of a value of several types, or that is read as something."""
+    """Return the fields of a value that has several types or is read as something else."""
     result = {name: text for name, text in fields(held, prop, types).items() if text != "null"}
-    # Integers stay what they are, which keeps all their digits.
+    # # Integers stay integers, which keeps all their digits.
     result.pop("exact", None)
     result.pop("order", None)
     if "number" in result:
@@ -203,8 +204,9 @@ def full(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str]:
 
 
 class ObjectCell(Cell):
-    """The object of a statement of any family: a node, or a map with the fields of a cell. Nothing
-    of an application's node is taken for a field.
+    """The object of a statement of any family: a node, or a map with the fields of a cell.
+
+    Properties of an existing node are never mistaken for fields.
     """
 
     __slots__ = ("_entity", "_whole")
@@ -221,23 +223,22 @@ class ObjectCell(Cell):
         return self._chosen(self._entity.whole, self._whole)
 
     def field(self, name: Field) -> str:
-        """What the map has, or what the node is as a value."""
+        """Return a field of the map, or of the node as a value."""
         return self._chosen(self._entity.field(name), f"{self._whole}.{name}")
 
     @property
     def ordered(self) -> str:
-        """The name, or the text."""
+        """Its name or text."""
         return self._chosen(self._entity.text, f"coalesce({self._whole}.order, {self._whole}.text)")
 
 
-#: The numbers of a text that begins with one, as `engine.execute.aggregates` has them; of texts of
-#: at most so many characters.
+#: #: The most characters of a text that is searched for leading numbers. See `engine.execute.aggregates`.
 _RANKED: Final = 300
 _LEADING: Final = r"(?s)[^\\w+\\-−]{0,3}[-+−]?(\\d{1,3}(,\\d{3})+|\\d+)(\\.\\d+)?(?![\\d:]).*"
 
 
 def ranks_of(text: str) -> str:
-    """The numbers of a text that begins with one; else null."""
+    """Return the numbers of a text that begins with one, else null."""
     digits = "['0','1','2','3','4','5','6','7','8','9','.',',']"
     spaced = f"reduce(t = '', c IN split({text}, '') | t + CASE WHEN c IN {digits} THEN c ELSE ' ' END)"
     whole = r"x =~ '\\d{1,3}(,\\d{3})+(\\.\\d+)?[.,]?'"
@@ -249,14 +250,14 @@ def ranks_of(text: str) -> str:
 
 
 # -- Qualifiers --------------------------------------------------------------------------------------
-# Properties of relationships, and the times at which these hold where the mapping says which
-# properties these are.
-#
-# Which keys a type has is in a parameter, since one clause serves relationships of any type.
+# # Properties of relationships, and the times at which these hold, if the mapping states which properties
+# # give them.
+# #
+# # The keys of each type are in a parameter, so one clause serves relationships of any type.
 
 
 def named(of: RelationshipType, prop: Property) -> str:
-    """The key of a qualifier: of the times at which a relationship holds the usual one."""
+    """Return the key of a qualifier; the properties for times have the usual keys of times."""
     return START_TIME if prop.key == of.start else END_TIME if prop.key == of.end else prop.predicate
 
 
@@ -269,7 +270,7 @@ class Qualifiers:
         self.parameters: dict[str, Any] = {}
         readings: dict[Any, list[Property]] = {}
         keys = dict[str, list[list[Any]]]()
-        # Of starts and of ends the places of their readings.
+        # # The places of the readings of starts and of ends.
         self._times: tuple[dict[int, None], dict[int, None]] = ({}, {})
         for of in mapping.relationships:
             for qualifier in of.qualifiers:
@@ -288,7 +289,7 @@ class Qualifiers:
             self.parameters["relations"] = self._predicates
 
     def direct(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
-        """A qualifier of the relationships of some predicates that is one property, of one plain type."""
+        """Return a qualifier that is one property of one plain type, for the relationships of some predicates."""
         result = [
             (of, qualifier)
             for of in self._all
@@ -306,12 +307,13 @@ class Qualifiers:
         return direct_of(held, together(element for _, element in result))
 
     def predicate(self, f: str) -> str:
-        """What the type of a relationship is called."""
+        """Return the predicate of a relationship's type."""
         return f"coalesce($relations[type({f})], type({f}))" if self._predicates else f"type({f})"
 
     def clause(self, f: str, q: str) -> str:
-        """A clause that leaves each qualifier of a statement, as a map with the fields of a cell, its `name`, and
-        as `ref` no entity.
+        """Return a clause that yields each qualifier of a statement.
+
+        It is a map with the fields of a cell, its `name`, and null as `ref`.
         """
         if "qualifiers" not in self.parameters:
             return f"UNWIND [] AS {q} WITH *"
@@ -328,8 +330,10 @@ class Qualifiers:
         return f"UNWIND {keys} AS {k} UNWIND {result} AS {x} WITH *, {cell} AS {q}"
 
     def sent(self, f: str) -> str:
-        """An expression for all qualifiers of a statement as `read` takes them: of each its name, the place of its reading and
-        what `values.sent` gives. The server plans it far sooner than their fields.
+        """Return an expression for all qualifiers of a statement, as `read` takes them.
+
+        Each has its name, the place of its reading and the result of `values.sent`, which the server plans far faster
+        than fields.
         """
         if "qualifiers" not in self.parameters:
             return "[]"
@@ -337,11 +341,11 @@ class Qualifiers:
         return f"[k IN {keys} WHERE {f}[k[0]] IS NOT NULL | head([v IN [{f}[k[0]]] | k[1..] + {sent('v')}])]"
 
     def read(self, cells: Sequence[list[Any]]) -> list[tuple[str, Value]]:
-        """The qualifiers that `sent` gave, by name; of a list one for each of its values."""
+        """Return the qualifiers that `sent` gave, by name; a list gives one for each of its values."""
         return [(name, value) for name, place, *held in cells for value, _ in values_in(held, self._readings[place])]
 
     def times(self, f: str) -> tuple[str, str]:
-        """From when and until when a statement says that it holds, in seconds: each is null where it is not said."""
+        """Return from when and until when a statement states that it holds, in seconds; null if not stated."""
         if not any(self._times):
             return "null", "null"
         result = []
@@ -350,7 +354,7 @@ class Qualifiers:
             for at in places:
                 held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{key}' AND k[2] = {at}][0][0]]"
                 cell = PropertyCell("v", self._readings[at])
-                # A null is of every type, also of those that `cell` computes with.
+                # # Null is of every type, also of those that `cell` computes with.
                 cases.append(f"head([v IN [{held}] WHERE v IS NOT NULL | {cell.start if key == START_TIME else cell.end}])")
             result.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
         since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {item} END" for item in result)
@@ -358,7 +362,7 @@ class Qualifiers:
 
 
 def bounds(since: str, until: str) -> tuple[str, str]:
-    """From when until when a statement holds, of `Qualifiers.times`: null where neither is said."""
+    """Return from when and until when a statement holds, from `Qualifiers.times`; null if it states neither."""
     return (
         f"coalesce({since}, CASE WHEN {until} IS NOT NULL THEN {OPEN_START} END)",
         f"coalesce({until}, CASE WHEN {since} IS NOT NULL THEN {OPEN_END} END)",
@@ -366,21 +370,23 @@ def bounds(since: str, until: str) -> tuple[str, str]:
 
 
 # -- Attributes --------------------------------------------------------------------------------------
-# The properties and labels of each predicate, and the clauses that read them.
-#
-# A property of one type is asked as it is, one query a label. One that has lists, that is read from
-# texts, or a predicate of several properties is read first and tested then.
+# # The properties and labels of each predicate, and the clauses that read them.
+# #
+# # A property of one type is tested directly, with one query per label. If it has lists, is read from
+# # text, or the predicate has several properties, it is read first and then tested.
 
 
-#: Queries in one union, of a label or a property each. Of more the server's planner takes
-#: seconds: then labels without an index are looked through together, and the keys of each node.
+#: #: The most queries in one union, one per label or property. The server takes seconds to plan more;
+#: beyond this, labels
+#: #: without an index are searched together, and each node by its keys.
 MOST_BRANCHES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyPlace:
-    """A property of a predicate, on the nodes of some labels (`everywhere`: of all), of
-    which some are known to have no index of it.
+    """A property of a predicate, on the nodes of some labels (`everywhere`: of all labels).
+
+    `unindexed` are labels known to have no index of it.
     """
 
     predicate: str
@@ -390,11 +396,11 @@ class PropertyPlace:
     unindexed: frozenset[str]
 
     def value(self, e: str) -> str:
-        """The property."""
+        """Return the property."""
         return f"{e}.{quote(self.held.key)}"
 
     def there(self, e: str) -> str:
-        """A condition: a node has it."""
+        """Return a test that a node has it."""
         return f"{self.value(e)} IS NOT NULL"
 
     @property
@@ -404,7 +410,7 @@ class PropertyPlace:
 
     @property
     def plain(self) -> bool:
-        """Whether it is one value, which is what it is."""
+        """Whether it is a single value that is read by its own type."""
         return not self.lists and self.held.reading == "itself"
 
 
@@ -429,13 +435,13 @@ class Holdings:
         self._all = [item for several in self._by_predicate.values() for item in several]
 
     def of(self, predicates: Sequence[str] | None) -> list[PropertyPlace]:
-        """The properties of some predicates, or of all."""
+        """Return the properties of some predicates, or of all."""
         if predicates is None:
             return self._all
         return [item for name in dict.fromkeys(predicates) for item in self._by_predicate.get(name, ())]
 
     def direct(self, e: str, predicate: str, labels: Collection[str]) -> Direct | None:
-        """A predicate that is one property, of one plain type; of nodes that have one of some labels."""
+        """Return a predicate that is one property of one plain type, on nodes that have one of some labels."""
         result = self.of((predicate,))
         if len(result) != 1:
             return None
@@ -445,7 +451,7 @@ class Holdings:
         return direct_of(value, one.held)
 
     def match(self, writing: Writing, wanted: ScanRequest, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
-        """What gives the statements of a scan of attributes; `labels_of` says the labels of concepts."""
+        """Return the match of a scan of attributes; `labels_of` returns the labels of concepts."""
         e, v, f = wanted.anchor, wanted.other, wanted.fact
         result = self.of(wanted.predicates)
         if len(result) != 1 or not result[0].plain:
@@ -480,7 +486,7 @@ class Holdings:
         return Match(None, wanted.conditions, Bound(v), before=[self._whole(writing, e, v, f, result)])
 
     def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[PropertyPlace]) -> str:
-        """All values of some properties, label by label, or of more than a few node by node."""
+        """Return all values of some properties: label by label, or, for more than a few labels, node by node."""
         nothing = f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
         if sum(len(item.labels) for item in some) <= MOST_BRANCHES:
             queries = []
@@ -496,21 +502,19 @@ class Holdings:
         return f"CALL () {{\n{text}\n}}"
 
     def _nodes(self, e: str, some: Sequence[PropertyPlace]) -> str:
-        """A MATCH of the nodes that may have some properties."""
+        """Return a MATCH of the nodes that may have some properties."""
         labels = dict.fromkeys(label for item in some for label in item.labels)
         if "" in labels or any(entry.everywhere for entry in some):
             return f"MATCH ({e}) WHERE {foreign(e)}"
         return f"MATCH ({e}:{'|'.join(map(quote, labels))})"
 
     def whole(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> str | None:
-        """Clauses that leave all values of some predicates, or of all; None where there are none."""
+        """Return clauses that yield all values of some predicates, or of all; None if there are none."""
         some = self.of(predicates)
         return self._whole(writing, e, v, f, some) if some else None
 
     def with_text(self, writing: Writing, e: str, text: str) -> list[str]:
-        """Queries that find the nodes one of whose values is a text: those that an index answers, and
-        one of all others.
-        """
+        """Return queries for the nodes that have a text as a value: those that an index answers, and one for all others."""
         plain = [item for item in self._all if item.plain and {kind for kind, _ in item.held.types} == {"STRING"}]
         plain = [entry for entry in plain if not entry.held.untidy]
         result = [
@@ -531,7 +535,7 @@ class Holdings:
         return result
 
     def queries(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> list[str]:
-        """Queries that go on from a node and bind values `v` and statements `f`; a RETURN follows."""
+        """Return queries that start from a node and bind values `v` and statements `f`; a RETURN must follow."""
         some = self.of(predicates)
         if predicates is None or len(some) > MOST_BRANCHES:
             return self._by_keys(writing, some, e, v, f)
@@ -542,7 +546,7 @@ class Holdings:
         ]
 
     def _by_keys(self, writing: Writing, some: Sequence[PropertyPlace], e: str, v: str, f: str) -> list[str]:
-        """The same by the keys of the node, a query for properties that are read alike."""
+        """Return such queries by the keys of the node, one for all properties that are read alike."""
         alike: dict[Any, list[PropertyPlace]] = {}
         for entry in some:
             alike.setdefault(likeness(entry.held), []).append(entry)
@@ -561,9 +565,7 @@ class Holdings:
 
 
 def _keyed(some: Sequence[PropertyPlace]) -> dict[str, list[list[Any]]]:
-    """By the key of a property its key, what its predicate is called, and the labels of the nodes (none: of
-    any) that have it.
-    """
+    """Return, by key, a property's key, its predicate, and the labels of the nodes that have it (None: any)."""
     result: dict[str, list[list[Any]]] = {}
     for item in some:
         result.setdefault(item.held.key, []).append([item.held.key, item.predicate, None if item.everywhere else list(item.labels)])
@@ -571,7 +573,7 @@ def _keyed(some: Sequence[PropertyPlace]) -> dict[str, list[list[Any]]]:
 
 
 def _has_labels(e: str, a: str, some: Sequence[PropertyPlace]) -> str:
-    """A condition: a node has one of the labels that such a list says."""
+    """Return a test that a node has one of the labels in such a list."""
     if all(item.everywhere for item in some):
         return "true"
     none = f" OR (size(labels({e})) = 0 AND '' IN {a}[2])" if any("" in entry.labels for entry in some) else ""
@@ -579,8 +581,9 @@ def _has_labels(e: str, a: str, some: Sequence[PropertyPlace]) -> str:
 
 
 def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> list[tuple[list[str], str, str]]:
-    """Some labels one by one, each with a pattern and a condition that leaves out the nodes of those
-    before. Where they are many, those without an index come first, together.
+    """Return labels one by one, each with a pattern and a test that excludes nodes of the labels before.
+
+    If there are many, those without an index come first, together.
     """
     scanned = [label for label in labels if label and label in unindexed] if len(labels) > MOST_BRANCHES else []
     result = [(scanned, f"({e}:{'|'.join(map(quote, scanned))})", "")] if scanned else []
@@ -593,17 +596,16 @@ def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> lis
 
 
 def _fact(e: str, predicate: str, value: str) -> str:
-    """What identifies a statement: as the field of a map, so that the server takes it for
-    anything that it may be.
-    """
+    """Return what identifies a statement, as the field of a map so that the server accepts any use of it."""
     return f"{{f: [{e}, {predicate}, {value}]}}.f"
 
 
 def _each(writing: Writing, prop: Property, held: str, e: str, predicate: str, v: str, f: str) -> str:
-    """Clauses that bind each value of a property once, with its statement."""
+    """Return clauses that bind each distinct value of a property, with its statement."""
     x, y = writing.name("x"), writing.name("y")
     several = any(is_list(kind) for kind, _ in prop.types)
     result = f"COLLECT {{ UNWIND {each(held, prop)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
-    # As the field of a map, since the server refuses what it takes for no node where one may be.
+    # # As the field of a map, since the server rejects what it knows is no node where a node may be
+    # needed.
     cell = f"{{v: {PropertyCell(x, prop).whole}}}.v"
     return f"UNWIND {result} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"

@@ -1,4 +1,4 @@
-"""The mapping of an existing database: counted where a sample says too little, and read again when its counts change."""
+"""The current mapping of an existing database: counted where samples tell too little, and read again when counts change."""
 
 from __future__ import annotations
 
@@ -32,23 +32,21 @@ if TYPE_CHECKING:
 
 
 # -- Counts beyond the sample ------------------------------------------------------------------------
-# What the nodes and relationships beyond a sample have of some properties: counted by the server, for
-# the properties that a program asks about.
-#
-# A sample of the first nodes of a label says nothing of the others. Which types the values of a
-# property have, whether its texts are numbers or dates, and whether they have white space to fold, is
-# counted over all nodes of the labels that are larger than their sample. It costs one look at each of
-# these nodes, once for each property, and an index of the property makes it shorter.
+# # A sample of the first nodes of a label tells nothing about the others. So for the properties that a
+# # program uses, the server counts over all nodes of labels that are larger than their sample: the types
+# # of the values, whether texts are numbers or dates, and whether they have white space to fold. That
+# # reads each of these nodes once per property, or fewer with an index of the property.
 
 
-#: Databases in which all properties are counted for a program that asks for any of them: so many nodes
-#: and relationships beyond the samples.
+#: #: If at most this many nodes and relationships are not in the samples, a program that reads any
+#: property gets all properties
+#: #: counted.
 _ALL_COUNTED: Final = 200_000
-#: Labels that are looked through one by one, so that an index of each can be used.
+#: #: Up to this many labels are searched one by one, so that an index of each can be used.
 _APART: Final = 4
-#: Texts that are looked for because a reading does not read them, before the reading is given up.
+#: #: How many texts that do not fit a reading are tried before the reading is given up.
 _TRIES: Final = 6
-#: What is counted of a value `v`, by the labels or the type `of` what has it.
+#: #: What is counted of a value `v`, by the labels or the type `of` its owner.
 _COUNTED: Final = (
     f"RETURN of, {type_of('v')} AS type, count(*) AS count, {any_spaced('v')} AS spaced, "
     "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
@@ -58,9 +56,7 @@ _COUNTED: Final = (
 
 
 def keys_of(plan: Node, mapping: Mapping) -> frozenset[str]:
-    """The keys of the properties that a plan may look at: those that its operators name, or all where
-    one of them names none.
-    """
+    """Return the keys of the properties that a plan may read: those that its operators name, or all if one names none."""
     called: dict[str, list[str]] = {}
     for node in mapping.nodes:
         for prop in node.properties:
@@ -81,7 +77,7 @@ def keys_of(plan: Node, mapping: Mapping) -> frozenset[str]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What an operator is made of, without the operators that it takes: patterns, expressions, names."""
+    """Yield the parts of an operator (patterns, expressions, names), without its input operators."""
     yield value
     inner = value if isinstance(value, tuple | list) else ()
     if is_dataclass(value) and not isinstance(value, type):
@@ -92,7 +88,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _names_none(part: Any) -> bool:
-    """Whether properties of any key may be looked at."""
+    """Tell whether properties with any key may be read."""
     if isinstance(part, alg.StatementPattern):
         return part.family != "relation" and not isinstance(part.predicate, tuple)
     if isinstance(part, alg.Scan):
@@ -103,7 +99,7 @@ def _names_none(part: Any) -> bool:
 
 
 def present(connection: Connection, mapping: Mapping, keys: Sequence[str]) -> list[str]:
-    """Those of some keys that anything beyond a sample has; one query for each kind of thing."""
+    """Return the keys that anything outside the samples has; one query for each kind of owner."""
     result = set[str]()
     for match, thing in _everything(mapping):
         text = f"{match} UNWIND [k IN $keys WHERE {thing}[k] IS NOT NULL] AS key RETURN DISTINCT key"
@@ -124,8 +120,9 @@ def _everything(mapping: Mapping) -> Iterable[tuple[str, str]]:
 def closer(
     connection: Connection, mapping: Mapping, keys: Iterable[str], texts: introspect.Texts, typing: introspect.Typing
 ) -> Mapping:
-    """The mapping with the properties of some keys counted over all nodes and relationships. `texts`
-    are those that were sampled, to which others are added that decide how texts are read.
+    """Return the mapping with the properties of some keys counted over all nodes and relationships.
+
+    `texts` are the sampled texts; those that decide how texts are read are added to it.
     """
     for key in keys:
         check()
@@ -141,11 +138,11 @@ class _Key:
     ) -> None:
         self._connection, self._mapping, self._key, self._texts, self._typing = connection, mapping, key, texts, typing
         self._reasons: dict[str, str] = {}
-        #: The longest list of each label or type.
+        #: #: The longest list of each label or type.
         self._longest: dict[str, int] = {}
 
     def counted(self) -> Mapping:
-        """The mapping, with this key counted."""
+        """Return the mapping with this key counted."""
         mapping, key = self._mapping, self._key
         return replace(
             mapping,
@@ -163,7 +160,7 @@ class _Key:
         return self._connection.read(f"{match} WHERE {held} IS NOT NULL WITH {of} AS of, {held} AS v {_COUNTED}", {})
 
     def _matches(self, labels: Sequence[str]) -> list[str]:
-        """A MATCH of the nodes of some labels, some of them in more than one."""
+        """Return MATCH clauses for the nodes of some labels; a node may match more than one."""
         named = [label for label in labels if label]
         some = [[label] for label in named] if len(named) <= _APART else [named]
         result = [f"MATCH (n:{'|'.join(map(quote, item))})" for item in some]
@@ -178,7 +175,7 @@ class _Key:
         for match in self._matches(beyond):
             for row in self._rows(match, "labels(n)", "n"):
                 labels = [label for label in row["of"] or [""] if label in known]
-                # Nodes of two of the labels are met under each.
+                # # A node with two of the labels matches under each.
                 rows[tuple(labels), row["type"]] = row
                 for label in labels:
                     groups.join(labels[0], [label])
@@ -187,7 +184,7 @@ class _Key:
             if own := [row for (labels, _), row in rows.items() if label in labels]:
                 result[label] = self._property(self._property_of(known[label]), own, known[label].count, label)
         for node in known.values():
-            # What is whole in its sample is read like what occurs together with it.
+            # # A label that is wholly in its sample is read like the labels that it occurs together with.
             if node.label not in result and groups.of(node.label) in {groups.of(label) for label in result}:
                 result.update((node.label, prop) for prop in node.properties if prop.key == self._key)
         together: dict[str, list[str]] = {}
@@ -205,7 +202,7 @@ class _Key:
     def _property_of(self, of: NodeType | RelationshipType) -> Property:
         properties = of.properties if isinstance(of, NodeType) else of.qualifiers
         known = next((prop for prop in properties if prop.key == self._key), None)
-        # That no index has it is not known of a property that was not looked for.
+        # # Nobody has checked whether a property outside the sample has an index.
         return Property(self._key, self._key, (), 0) if known is None else known
 
     def _with(self, node: NodeType, prop: Property) -> NodeType:
@@ -246,7 +243,7 @@ class _Key:
         return replace(known, types=ordered, sampled=max(count, sum(types.values())), untidy=spaced)
 
     def _opaque(self, known: Property, of: str, *, node: bool) -> bool:
-        """Whether lists of integers are byte arrays, which the server does not tell apart."""
+        """Tell whether lists of integers are byte arrays, which the server does not tell apart."""
         if known.types:
             return any(kind == BYTES for kind, _ in known.types)
         match, thing = self._things([of], node=node)
@@ -255,7 +252,7 @@ class _Key:
         return any(isinstance(value, (bytes, bytearray)) for (value,) in rows)
 
     def _things(self, names: Sequence[str], *, node: bool) -> tuple[str, str]:
-        """A MATCH of the nodes of some labels, or of the relationships of some types."""
+        """Return a MATCH of the nodes of some labels, or of the relationships of some types."""
         if not node:
             return f"MATCH ()-[r:{'|'.join(map(quote, names))}]->()", "r"
         if "" in names:
@@ -263,7 +260,7 @@ class _Key:
         return f"MATCH (n:{'|'.join(map(quote, names))})", "n"
 
     def _read(self, prop: Property, texts: set[str], names: Sequence[str], *, node: bool = True) -> tuple[Property, str | None]:
-        """How the texts of a property are read: by a reading that reads every one of them."""
+        """Return a property with the reading that fits every one of its texts, and the reason."""
         itself = replace(prop, reading="itself", format=None)
         if prop.untidy or not texts or not any("STRING" in kind for kind, _ in prop.types):
             return itself, None
@@ -279,7 +276,7 @@ class _Key:
         return itself, None
 
     def _odd(self, prop: Property, match: str, held: str) -> str | None:
-        """A text that a reading does not read; None where there is none."""
+        """Return a text that a reading does not fit, or None if there is none."""
         form = format_of(prop)
         read = f"x =~ {literal(NUMBER)}" if form is None else f"({form.start('x')}) IS NOT NULL"
         each = f"CASE WHEN {held} IS :: LIST<ANY> THEN [y IN {held} WHERE y IS :: STRING NOT NULL] ELSE [{held}] END"
@@ -293,13 +290,13 @@ class _Key:
 
 
 def _put(properties: Sequence[Property], prop: Property) -> tuple[Property, ...]:
-    """Properties with one in the place of that with its key, or added where its key belongs."""
+    """Return properties with one added in key order, replacing the one with the same key."""
     others = [known for known in properties if known.key != prop.key]
     return tuple(sorted([*others, prop], key=lambda known: known.key))
 
 
 def named_in(stated: dict[str, Any], mapping: Mapping) -> list[str]:
-    """The keys that a mapping file names of labels and types in whose samples they are not."""
+    """Return the keys that a mapping file names for labels and types whose samples do not have them."""
     every = mapping.keys | set(mapping.unseen)
     seen = {("node", node.label): {prop.key for prop in node.properties} for node in mapping.nodes if node.beyond}
     seen |= {("relationship", of.type): {qualifier.key for qualifier in of.qualifiers} for of in mapping.relationships if of.beyond}
@@ -312,7 +309,7 @@ def named_in(stated: dict[str, Any], mapping: Mapping) -> list[str]:
 
 
 def _texts_in(part: Any) -> Iterable[str]:
-    """All keys and texts in a part of a file."""
+    """Yield all keys and texts in a part of a file."""
     if isinstance(part, str):
         yield part
     for item in (*part, *part.values()) if isinstance(part, dict) else part if isinstance(part, list) else ():
@@ -323,15 +320,15 @@ def _texts_in(part: Any) -> Iterable[str]:
 
 
 T = TypeVar("T", NodeType, RelationshipType)
-#: Seconds that counting what some properties have may take, and no more than half of what a call has
+#: #: The most seconds that counting properties may take; it also gets at most half of what a call has
 #: left.
 MOST_COUNTING: Final = 20.0
-#: Nodes of a label that are looked through for two with one id.
+#: #: The most nodes of a label that are searched for two with the same id.
 _COUNTED_AT_ONCE: Final = 200_000
 
 
 class CurrentMapping:
-    """The mapping of a database, kept up to date. `file` is the place of a mapping file."""
+    """The mapping of a database, kept up to date. `file` is the path of a mapping file."""
 
     def __init__(
         self,
@@ -347,28 +344,28 @@ class CurrentMapping:
         self._lock = Lock()
         self._found: Mapping | None = None
         self._counts: introspect.Counts | None = None
-        #: What was guessed, without the file; what was sampled for it; answers of `_shared`.
+        #: #: The guess without the file, the texts sampled for it, and answers of `_shared`.
         self._guess: Mapping | None = None
         self._texts: introspect.Texts = {}
         self._known: dict[tuple[str, str], bool] = {}
-        #: When the counts were asked, when all was looked at, and how long that took.
+        #: #: When counts were last read, when everything was last looked at, and how long that took.
         self._asked = self._looked = self._took = 0.0
 
     @property
     def age(self) -> float:
-        """Seconds since all was looked at; infinite where it never was."""
+        """Seconds since everything was looked at; infinite if it never was."""
         return float("inf") if self._found is None else self._clock() - self._looked
 
     def refresh(self) -> None:
-        """Forget all, so that it is looked at again."""
+        """Forget everything, so that it is looked at again."""
         self._found = None
 
     def expire(self) -> None:
-        """Let the counts be asked again, whatever the lease."""
+        """Let the counts be read again, whatever the lease."""
         self._asked = float("-inf")
 
     def mapping(self) -> Mapping:
-        """The mapping of now: the same object as long as nothing speaks for another one."""
+        """Return the current mapping: the same object as long as no change is known."""
         wait_for(self._lock)
         try:
             result = self._found
@@ -383,7 +380,8 @@ class CurrentMapping:
             if now.mark == before.mark:
                 return result
             same = now.labels.keys() == before.labels.keys() and now.types.keys() == before.types.keys()
-            # Where counts change all the time not all is looked at for each change, but for other labels or types it is.
+            # # If counts change all the time, not every change leads to another look; new or lost labels
+            # or types do.
             if not same or self._clock() - self._looked > PAUSE * self._took:
                 return self._look(first=False)
             self._counts = now
@@ -394,9 +392,10 @@ class CurrentMapping:
             self._lock.release()
 
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> Mapping:
-        """The mapping, with the properties of some keys counted over all nodes and relationships; the
-        same object where there is nothing to count. What takes too much of the time that the call has
-        left is not counted, which the mapping states (`unsure`).
+        """Return the mapping with the properties of some keys counted over all nodes and relationships.
+
+        It is the same object if there is nothing to count. Keys that would take too much of the call's remaining time are not
+        counted but listed in `unsure`.
         """
         result = self.mapping()
         if not result.beyond:
@@ -420,9 +419,7 @@ class CurrentMapping:
             self._lock.release()
 
     def _counted(self, guess: Mapping, wanted: Sequence[str]) -> Mapping:
-        """A guess with some keys counted, as far as there is time; those that nothing has are no longer
-        unseen.
-        """
+        """Return a guess with some keys counted, as far as time allows; keys that nothing has are dropped from `unseen`."""
         rest = left()
         with within(MOST_COUNTING if rest is None else min(MOST_COUNTING, rest / 2)):
             try:
@@ -441,7 +438,7 @@ class CurrentMapping:
     def _look(self, *, first: bool) -> Mapping:
         begin, self._texts, self._known = self._clock(), {}, {}
         guess = introspect.look(self._connection, self._typing, self._texts)
-        # Properties that a file names may be beyond the samples.
+        # # Properties that a file names may be missing from the samples.
         named = named_in(self._stated, guess)
         self._guess = self._counted(guess, named) if named else guess
         try:
@@ -449,7 +446,8 @@ class CurrentMapping:
         except OptionError as error:
             if first:
                 raise
-            # It was good when the graph was opened. The database lost what it names.
+            # # The file was right when the graph was opened; the database has since lost something that
+            # it names.
             raise OptionError(f"the database has changed: {error.message}", hint=error.hint, candidates=error.candidates) from None
         self._counts = introspect.Counts(
             {node.label: node.count for node in result.nodes if node.label},
@@ -464,9 +462,7 @@ class CurrentMapping:
         return applied(self._stated, guess, self._texts, self._shared)
 
     def _shared(self, label: str, key: str) -> bool:
-        """Whether two nodes of a label have the same value of a property: of all of them where they
-        are not too many, else of the sample.
-        """
+        """Tell whether two nodes of a label have the same value of a property, in a sample if there are too many nodes."""
         if (label, key) not in self._known:
             self._known[label, key] = self._doubled(label, key)
         return self._known[label, key]
@@ -485,7 +481,7 @@ class CurrentMapping:
 
 
 def _recounted(found: Mapping, now: introspect.Counts) -> Mapping:
-    """The same schema with other counts."""
+    """Return the same schema with other counts."""
 
     def grown(one: T, count: int) -> T:
         return replace(one, count=count, beyond=max(0, one.beyond + count - one.count))

@@ -1,5 +1,6 @@
-"""What the mapping of an existing database gives: the schema that lowering reads, and the survey. Counts are those of the
-server, types and shares those of a sample.
+"""The schema and the survey of an existing database, from its mapping.
+
+Counts are the server's; types and shares are those of a sample.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from condgraph.engine.stored_schema import LookForShown, StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.overview.survey import Ends, Survey
 
-#: Types of values that no others of their key change the reading of.
+#: #: Types of values that do not affect how other values of their key are read.
 _PLAIN: Final = frozenset(("INTEGER", "DATE", "LOCAL DATETIME", "ZONED DATETIME", "LOCAL TIME", "ZONED TIME"))
 
 # -- Schema ------------------------------------------------------------------------------------------
 
 
-#: Kinds with units, as numbers, each with how many values there are likely to be.
+#: #: Kinds with units, each with the estimated number of values.
 _Counts = dict[tuple[Kind, str], int]
 
 
 class NativeSchema(StoredSchema):
-    """The schema of a mapping. `mapping` is what it was made from."""
+    """The schema of a mapping, which it keeps as `mapping`."""
 
     def __init__(self, mapping: Mapping, look: LookForShown | None = None) -> None:
         super().__init__(_described(mapping), look)
         self.mapping = mapping
 
     def properties_of(self, attribute: str) -> list[tuple[str, Property]]:
-        """The properties of nodes that an attribute is, by label."""
+        """Return the properties of nodes that give an attribute, by label."""
         return [(node.label, prop) for node in self.mapping.nodes for prop in node.properties if prop.predicate == attribute]
 
     def _read_alone(self, key: str, qualifier: bool) -> bool:
-        """As of other schemas; also where they are too many to look at, which answers say."""
+        """See `StoredSchema._read_alone`. It is also True if there are too many values to look at, which answers then report."""
         mapping = self.mapping
         if qualifier:
             of_key = [prop for of in mapping.relationships for prop in of.qualifiers if named(of, prop) == key]
@@ -51,13 +52,14 @@ class NativeSchema(StoredSchema):
         return all(prop.reading == "itself" and set(elements(name)) <= _PLAIN for prop in of_key for name, _ in prop.types)
 
     def concept_ids(self) -> dict[str, str]:
-        """The ids of the concepts by their names."""
+        """Return the ids of the concepts by their names."""
         return {node.concept: concept_id(node.label) for node in self.mapping.nodes if node.label}
 
 
 def _described(mapping: Mapping) -> dict[str, Any]:
     attributes: dict[str, _Counts] = {}
-    # A label of more nodes than the sample may have a property that the sample does not, and a type ends that it does not.
+    # # If a label has more nodes than its sample, some may have properties that the sample lacks;
+    # likewise for the ends of a type.
     most = sample_size(sum(1 for node in mapping.nodes if node.label), len(mapping.relationships))
     partly = {node.label for node in mapping.nodes if node.count > most}
     unknown = {item.predicate for item in mapping.relationships if item.count > most}
@@ -133,13 +135,13 @@ def _described(mapping: Mapping) -> dict[str, Any]:
 
 
 def _has_lists(prop: Property) -> bool:
-    """Whether some values of a property are lists. One that the sample lacks is counted before a program looks at it."""
+    """Tell whether some values of a property are lists; a list outside the sample is counted before a program reads it."""
     opaque = any(name == BYTES for name, _ in prop.types)
     return any(is_list(name) and elements(name) and not (opaque and name == INTEGERS) for name, _ in prop.types)
 
 
 def _add(found: _Counts, prop: Property, count: int) -> None:
-    """The values of a property among so many things, as the sample says."""
+    """Return the values of a property among so many owners, estimated from the sample."""
     for key, times in kinds_of(prop).items():
         found[key] = found.get(key, 0) + max(1, round(times * count / prop.sampled)) if prop.sampled else found.get(key, 0)
 
@@ -149,8 +151,8 @@ def _listed(found: _Counts) -> list[list[Any]]:
 
 
 # -- Survey ------------------------------------------------------------------------------------------
-# What an existing database holds, as surveys say it (`overview.survey`): members of concepts and
-# relations are the server's own counts, the rest is what a sample of each label and type makes likely.
+# # The survey of an existing database (`overview.survey`): members of concepts and relations are the
+# # server's own counts; the rest is estimated from a sample of each label and type.
 
 
 NOTE: Final = (
@@ -160,12 +162,12 @@ NOTE: Final = (
 
 
 def likely(prop: Property, count: int) -> int:
-    """How many of so many things have a property, as the sample says; of a list as one."""
+    """Return how many of so many owners have a property, estimated from the sample; a list counts once."""
     return round(prop.share * count)
 
 
 def counts_of(mapping: Mapping) -> dict[str, int]:
-    """What a database holds, in the words of a status. Attributes and qualifiers are estimates."""
+    """Return the counts of a database for its status; attributes and qualifiers are estimates."""
     predicates = {prop.predicate for node in mapping.nodes for prop in _shown(node)}
     predicates |= {named(relationship, prop) for relationship in mapping.relationships for prop in relationship.qualifiers}
     return {
@@ -185,7 +187,7 @@ def _shown(node: Any) -> list[Property]:
 
 
 def survey_of(mapping: Mapping) -> Survey:
-    """The survey of a mapping; without spans and examples, which would have to be read."""
+    """Return the survey of a mapping, without spans and examples, which would have to be read."""
     labelled = [node for node in mapping.nodes if node.label]
     place = {node.label: number for number, node in enumerate(labelled)} | {"": len(labelled) + 1}
     kinds = [["concept", node.concept, concept_id(node.label), node.count, [], []] for node in labelled]

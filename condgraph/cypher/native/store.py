@@ -1,4 +1,5 @@
-"""An existing database as a store: asked where it is, with one query a program, its names read, or pulled as a whole.
+"""An existing database as a store: queried in place with one query per program, its names read, or pulled as a whole.
+
 Nothing is written.
 """
 
@@ -49,14 +50,14 @@ if TYPE_CHECKING:
 
 
 # -- Names -------------------------------------------------------------------------------------------
-# Nodes by the properties that name them, and concepts, which are labels and have no nodes.
+# # Nodes by their name properties; and concepts, which are labels and have no nodes.
 
 
-#: Nodes of the names of a program that are looked up before its other queries; more are found there.
+#: #: The most nodes that are looked up by a program's names before its other queries.
 MOST_FOUND: Final = 10_000
 
 
-#: Tests of a value `v` that decide how expressions read others (`snapshot.readings`).
+#: #: Tests of a value `v` that decide how expressions read others (`snapshot.readings`).
 _NUMBER: Final = "v.kind = 'quantity' AND v.unit = '1'"
 _FRACTION: Final = f"{_NUMBER} AND v.number <> floor(v.number)"
 _WHOLE: Final = f"{_NUMBER} AND v.number = floor(v.number)"
@@ -66,7 +67,7 @@ _WORD: Final = "v.kind = 'text' AND NOT v.text IN ['true', 'false']"
 
 
 class NativeNames:
-    """The names of one database: what `names.linking.NameReader` asks."""
+    """The names of one database. See `names.linking.NameReader`."""
 
     def __init__(self, connection: Connection, schema: NativeSchema, layout: NativeLayout) -> None:
         self._connection, self._schema, self._layout = connection, schema, layout
@@ -75,21 +76,22 @@ class NativeNames:
         return self._connection.read(text, {**self._layout.parameters(""), **parameters})
 
     def _relations(self, predicates: tuple[str, ...] | None) -> str | None:
-        """A MATCH of the objects `o` of relations; None where there are none."""
+        """Return a MATCH of the objects `o` of relations, or None if there are none."""
         if not self._layout.types_of(predicates):
             return None
         return self._layout.relations_to(predicates, None, table=False)
 
     def _values(self, predicates: tuple[str, ...] | None) -> str | None:
-        """Clauses that leave the values `v` of attributes with their `p`."""
+        """Return clauses that yield the values `v` of attributes."""
         writing = _Writing(self._schema)
         result = self._layout.holdings.whole(writing, "s", "v", "f", predicates)
         self._given = writing.parameters
         return result
 
     def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
-        """Where the values are by which others of an attribute, or of a qualifier, are read (`Schema.shows`), by subject,
-        predicate and value.
+        """Return the values by which others of an attribute or qualifier are read, with subject and predicate.
+
+        See `Schema.shows`.
         """
         if qualifier:
             types = self._layout.types_of([name for name in self._schema.relations if self._schema.has_qualifier(key, name)])
@@ -124,8 +126,9 @@ class NativeNames:
         return result
 
     def _has_no_truths(self, key: str) -> bool:
-        """Whether all values of an attribute are texts of which none can be a truth value, as most are: the server tells that
-        in a tenth of the time that it takes to read them.
+        """Tell whether all values of an attribute are texts that cannot be truth values.
+
+        That is true of most attributes, and the server finds it out ten times faster than it reads the values.
         """
         own = self._schema.properties_of(key)
         texts = all(prop.reading == "itself" and {name for name, _ in prop.types} == {"STRING"} for _, prop in own)
@@ -137,7 +140,7 @@ class NativeNames:
         )
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
-        """How many objects there are of each type and unit."""
+        """Return how many objects there are of each type and unit."""
         result: Kinds = {}
         if match := self._relations(predicates):
             for row in self._rows(f"{match}RETURN count(*) AS count"):
@@ -152,12 +155,13 @@ class NativeNames:
         return result
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
-        """There are no tables."""
+        """Return False: there are no tables."""
         return False
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
-        """Every distinct object: its predicate, its value (an entity by its name, without a
-        predicate), and its raw text.
+        """Yield each distinct object: its predicate, its value and its raw text.
+
+        An entity is given by its name, without a predicate.
         """
         if match := self._relations(predicates):
             for row in self._rows(f"{match}RETURN DISTINCT {self._layout.name('o')} AS name"):
@@ -167,14 +171,14 @@ class NativeNames:
                 yield row["predicate"], value_of(row["value"]), row["value"].get("raw")
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
-        """The names of subjects."""
+        """Yield the names of subjects."""
         if not predicates:
             return iter(())
         text = f"{self._layout.subjects_of(predicates)} RETURN DISTINCT {self._layout.name('s')} AS name"
         return (row["name"] for row in self._rows(text))
 
     def names(self) -> Iterable[str]:
-        """The names of all nodes and concepts."""
+        """Return the names of all nodes and concepts."""
         text = f"MATCH (e) WHERE {foreign('e')} RETURN DISTINCT {self._layout.name('e')} AS name"
         return chain(self._schema.concepts, (row["name"] for row in self._rows(text)))
 
@@ -182,13 +186,13 @@ class NativeNames:
         return f"{' '.join(found)} RETURN count(e) > 0 AS found"
 
     def has_name(self, name: str) -> bool:
-        """Some node or concept has exactly this name."""
+        """Tell whether some node or concept has exactly this name."""
         if self._schema.has_concept(name):
             return True
         return bool(self._rows(self._is_there(self._layout.by_name("e", "= $key")), key=name)[0]["found"])
 
     def name_of(self, ident: str) -> str | None:
-        """The name of the node or concept that has this id; None where none has."""
+        """Return the name of the node or concept with this id, or None if there is none."""
         concept = next((name for name, known in self._schema.concept_ids().items() if known == ident), None)
         if concept is not None:
             return concept
@@ -197,7 +201,7 @@ class NativeNames:
         return rows[0]["name"] if rows else None
 
     def has_text(self, text: str) -> bool:
-        """Some node has this name or id, or some attribute this text."""
+        """Tell whether some node has this name or id, or some attribute this text."""
         if self.has_name(text) or self.name_of(text) is not None:
             return True
         writing = _Writing(self._schema)
@@ -207,15 +211,16 @@ class NativeNames:
         return bool(self._rows(f"CALL () {{\n{queries}\n}} RETURN 1 AS found LIMIT 1", key=text, **writing.parameters))
 
     def without(self, names: Sequence[str]) -> list[str]:
-        """Those of the names that no node or concept has: one query."""
+        """Return the names that no node or concept has, by one query."""
         asked = [name for name in names if not self._schema.has_concept(name)]
         if not asked:
             return []
         return [row["k"] for row in self._rows(f"UNWIND $keys AS k {self._layout.absent('k', 'e')} RETURN k", keys=asked)]
 
     def found(self, names: Sequence[str]) -> dict[str, list[str]] | None:
-        """The server's ids of the nodes of some names: one query, whose text is always the same. None
-        where they are more than `MOST_FOUND`.
+        """Return the server's ids of the nodes of some names, by one query whose text is always the same.
+
+        It is None if there are more than `MOST_FOUND`.
         """
         result: dict[str, list[str]] = {name: [] for name in names}
         nodes = "\n".join(self._layout.by_name("e", "= k"))
@@ -226,8 +231,9 @@ class NativeNames:
         return result if len(rows) <= MOST_FOUND else None
 
     def described(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Rows of what an answer rests on, with what there is to say of each node in the place of the
-        server's id; raises `StoreError` where a node went meanwhile.
+        """Return rows of an answer's evidence, with the server's ids replaced by descriptions of the nodes.
+
+        Raise `StoreError` if a node has meanwhile disappeared.
         """
         places: list[tuple[Any, Any]] = []
         for record in rows:
@@ -248,8 +254,9 @@ class NativeNames:
     names_repeat = False
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """The names of all nodes and concepts; of a large database those in order around some texts,
-        by the properties that name them.
+        """Return the names of all nodes and concepts;
+
+        for a large database, those next to some texts in the order of name properties.
         """
         if self._schema.mapping.node_count <= MOST_COMPARED:
             return list(dict.fromkeys(chain(self._schema.concepts, self.names())))
@@ -263,7 +270,7 @@ class NativeNames:
 
 
 class _Writing:
-    """Fresh variables and parameters of one query."""
+    """Fresh variables and parameters for one query."""
 
     def __init__(self, schema: NativeSchema) -> None:
         self.schema: StoredSchema = schema
@@ -271,34 +278,32 @@ class _Writing:
         self._names = 0
 
     def name(self, prefix: str) -> str:
-        """A fresh variable."""
+        """Return a fresh variable."""
         self._names += 1
         return f"{prefix}{self._names}"
 
     def parameter(self, value: Any) -> str:
-        """A parameter."""
+        """Return a parameter."""
         self.parameters[f"p{len(self.parameters)}"] = value
         return f"$p{len(self.parameters) - 1}"
 
 
 # -- The whole database as a snapshot ----------------------------------------------------------------
-# Streamed, through the mapping that programs go by: the reference that their answers are compared with.
-#
-# Nodes are entities and members of their labels, properties statements (a list one for each of its
-# values), relationships statements with their properties as qualifiers. Relationships that are equal
-# in all of these are one statement.
+# # Streamed through the mapping that programs use: the reference that answers are compared with.
+# #
+# # Nodes are entities and members of their labels; properties are statements (one for each value of a
+# # list); relationships are statements with their properties as qualifiers. Relationships that are equal
+# # in all of these are one statement.
 
 
-#: Properties as `values_in` takes them, each after its key.
+#: #: Properties as `values_in` takes them, each after its key.
 _HELD: Final = f"[k IN keys(%s) WHERE NOT k IN $hidden | head([v IN [%s[k]] | [k] + {sent('v')}])]"
-#: Rows between two looks at the deadline.
+#: #: How many rows are read between two checks of the deadline.
 _ROWS: Final = 1_000
 
 
 def pull(connection: Connection, mapping: Mapping) -> tuple[Snapshot, int]:
-    """The database as a snapshot in memory; and how many relationships it holds that are equal to
-    others, which the snapshot has not.
-    """
+    """Return the database as a snapshot, and how many relationships it leaves out because they equal others."""
     builder, read = Builder(), 0
 
     def items() -> Iterator[Item]:
@@ -330,7 +335,7 @@ def _nodes(connection: Connection, mapping: Mapping) -> Iterator[Item]:
         yield Entity(ident, name)
         for label in labels:
             yield Member(ident, concept_id(label))
-        # The first label that has a property says how it is read.
+        # # The first label that has a property tells how it is read.
         known = sorted((by_label[label] for label in labels or [""] if label in by_label), key=lambda entry: entry[0])
         for key, *result in held:
             prop = _property(key, known)
@@ -341,16 +346,14 @@ def _nodes(connection: Connection, mapping: Mapping) -> Iterator[Item]:
 
 
 def _hidden(mapping: Mapping) -> list[str]:
-    """Keys that are hidden wherever they are: they are not sent at all."""
+    """Return keys that are hidden everywhere, so they are not sent at all."""
     shown = {prop.key for node in mapping.nodes for prop in node.properties if prop.key not in node.hidden}
     shown |= {qualifier.key for relationship in mapping.relationships for qualifier in relationship.qualifiers}
     return sorted({key for node in mapping.nodes for key in node.hidden} - shown)
 
 
 def _property(key: str, known: list[tuple[int, NodeType, dict[str, Property]]]) -> Property | None:
-    """How a property of a node is read; None where it is hidden. One that no sample had is read as
-    its own type says.
-    """
+    """Return a property of a node with its reading, or None if it is hidden; one that no sample had is read by its own type."""
     for _, node, properties in known:
         if key in node.hidden:
             return None
@@ -381,16 +384,18 @@ def _relationships(connection: Connection, mapping: Mapping) -> Iterator[Item]:
 
 
 # -- The store ---------------------------------------------------------------------------------------
-# What it is taken for is a `Mapping`. Values are always those of the database; the mapping is read
-# again by what made it (`remap`), as its owner sees fit.
+# # A `Mapping` describes the database. Values are always current; the mapping is read again by its source
+# # (`remap`) when that decides to.
 
 
 T = TypeVar("T")
 
 
 class NativeStore(CypherStore):
-    """A database that condgraph did not write. `remap` gives the mapping of now, the same one as long
-    as nothing speaks for another; `closer` the same with some properties counted (`native.refresh`).
+    """An existing database, which condgraph did not write.
+
+    `remap` returns the current mapping, the same object as long as no change is known; `closer` returns it with some properties
+    counted (`native.refresh`).
     """
 
     read_only = True
@@ -411,7 +416,7 @@ class NativeStore(CypherStore):
 
     @property
     def mapping(self) -> Mapping:
-        """What the database is taken for now."""
+        """The current mapping."""
         if self._remap is not None:
             result = self._remap()
             if result is not self._schema.mapping:
@@ -419,12 +424,12 @@ class NativeStore(CypherStore):
         return self._schema.mapping
 
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> bool:
-        """Have the properties of some keys counted over the whole database; whether that changes anything."""
+        """Count the properties of some keys over the whole database; tell whether that changes anything."""
         before = self.mapping
         return self._look_closer is not None and self._look_closer(keys) is not before
 
     def answer(self, request: Request) -> Neo4jAnswer:
-        """As of other databases; of rows that are cut without an order some of those that there are (`native.first_rows`)."""
+        """Answer as other stores do; if rows are cut without an order, return some of them. See `native.first_rows`."""
         query = self._query(request)
         size = self.mapping.node_count + self.mapping.relationship_count
         if size > first_rows.MOST_WHOLE and request.language in ("cypher", "sparql"):
@@ -434,7 +439,7 @@ class NativeStore(CypherStore):
         return self._answer(request, lambda: query)
 
     def _some_rows(self, request: Request, made: Lowered) -> Neo4jAnswer | None:
-        """None where no rows are cut, and where all of them are as well asked for."""
+        """Return None if no rows are cut, or if fetching all of them is as good."""
         cut = first_rows.CutPlan.of(made.plan)
         if cut is None:
             return None
@@ -453,35 +458,36 @@ class NativeStore(CypherStore):
         return None
 
     def _query(self, request: Request) -> Query:
-        """What the properties of a program have is counted first, also beyond the samples."""
+        """Return a program's query, after counting its properties also outside the samples."""
         self.closer(lambda mapping: unseen_in(request, mapping))
         while True:
             query = super()._query(request)
-            # What an answer asks to explain itself is known from the keys that there are.
+            # # What an answer needs to explain itself follows from the keys found so far.
             if not request.program or not self.closer(partial(keys_of, query.lowered.plan)):
                 return query
 
     @property
     def schema(self) -> NativeSchema:
-        """What lowering knows."""
+        """The schema that lowering uses."""
         assert self.mapping is self._schema.mapping
         return self._schema
 
     @property
     def content(self) -> str:
-        """A name for the counts of the database; edits that keep all counts keep it."""
+        """A name for the database's counts; it stays the same when edits change no count."""
         return self.mapping.mark
 
     def _shows(self, key: str, qualifier: bool) -> list[list[Any]]:
         return self.names().shows(key, qualifier)
 
     def names(self) -> NativeNames:
-        """Names read from the database."""
+        """Return names read from the database."""
         return NativeNames(self.connection, self._schema, self._layout)  # type: ignore[arg-type]
 
     def _layout_for(self, plans: Sequence[Node]) -> NativeLayout:
-        """Names are looked up first, by one query that is the same for all programs: repeated in each part
-        of a query that needs them they are most of what the server plans.
+        """Return the layout with names looked up first, by one query that is the same for all programs.
+
+        Otherwise the lookup would be repeated in each part of a query that needs it, and take most of the planning time.
         """
         nodes = [node for plan in plans for node in postorder(plan)]
         names = list(dict.fromkeys(name for node in nodes if isinstance(node, alg.ByName) for name in node.names))
@@ -490,22 +496,24 @@ class NativeStore(CypherStore):
         return layout if result is None else layout.with_found(result)
 
     def _layout_of(self, plan: Node) -> NativeLayout:
-        """Queries of rows, and of the statements that the client works on, are long: names are looked up before them, and nodes
-        described after, as for follow-up queries.
+        """Return the layout of a plan, with names looked up first if the query is long.
+
+        Queries of rows, and of statements that the client works on, are long; for them nodes are described afterwards.
         """
         long = id(plan) in lowered(plan) or any(isinstance(node, alg.Solutions) for node in postorder(plan))
         return self._layout_for([plan]) if long else self.layout  # type: ignore[return-value]
 
     def run(self, compiled: Compiled) -> list[dict[str, Any]]:
-        """The rows of a compiled query, which are maps, lists and plain values. Of names that were looked up, nodes are described
-        by one more query, which is the same for all programs, too.
+        """Return the rows of a compiled query: maps, lists and plain values.
+
+        If names were looked up first, one more query describes the nodes; it too is the same for all programs.
         """
         rows = self.connection.rows(compiled.text, compiled.parameters)
         looked_up = isinstance(compiled.layout, NativeLayout) and compiled.layout.found is not None
         return self.names().described(rows) if looked_up and compiled.shape in ("rows", "witness") else rows
 
     def steady(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives: each query is of one state of the database."""
+        """Return what `ask` gives: each query sees one state of the database."""
         return ask()
 
     @property
@@ -514,30 +522,28 @@ class NativeStore(CypherStore):
         return (Source(SOURCE, self.place, "neo4j"),)
 
     def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern: plans fetch the statements that the search reaches."""
+        """Return the subgraphs nearest to a pattern; plans fetch the statements that the search reaches."""
         if not exact:
             raise UnsupportedError(TARGET, ["an approximate index of a database that is not condgraph's"], hint="leave `exact` out")
         from condgraph.cypher.native.patterns import NativePatterns
         from condgraph.patterns.remote.planned import planned
 
-        # What texts are read as is counted over all of them.
+        # # How texts are read is decided over all of them.
         self.closer(lambda mapping: {*mapping.unseen, *mapping.keys})
         return planned(self, self.place, self.name, changing=True, kind=NativePatterns).match(pattern, **options)
 
     # -- looking -----------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """A database that answers is there."""
+        """Return True: a database that answers exists."""
         return True
 
     def sources(self) -> tuple[Source, ...]:
-        """The database itself."""
+        """Return the database itself."""
         return self.known_sources
 
     def snapshot(self) -> Snapshot:
-        """The whole database pulled into process; warns of relationships that are equal to others,
-        each of which is one statement there.
-        """
+        """Pull the whole database into process; warn about equal relationships, which become one statement."""
         snapshot, equal = self._read()
         if equal:
             many = "1 relationship is" if equal == 1 else f"{equal:,} relationships are"
@@ -549,8 +555,9 @@ class NativeStore(CypherStore):
         return snapshot
 
     def passed_on(self, request: Request) -> Answer:
-        """What the database itself answers to a query in Cypher, after its text and the server's plan of it
-        were checked: rows of its columns, without evidence, which a warning says.
+        """Return what the database itself answers to a Cypher query whose text and plan were checked.
+
+        The answer has the rows of its columns without evidence, and a warning about that.
         """
         rows = self.cypher(str(request.program), {})
         columns = list(rows[0]) if rows else []
@@ -567,13 +574,13 @@ class NativeStore(CypherStore):
 
     def _read(self) -> tuple[Snapshot, int]:
 
-        # All of it is read: what texts are read as is counted over all of it, too.
+        # # Everything is read, so how texts are read is also decided over everything.
         self.closer(lambda mapping: {*mapping.unseen, *mapping.keys})
         return pull(self.connection, self.mapping)
 
 
 def _native(value: Any) -> Any:
-    """A value of the driver as Python has it: dates and times, and what is in lists and maps; texts of others."""
+    """Return a driver's value as Python types, also within lists and maps; other types become text."""
     if isinstance(value, dict):
         return {str(key): _native(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -585,7 +592,7 @@ def _native(value: Any) -> Any:
 
 
 def unseen_in(request: Request, mapping: Mapping) -> list[str]:
-    """The keys that no sample has, and that may occur in a program, in whatever spelling."""
+    """Return the keys that no sample has and that may occur in a program, in any spelling."""
     if not mapping.unseen:
         return []
     written = _folded(f"{request.program} {request.options}")
@@ -593,5 +600,5 @@ def unseen_in(request: Request, mapping: Mapping) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    """A text without what other spellings of a name differ in."""
+    """Return a text without what differs between spellings of a name."""
     return "".join(c for c in text.casefold() if c.isalnum())

@@ -1,6 +1,4 @@
-"""Properties of Neo4j as values of the engine: one table from the types of the server, worked out in Python and in Cypher,
-and formats of dates that are stored as text.
-"""
+"""Properties of Neo4j as values of the engine, by the same table in Python and in Cypher; and formats of dates in text."""
 
 from __future__ import annotations
 
@@ -20,23 +18,23 @@ from condgraph.engine.row_times import last_before
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, text_of
 
 # -- Formats of dates --------------------------------------------------------------------------------
-# Dates that are stored as text: a format such as "%d/%m/%Y", as a regular expression that Python and
-# the server both take, and how the parts are taken out, in Python and in Cypher.
-#
-# What does not match, or is a day that no calendar has, is no date, and never a failure: the server
-# only meets numbers that the expression has let through.
+# # Dates stored as text. A format such as "%d/%m/%Y" becomes a regular expression for both Python and
+# # the server, and expressions that take out the parts, in Python and in Cypher.
+# #
+# # Text that does not match, or is a day that does not exist, is no date, but never an error: the server
+# # only computes with numbers that the expression accepted.
 
 
 ISO_DATE: Final = "%Y-%m-%d"
-#: The form of text that is read as a moment where no format is given; it may have a fraction of a
-#: second and a zone.
+#: #: The default format of a datetime; the text may also have a fraction of a second and a zone.
 ISO_DATETIME: Final = "%Y-%m-%dT%H:%M:%S"
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FULL: Final = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-#: What a directive matches: where something separates it from the next, and where nothing does.
+#: #: What a directive matches if something separates it from the next (loose), and if nothing does
+#: (strict).
 _LOOSE: Final = {
     "Y": "[0-9]{4}",
     "m": "(?:0?[1-9]|1[0-2])",
@@ -62,13 +60,13 @@ _HINT: Final = "it has %Y and may have %m (or %b, %B), %d, %H, %M and %S, as in 
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """How a text is read as a time: `pattern` is what all of it has to match."""
+    """How a text is read as a time: all of it must match `pattern`."""
 
     format: str
-    #: Directives ("Y") in their order.
+    #: #: Directives ("Y") in their order.
     directives: tuple[str, ...]
     pattern: str
-    #: Characters between the directives; none where `places` separate them.
+    #: #: Characters between the directives; empty if `places` separate them.
     between: tuple[str, ...]
     places: tuple[int, ...]
     precision: Precision
@@ -77,13 +75,13 @@ class TimeFormat:
     # -- in Python ---------------------------------------------------------------------------------
 
     def read(self, text: str) -> Time | None:
-        """The time that a text is; None where it is none."""
+        """Return the time that a text states, or None if it states none."""
         if not re.fullmatch(self.pattern, text):
             return None
         try:
             return self._iso(text) if self.iso else self._parts(text)
         except ValueError:
-            # A day that the month does not have.
+            # # The month does not have this day.
             return None
 
     def _iso(self, text: str) -> Time:
@@ -113,7 +111,7 @@ class TimeFormat:
     # -- in Cypher ---------------------------------------------------------------------------------
 
     def start(self, text: str) -> str:
-        """The first second of the time that a text expression is; null where it is none."""
+        """Return the first second of the time that a text expression states; null if it states none."""
         if self.iso:
             parts = {name: f"toInteger(substring(x, {at}, {width}))" for name, at, width in _PLACES}
             parts["S"] = "CASE WHEN substring(x, 16, 1) = ':' THEN toInteger(substring(x, 17, 2)) ELSE 0 END"
@@ -125,8 +123,9 @@ class TimeFormat:
         split = f"[x IN split({text}, [{', '.join(map(literal, self.between))}]) WHERE x <> '']" if self.between else text
         month = next((parts[name] for name in "mbB" if name in parts), "1")
         day = parts.get("d", "1")
-        # Days are added to the first of the month, which never fails; what is then another month
-        # was no day of this one.
+        # # Adding days to the first of the month never fails; if the result is in another month, this
+        # month
+        # # does not have the day.
         days = f"date({{year: {parts['Y']}, month: {month}}}) + duration({{days: {day} - 1}})"
         clock = "".join(f" + {seconds} * ({parts[name]})" for name, seconds in (("H", 3600), ("M", 60), ("S", 1)) if name in parts)
         shift = f" - ({_SHIFT})" if self.iso else ""
@@ -136,7 +135,7 @@ class TimeFormat:
         )
 
     def end(self, start: str) -> str:
-        """The second after the time that begins at a second, given as an expression."""
+        """Return the second after the time that begins at a second, given as an expression."""
         if self.precision is Precision.SECOND:
             return f"{start} + 1"
         if self.precision is Precision.DAY:
@@ -146,7 +145,7 @@ class TimeFormat:
 
 
 _PLACES: Final = (("Y", 0, 4), ("m", 5, 2), ("d", 8, 2), ("H", 11, 2), ("M", 14, 2))
-#: Seconds that the zone at the end of `x` is ahead.
+#: #: How many seconds the zone at the end of `x` is ahead.
 _SHIFT: Final = (
     "CASE WHEN x =~ '.{16,}[+-][0-9]{2}:?[0-9]{2}' THEN head([z IN [replace(substring(x, 16), ':', '')] | "
     "CASE WHEN z CONTAINS '-' THEN -60 ELSE 60 END * (60 * toInteger(left(right(z, 4), 2)) + toInteger(right(z, 2)))]) "
@@ -176,8 +175,9 @@ def _as_number(name: str, part: str) -> str:
 
 @lru_cache(maxsize=256)
 def time_format(text: str, *, moment: bool = False) -> TimeFormat:
-    """A format of `strptime`, of those directives that are the same in every language; raises
-    `OptionError` for another one. `moment` says that it is that of a datetime.
+    """Return a format of `strptime`; `moment` tells that it is that of a datetime.
+
+    It may only have directives that are the same in every language; raise `OptionError` for others.
 
     >>> str(time_format("%d/%m/%Y").read("7/08/2017")), time_format("%d/%m/%Y").read("31/02/2017")
     ('2017-08-07', None)
@@ -220,35 +220,36 @@ def time_format(text: str, *, moment: bool = False) -> TimeFormat:
 # -- Types of the server -----------------------------------------------------------------------------
 # | type of the server | value |
 # |---|---|
-# | STRING | text; a number or a time where the mapping reads it so and this text can be |
-# | INTEGER, FLOAT | quantity without unit; NaN and the infinite ones are texts, as the server prints them |
+# | STRING | text; a number or a time if the mapping reads it so and the text allows it |
+# | INTEGER, FLOAT | quantity without unit; NaN and infinities are texts, as the server prints them |
 # | BOOLEAN | text: "true", "false" |
 # | DATE | time of a day |
-# | LOCAL DATETIME, ZONED DATETIME | time of a second, in UTC; a local one is taken for UTC. Fraction and zone are in the raw text |
-# | LOCAL TIME, ZONED TIME | quantity in "second of the day", in UTC where it has a zone |
-# | DURATION | quantity: in "month" where it has nothing but months, in "second" where it has none; else text |
+# | LOCAL DATETIME, ZONED DATETIME | time of a second, in UTC; a local one counts as UTC. Fraction and zone stay in the raw text |
+# | LOCAL TIME, ZONED TIME | quantity in "second of the day", in UTC if it has a zone |
+# | DURATION | quantity: in "month" if it has only months, in "second" if it has no months; else text |
 # | POINT | text, as the server prints it |
-# | LIST of these | several values, each once; an empty one is none |
-# | byte array, VECTOR | unknown: it is there, and cannot be compared |
+# | LIST of these | its distinct values; none for an empty list |
+# | byte array, VECTOR | unknown: a value that cannot be compared |
 #
-# The server says of a byte array that it is a list of integers. A property of which the sample has a
-# byte array (`BYTES` among its types) is taken for one wherever it is a list of integers; another one
-# for the numbers.
-#
-# Texts are equal by white space made single. A property with texts that have other white space is
-# `untidy`; elsewhere the text of the database is compared as it is.
+# # The server reports a byte array as a list of integers. If a property has a byte array in the sample
+# # (`BYTES` among its types), all of its lists of integers count as byte arrays; otherwise they are
+# # numbers.
+# #
+# # Texts are equal if they differ only in white space. A property whose texts have white space other
+# # than single blanks is `untidy`; for others, the database's text is compared as it is.
 
 
-#: A byte array, which `valueType` calls a list of integers.
+#: #: The type of a byte array, which `valueType` calls a list of integers.
 BYTES: Final = "BYTES"
-#: A float that is no number, or infinite.
+#: #: The type of a float that is no number, or infinite.
 INFINITE: Final = "INFINITE FLOAT"
-#: What a list that a byte array looks like is called.
+#: #: How `valueType` calls a byte array.
 INTEGERS: Final = "LIST<INTEGER NOT NULL>"
-#: Text that is a number where the mapping says so: as a float it keeps all of its digits. Numbers
-#: with zeros in front are codes.
+#: #: Text that is read as a number if the mapping says so: a float keeps all of its digits. Numbers with
+#: leading zeros
+#: #: are codes.
 NUMBER: Final = "(?=.{1,16}$)-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?"
-#: The kinds and units that values of a type can have.
+#: #: The kinds and units that values of a type can have.
 _KINDS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
     "STRING": ((Kind.TEXT, NO_UNIT),),
     "INTEGER": ((Kind.QUANTITY, NO_UNIT),),
@@ -266,7 +267,7 @@ _KINDS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
 
 
 def elements(type_name: str) -> tuple[str, ...]:
-    """The types of single values that a type has: of a list those in it.
+    """Return the types of single values in a type; for a list, those of its elements.
 
     >>> elements("LIST<STRING NOT NULL>"), elements("ZONED DATETIME"), elements("LIST<NOTHING>")
     (('STRING',), ('ZONED DATETIME',), ())
@@ -277,12 +278,12 @@ def elements(type_name: str) -> tuple[str, ...]:
 
 
 def is_list(type_name: str) -> bool:
-    """Whether a type is a list, whose elements are several values."""
+    """Tell whether a type is a list, whose elements are several values."""
     return type_name.startswith("LIST<")
 
 
 def kinds_of(prop: Property) -> dict[tuple[Kind, str], int]:
-    """The kinds and units of the values of a property, with how many of the sample may have each."""
+    """Return the kinds and units of a property's values, with how many of the sample may have each."""
     result: dict[tuple[Kind, str], int] = {}
     opaque = any(name == BYTES for name, _ in prop.types)
     for name, count in prop.types:
@@ -300,7 +301,7 @@ def kinds_of(prop: Property) -> dict[tuple[Kind, str], int]:
 
 
 def format_of(prop: Property) -> TimeFormat | None:
-    """How the text of a property is read as a time; None where it is not."""
+    """Return how a property's text is read as a time, or None if it is not."""
     if prop.reading == "date":
         return time_format(prop.format or ISO_DATE)
     if prop.reading == "datetime":
@@ -318,9 +319,10 @@ _PLAIN: Final = " | ".join(
 
 
 def sent(p: str) -> str:
-    """An expression for a property as a query sends it to `values_in`: its type (null: it comes as
-    it is), what it is (of other lists the types of the elements), and what the server prints of it.
-    The driver cannot read all times that the server has, and fails on a whole row: they come as they
+    """Return an expression for a property, as a query sends it to `values_in`.
+
+    It has the type (null if the value is sent unchanged), the value (for other lists, the types of the elements), and what the
+    server prints. The driver cannot read all of the server's times and then fails on the whole row, so times are sent as they
     print.
     """
     printed = f"CASE WHEN {p} IS :: LIST<ANY> THEN [x IN {p} | toStringOrNull(x)] ELSE toStringOrNull({p}) END"
@@ -329,9 +331,7 @@ def sent(p: str) -> str:
 
 
 def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]]:
-    """The values that a property has, each once, with the raw text where the value prints
-    otherwise; of what `sent` gave.
-    """
+    """Return the distinct values of a property that `sent` gave, with the raw text if the value prints differently."""
     type_name, value, printed = found
     opaque = any(name == BYTES for name, _ in prop.types)
     if isinstance(value, (bytes, bytearray)):
@@ -341,7 +341,7 @@ def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]
             return [(UNKNOWN, None)]
         pairs = [_value(item, prop) for item in (value if isinstance(value, list) else [value])]
     elif isinstance(printed, list):
-        # Some servers have lists of several types.
+        # # Some servers have lists of several types.
         pairs = [_printed(inner.removesuffix(" NOT NULL"), entry) for inner, entry in zip(value, printed, strict=True)]
     else:
         pairs = [_printed(type_name.removesuffix(" NOT NULL"), printed)]
@@ -354,7 +354,7 @@ def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]
 
 
 def _value(value: Any, prop: Property) -> tuple[Value, str | None]:
-    """What comes as it is."""
+    """Return the value of what arrives unchanged."""
     if isinstance(value, bool):
         return ("true" if value else "false"), None
     form = format_of(prop)
@@ -369,7 +369,7 @@ def _value(value: Any, prop: Property) -> tuple[Value, str | None]:
         return Quantity(value), None
     if prop.reading == "number" and _NUMBER(value):
         return _with_raw(Quantity(parse_number(value)), value)
-    # The builder of a snapshot collapses a text, and keeps how it stood.
+    # # The snapshot's builder collapses white space in a text and keeps the original as its raw text.
     return value, None
 
 
@@ -378,7 +378,7 @@ def _with_raw(value: Value, raw: str) -> tuple[Value, str | None]:
 
 
 def _printed(type_name: str, text: str | None) -> tuple[Value, str | None]:
-    """What comes as the server prints it."""
+    """Return the value of what arrives as the server prints it."""
     if text is None:
         return UNKNOWN, None
     if type_name in ("POINT", "STRING", "BOOLEAN"):
@@ -398,7 +398,7 @@ def _duration(text: str) -> Quantity | None:
     value = read_duration(text)
     if value is None or value.unit != SECOND:
         return value
-    # The same float as that of the server, which adds whole seconds and nanoseconds.
+    # # The same float as the server's, which adds whole seconds and nanoseconds.
     whole, part = divmod(Fraction(str(value.number)), 1)
     return _seconds(whole, int(part * 10**9), SECOND)
 
@@ -431,41 +431,35 @@ def _seconds(whole: int, nanoseconds: int, unit: str) -> Quantity:
 
 
 # -- In Cypher ---------------------------------------------------------------------------------------
-# Expressions that give the fields of a value, by the same table.
+# # Expressions for the fields of a value, by the same table.
 
 
-#: Types whose raw text is what the server prints.
+#: #: Types whose raw text is what the server prints.
 PRINTED: Final = ("DATE", "LOCAL DATETIME", "ZONED DATETIME", "LOCAL TIME", "ZONED TIME", "DURATION", "POINT")
 _PRINTED: Final = " | ".join(PRINTED)
 _MOMENTS: Final = "LOCAL DATETIME | ZONED DATETIME"
 _CLOCKS: Final = "LOCAL TIME | ZONED TIME"
-#: White space as Python has it, as escapes of Cypher.
+#: #: White space as Python defines it, as Cypher escapes.
 _SPACES: Final = (
     *(" ", "\\t", "\\n", "\\r", "\\f", "\\u000B", "\\u001C", "\\u001D", "\\u001E", "\\u001F", "\\u0085", "\\u00A0", "\\u1680"),
     *(f"\\u{code:04X}" for code in (*range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)),
 )
-#: A text that has one of these, or a blank at its ends, is not equal to itself with white space made single.
+#: #: A text with one of these, or with a blank at its ends, changes when its white space is folded.
 _SPACED: Final = ", ".join(f"'{escape}'" for escape in ("  ", *_SPACES[1:]))
 
 
 def type_of(v: str) -> str:
-    """The type of a value that is not null, as the server says it; of a float that is none of the numbers
-    `INFINITE`.
-    """
+    """Return the type of a value that is not null, as the server names it, or `INFINITE` for floats that are no numbers."""
     return f"CASE WHEN {v} IS :: FLOAT NOT NULL AND NOT {v} - {v} = 0 THEN '{INFINITE}' ELSE valueType({v}) END"
 
 
 def spaced(text: str) -> str:
-    """A condition: a text has white space to fold. A regular expression takes the server several times as
-    long.
-    """
+    """Return a test that a text has white space to fold; a regular expression would take several times as long."""
     return f"(size(split({text}, [{_SPACED}])) > 1 OR trim({text}) <> {text})"
 
 
 def any_spaced(v: str, longer: int = -1) -> str:
-    """An aggregate: whether some text of more than `longer` characters, or some text in a list, is equal
-    to what it is not written like.
-    """
+    """Return an aggregate that tells whether some text longer than `longer`, or in a list, has white space to fold."""
 
     return (
         f"any(x IN collect(DISTINCT CASE WHEN {v} IS :: STRING NOT NULL AND size({v}) > {longer} THEN {spaced(v)} "
@@ -474,31 +468,30 @@ def any_spaced(v: str, longer: int = -1) -> str:
 
 
 def each(p: str, prop: Property) -> str:
-    """An expression for the list of the single values of a property expression, which is not null.
-    The same value may be in it twice.
-    """
+    """Return an expression for the list of single values of a property that is not null; a value may occur twice."""
     if any(name == BYTES for name, _ in prop.types):
-        # A list within a list stays what it is: `fields` finds it unknown.
+        # # A nested list stays as it is, and `fields` reads it as unknown.
         return f"CASE WHEN {p} IS :: LIST<INTEGER NOT NULL> THEN [{p}] WHEN {p} IS :: LIST<ANY> THEN {p} ELSE [{p}] END"
     return f"CASE WHEN {p} IS :: LIST<ANY> THEN {p} ELSE [{p}] END"
 
 
 def collapsed(p: str) -> str:
-    """A text expression with white space made single, for what is `untidy`."""
+    """Return a text expression with folded white space, for `untidy` properties."""
     spaces = ", ".join(f"'{escape}'" for escape in _SPACES)
     return f"reduce(t = '', w IN [w IN split({p}, [{spaces}]) WHERE w <> ''] | CASE WHEN t = '' THEN w ELSE t + ' ' + w END)"
 
 
 def fields(p: str, prop: Property, types: frozenset[str] | None = None) -> dict[Field, str]:
-    """The fields of a single value as expressions of `p`, which should be a variable: it is in
-    them often. They hold whatever type the value has, also one that the sample has not; with `types`, of
-    these alone, which is far shorter: a value of another type is what the server prints.
+    """Return the fields of a single value as expressions of `p`, which should be a variable, since they repeat it often.
+
+    They are valid whatever type the value has, even one missing from the sample. With `types` they cover only these and are far
+    shorter; a value of another type becomes what the server prints.
     """
     return _Fields(p, prop, types).all()
 
 
 class _Fields:
-    """What `fields` gives, a method for each kind of field."""
+    """The fields that `fields` returns, one method for each kind of field."""
 
     def __init__(self, p: str, prop: Property, types: frozenset[str] | None) -> None:
         self._p, self._prop, self._types = p, prop, types
@@ -528,7 +521,7 @@ class _Fields:
         return self._before(cells) if self._prop.excluded else cells
 
     def _before(self, cells: dict[Field, str]) -> dict[Field, str]:
-        """The last day before a day, and the last second before any other time, as `row_times` has an end that is excluded."""
+        """Return the fields of the last day or second before a time, for an excluded end as in `row_times`."""
         start, day = cells["start"], f"{cells['precision']} = {int(Precision.DAY)}"
         before = f"{start} - CASE WHEN {day} THEN {DAY_SECONDS} ELSE 1 END"
         shown = f"CASE WHEN {day} THEN ltrim(toString(date(s)), '+') ELSE replace(toString(s), 'Z', '') END"
@@ -567,12 +560,12 @@ class _Fields:
         )
 
     def _bounds(self) -> tuple[str, str]:
-        """Where a time begins, and where it ends."""
+        """Return where a time begins and ends."""
         p, form, read = self._p, self._form, self._read
         moment = f"localdatetime.truncate('second', {p})"
         start = self._case(
             (f"{p} IS :: DATE", f"datetime({{date: {p}, timezone: 'Z'}}).epochSeconds"),
-            # Before 1970 the server rounds a part of a second up.
+            # # Before 1970 the server rounds a fraction of a second up.
             (f"{p} IS :: LOCAL DATETIME", f"datetime({{datetime: {moment}, timezone: 'Z'}}).epochSeconds"),
             (f"{p} IS :: ZONED DATETIME", f"datetime.truncate('second', {p}).epochSeconds"),
             (self._dated, read or ""),
@@ -612,7 +605,7 @@ class _Fields:
             (f"{p} IS :: FLOAT", f"CASE WHEN {p} - {p} = 0 THEN 'quantity' ELSE 'text' END"),
             *((f"{p} IS :: {item}", "'time'") for item in ("DATE", *_MOMENTS.split(" | "))),
             (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 OR ({self._only_months}) THEN 'quantity' ELSE 'text' END"),
-            # What has come since the types were looked at is what the server prints.
+            # # A value of a type that appeared after the look is what the server prints.
             otherwise="'unknown'"
             if self._types is None
             else f"CASE WHEN toStringOrNull({p}) IS NULL THEN 'unknown' ELSE 'text' END",
@@ -644,41 +637,40 @@ class _Fields:
 
 
 def _case(*pairs: tuple[str | None, str], otherwise: str = "null") -> str:
-    """The first expression whose condition holds; pairs without a condition are left out."""
+    """Return the first expression whose condition holds; pairs without a condition are dropped."""
     cases = " ".join(f"WHEN {test} THEN {found}" for test, found in pairs if test)
     return f"CASE {cases} ELSE {otherwise} END" if cases else otherwise
 
 
 def _meets(test: str | None, types: frozenset[str]) -> bool:
-    """Whether a test of types can hold of a value of some of these."""
+    """Tell whether a test of types can hold for a value of one of these types."""
     match = re.search(r" IS :: ([A-Z |]+?)(?: AND |$)", test or "")
     return match is None or not types.isdisjoint(match[1].split(" | "))
 
 
 def number_text(number: str) -> str:
-    """A float as it prints, mostly: whole ones without a point."""
+    """Return a float as text, almost as it prints: whole numbers have no point."""
     whole = f"abs({number}) < 1e15 AND {number} = toInteger({number})"
     return f"CASE WHEN {whole} THEN toString(toInteger({number})) ELSE toString({number}) END"
 
 
-#: The float after the largest integer.
+#: #: The float above the largest integer.
 _BEYOND: Final = "9.223372036854775807e18"
 
 
 def _inexact(p: str) -> str:
-    """Whether an integer is none that a float can be. The float of the largest ones is no integer
-    of the server.
-    """
+    """Return a test that no float equals an integer; the float of the largest ones exceeds the server's integers."""
     return f"abs({p} / 2) >= {2**52} AND (toFloat({p}) >= {_BEYOND} OR toInteger(toFloat({p})) <> {p})"
 
 
 def _order(p: str) -> str:
-    """What breaks the tie of an integer among numbers of its float, as `engine.values.tie_break` has
-    it: whether it is above the float, its number of digits, and the digits.
+    """Return what orders an integer among numbers with the same float, as `engine.values.tie_break` does.
+
+    It tells whether the integer is above the float, then its number of digits, then the digits.
     """
     above = f"CASE WHEN toFloat({p}) >= {_BEYOND} OR {p} < toInteger(toFloat({p})) THEN '0' ELSE '2' END"
     digits = f"ltrim(toString({p}), '-')"
-    # A negative number is the greater the smaller its digits are: each is taken from nine.
+    # # Among negative numbers, smaller digits mean a greater number, so each digit is taken from nine.
     nines = "reduce(t = '', i IN range(0, size(d) - 1) | t + toString(9 - toInteger(substring(d, i, 1))))"
     negative = f"head([d IN [rtrim({digits}, '0')] | '0' + toString({999_999 - 50_000} - size({digits}) + 1) + {nines} + '~'])"
     return (
