@@ -1,8 +1,7 @@
-"""Times of day, datetimes and durations to the nanosecond, as expressions compute with them. A date is
-a `values.Time` of a day.
+"""Times of day, datetimes and durations to the nanosecond, for expressions. A date is a `values.Time` of a day.
 
-Fields, ISO 8601 forms, truncation and arithmetic are those of Cypher's temporal types: a duration has
-months, days and seconds, which are not converted into each other.
+Fields, ISO 8601 forms, truncation and arithmetic follow Cypher's temporal types: a duration has months, days and
+seconds, which are not converted into each other.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from condgraph.engine.values import DAY_SECONDS, OPEN_START, UNKNOWN_END, Precis
 
 NANOS: Final = 1_000_000_000
 DAY_NANOS: Final = DAY_SECONDS * NANOS
-#: Seconds of an average month, by which fractions of months are turned into days.
+#: Seconds of an average month, for converting fractions of months to days.
 _MONTH_SECONDS: Final = 2_629_746
 
 
@@ -40,7 +39,7 @@ class LocalTime:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class ZonedTime:
-    """A time of day in a zone, by its offset in seconds."""
+    """A time of day with the offset of its zone in seconds."""
 
     nanos: int
     offset: int
@@ -59,7 +58,7 @@ class ZonedTime:
 
 @dataclass(frozen=True, slots=True, order=True)
 class LocalDateTime:
-    """A day, counted from 1970-01-01, and a time of day, in nanoseconds, without a zone."""
+    """A day, counted from 1970-01-01, and a time of day in nanoseconds, without a zone."""
 
     days: int
     nanos: int
@@ -71,7 +70,7 @@ class LocalDateTime:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class ZonedDateTime:
-    """A day and time of day in a zone, by its offset in seconds and the name of its region, if it has one."""
+    """A day and time of day in a zone: its offset in seconds and the name of its region, if it has one."""
 
     days: int
     nanos: int
@@ -102,68 +101,70 @@ class Duration:
 
     @classmethod
     def of(cls, months: Fraction | int = 0, days: Fraction | int = 0, seconds: Fraction | int = 0) -> Duration:
-        """From exact numbers: a fraction of a month becomes days, one of a day seconds."""
+        """Build a duration from exact numbers: a fraction of a month becomes days, a fraction of a day becomes
+        seconds.
+        """
         whole_months = _whole(months)
         days = days + (months - whole_months) * Fraction(_MONTH_SECONDS, DAY_SECONDS)
         whole_days = _whole(days)
         seconds = seconds + (days - whole_days) * DAY_SECONDS
-        whole = _whole(seconds * NANOS)
-        return cls(whole_months, whole_days, *divmod(whole, NANOS))
+        nanos = _whole(seconds * NANOS)
+        return cls(whole_months, whole_days, *divmod(nanos, NANOS))
 
     @property
     def order(self) -> tuple[int, int]:
-        """Its length with average months, by which durations are sorted."""
+        """The sort key of durations: the length in seconds, with average months, and the nanoseconds."""
         return self.months * _MONTH_SECONDS + self.days * DAY_SECONDS + self.seconds, self.nanos
 
     @property
     def total_nanos(self) -> int:
-        """Its seconds and nanoseconds, in nanoseconds."""
+        """The seconds and nanoseconds, in nanoseconds."""
         return self.seconds * NANOS + self.nanos
 
     def __neg__(self) -> Duration:
         return Duration(-self.months, -self.days, *divmod(-self.total_nanos, NANOS))
 
     def plus(self, other: Duration) -> Duration:
-        """The sum, part by part."""
+        """Add two durations part by part."""
         nanos = self.total_nanos + other.total_nanos
         return Duration(self.months + other.months, self.days + other.days, *divmod(nanos, NANOS))
 
     def times(self, factor: Any, *, divided: bool = False) -> Duration:
-        """The product with a number, or the quotient by it."""
-        share = _exact(factor)
+        """Multiply by a number, or divide by it."""
+        scale = _exact(factor)
         if divided:
-            share = 1 / share
-        return Duration.of(self.months * share, self.days * share, Fraction(self.total_nanos, NANOS) * share)
+            scale = 1 / scale
+        return Duration.of(self.months * scale, self.days * scale, Fraction(self.total_nanos, NANOS) * scale)
 
     def __str__(self) -> str:
         years, months = _split(self.months, 12)
         text = "P" + "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (months, "M"), (self.days, "D")) if n)
-        minutes, rest = _split(self.total_nanos, 60 * NANOS)
+        minutes, nanos_left = _split(self.total_nanos, 60 * NANOS)
         hours, minutes = _split(minutes, 60)
         clock = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M")) if n)
-        if rest:
-            seconds, nanos = _split(abs(rest), NANOS)
+        if nanos_left:
+            seconds, nanos = _split(abs(nanos_left), NANOS)
             fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-            clock += f"{'-' * (rest < 0)}{seconds}{fraction}S"
+            clock += f"{'-' * (nanos_left < 0)}{seconds}{fraction}S"
         if clock:
             return f"{text}T{clock}"
         return text if len(text) > 1 else "PT0S"
 
 
 Temporal: TypeAlias = Time | LocalTime | ZonedTime | LocalDateTime | ZonedDateTime
-#: The types whose values are compared by `<` with their own type.
+#: The types with `<` between values of the same type.
 ORDERED: Final = frozenset((LocalTime, ZonedTime, LocalDateTime, ZonedDateTime))
 
 
 def _whole(number: Fraction | int) -> int:
-    """The integral part."""
+    """Return the integral part."""
     return int(number)
 
 
 def _split(number: int, by: int) -> tuple[int, int]:
-    """Quotient and remainder, both with the sign of the number."""
-    quotient, rest = divmod(abs(number), by)
-    return (quotient, rest) if number >= 0 else (-quotient, -rest)
+    """Return quotient and remainder, both with the sign of the number."""
+    quotient, remainder = divmod(abs(number), by)
+    return (quotient, remainder) if number >= 0 else (-quotient, -remainder)
 
 
 def _exact(number: Any) -> Fraction:
@@ -173,7 +174,7 @@ def _exact(number: Any) -> Fraction:
 
 
 def day_of(days: int) -> Time:
-    """The day of a number, counted from 1970-01-01."""
+    """Return the day with a number, counted from 1970-01-01."""
     return Time(days * DAY_SECONDS, (days + 1) * DAY_SECONDS, Precision.DAY)
 
 
@@ -211,12 +212,12 @@ def _day_number(year: int, month: int, day: int) -> int:
 
 
 def weekday_of(days: int) -> int:
-    """1 for Monday to 7 for Sunday; 1970-01-01 was a Thursday."""
+    """Return the weekday, 1 for Monday to 7 for Sunday; 1970-01-01 was a Thursday."""
     return (days + 3) % 7 + 1
 
 
 def _week(days: int) -> tuple[int, int]:
-    """The ISO year and week of a day."""
+    """Return the ISO year and week of a day."""
     thursday = days - weekday_of(days) + 4
     year = civil(thursday)[0]
     return year, (thursday - _day_number(year, 1, 1)) // 7 + 1
@@ -231,7 +232,7 @@ def _of_week(year: int, week: int, weekday: int) -> int:
 
 
 def _day_part(value: Any) -> int | None:
-    """The day of a value with a date, from 1970-01-01."""
+    """Return the day of a value with a date, from 1970-01-01."""
     if isinstance(value, LocalDateTime | ZonedDateTime):
         return value.days
     if isinstance(value, Time):
@@ -240,7 +241,7 @@ def _day_part(value: Any) -> int | None:
 
 
 def _clock_part(value: Any) -> int | None:
-    """The nanoseconds of the day of a value with a time; those of a date are 0."""
+    """Return the nanoseconds of the day of a value with a time; 0 for a date."""
     if isinstance(value, LocalTime | ZonedTime | LocalDateTime | ZonedDateTime):
         return value.nanos
     if isinstance(value, Time):
@@ -249,7 +250,7 @@ def _clock_part(value: Any) -> int | None:
 
 
 def interval(value: Any) -> Time | None:
-    """A value as an interval of seconds: times, datetimes, and integers as years; None of others."""
+    """Return a value as an interval of seconds: times, datetimes, and integers as years; None for others."""
     if type(value) is Time:
         return value
     if type(value) is int:
@@ -305,13 +306,13 @@ _DURATION_PARTS: Final[dict[str, Callable[[Duration], int]]] = {
     "microsecondsofsecond": lambda d: d.nanos // 1000,
     "nanosecondsofsecond": lambda d: d.nanos,
 }
-#: The least precision of a time that has a part.
+#: The least precision of times that have a part; otherwise the day.
 _LEAST: Final = {"year": Precision.YEAR, "quarter": Precision.MONTH, "month": Precision.MONTH}
 
 
 def component(value: Any, name: str) -> Any:
-    """A part of a time, datetime or duration by its name in Cypher; None where a time is not that
-    precise. Raises `KeyError` for a name, or a value, that has none.
+    """Return a part of a time, datetime or duration by its name in Cypher; None if a time is not precise enough.
+    Raises `KeyError` for a part that the value does not have.
     """
     key = name.casefold()
     if isinstance(value, Duration):
@@ -346,7 +347,7 @@ _OFFSET: Final = re.compile(r"([+-])(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?")
 
 @lru_cache(maxsize=256)
 def zone_info(name: str) -> ZoneInfo:
-    """A time zone by its name in the IANA database; raises `LiteralError` for an unknown one."""
+    """Return a time zone by its IANA name; raise `LiteralError` for an unknown one."""
     if len(name) > 60 or not re.fullmatch(r"[A-Za-z][\w+-]*(?:/[\w+-]+)*", name, re.ASCII):
         raise _wrong(f"{name!r} is no time zone")
     try:
@@ -356,7 +357,7 @@ def zone_info(name: str) -> ZoneInfo:
 
 
 def _offset_of(text: str) -> int | None:
-    """The seconds of "Z" and "+01:00"; None of others."""
+    """Return the seconds of "Z" and "+01:00"; None for other texts."""
     if text in ("Z", "z"):
         return 0
     match = _OFFSET.fullmatch(text)
@@ -370,7 +371,7 @@ def _offset_of(text: str) -> int | None:
 
 
 def _zoned(days: int, nanos: int, zone: str) -> ZonedDateTime:
-    """A local day and time in a zone."""
+    """Return a local day and time in a zone."""
     offset = _offset_of(zone)
     if offset is not None:
         return ZonedDateTime(days, nanos, offset)
@@ -378,11 +379,11 @@ def _zoned(days: int, nanos: int, zone: str) -> ZonedDateTime:
 
 
 def _region_offset(name: str, days: int, nanos: int) -> int:
-    """The offset of a region at a local day and time, in seconds."""
+    """Return the offset of a region at a local day and time, in seconds."""
     try:
         local = datetime(1970, 1, 1) + timedelta(days=days, seconds=nanos // NANOS)
     except OverflowError:
-        # Python's calendar ends at the year 9999; rules of zones repeat.
+        # Python's calendar ends with the year 9999; the rules of zones repeat.
         local = datetime(2000 if days < 0 else 9996, 1, 1) + timedelta(days=days % 1461, seconds=nanos // NANOS)
     offset = local.replace(tzinfo=zone_info(name)).utcoffset()
     assert offset is not None
@@ -390,7 +391,7 @@ def _region_offset(name: str, days: int, nanos: int) -> int:
 
 
 def _at_instant(instant: int, zone: str) -> ZonedDateTime:
-    """A moment in a zone."""
+    """Return a moment in a zone."""
     offset = _offset_of(zone)
     region = None
     if offset is None:
@@ -405,7 +406,7 @@ def _at_instant(instant: int, zone: str) -> ZonedDateTime:
 
 
 def _zone_of(value: Any) -> str | None:
-    """The zone of a value as text; None where it has none."""
+    """Return the zone of a value as text; None if it has none."""
     if isinstance(value, ZonedDateTime):
         return value.region or _offset_text(value.offset)
     return _offset_text(value.offset) if isinstance(value, ZonedTime) else None
@@ -462,7 +463,7 @@ _LONGEST: Final = 200
 
 
 def duration(value: Any) -> Duration:
-    """A duration from ISO 8601 text (`P1Y2M10DT2H30M`), or from a map of its parts."""
+    """Return a duration from ISO 8601 text (`P1Y2M10DT2H30M`) or from a map of its parts."""
     if isinstance(value, Duration):
         return value
     if isinstance(value, Mapping):
@@ -480,7 +481,8 @@ def duration(value: Any) -> Duration:
 
 
 def duration_parts(text: str) -> dict[str, Decimal] | None:
-    """The parts of a duration in ISO 8601 (`P1Y2M10DT2H30M`), largest first, by their names in the plural; None for other text.
+    """Return the parts of an ISO 8601 duration (`P1Y2M10DT2H30M`), largest first, by their plural names; None for
+    other text.
 
     >>> duration_parts("-PT1H1.5M")
     {'hours': Decimal('-1'), 'minutes': Decimal('-1.5')}
@@ -533,7 +535,7 @@ def _fields_of(value: Mapping[str, Any], known: frozenset[str], what: str) -> di
 
 
 def _date_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
-    """A day from fields in small letters; `base` has the parts that are not given."""
+    """Return a day from fields with lower-case names; missing parts are taken from `base`."""
     year: int
     if base is None and "year" not in fields:
         raise _wrong("a date needs at least a year")
@@ -566,7 +568,7 @@ _LIMITS: Final = {"hour": 24, "minute": 60, "second": 60, "millisecond": 1000, "
 
 
 def _clock_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
-    """Nanoseconds of a day from fields in small letters; `base` has the parts that are not given."""
+    """Return the nanoseconds of a day from fields with lower-case names; missing parts are taken from `base`."""
     for name, limit in _LIMITS.items():
         if name in fields and not 0 <= fields[name] < limit:
             raise _wrong(f"there is no {name} {fields[name]}")
@@ -599,7 +601,7 @@ def _clock_base(fields: Mapping[str, Any]) -> Any:
 
 
 def date(value: Any) -> Time:
-    """A date from ISO text, a map of its parts, or a value that has one."""
+    """Return a date from ISO text, a map of its parts, or a value that has one."""
     if isinstance(value, str):
         return day_of(_date_of_text(value.strip()))
     if isinstance(value, Mapping):
@@ -612,7 +614,7 @@ def date(value: Any) -> Time:
 
 
 def localtime(value: Any) -> LocalTime:
-    """A time of day without a zone, from text, a map, or a value that has one."""
+    """Return a time of day without a zone from text, a map, or a value that has one."""
     if isinstance(value, str):
         return LocalTime(_clock_of_text(value.strip())[0])
     if isinstance(value, Mapping):
@@ -625,9 +627,7 @@ def localtime(value: Any) -> LocalTime:
 
 
 def time(value: Any) -> ZonedTime:
-    """A time of day with the offset of its zone, UTC by default, from text, a map, or a value that has
-    one.
-    """
+    """Return a time of day with the offset of its zone, UTC by default, from text, a map, or a value that has one."""
     if isinstance(value, str):
         nanos, zone = _clock_of_text(value.strip())
         offset = _offset_of(zone or "Z")
@@ -637,30 +637,32 @@ def time(value: Any) -> ZonedTime:
     if isinstance(value, Mapping):
         fields = _fields_of(value, _CLOCK_FIELDS | {"timezone"}, "a time")
         base = _clock_base(fields)
-        made = _offset_at(base, fields.get("timezone"))
-        return ZonedTime(_clock_of_fields(fields, None if base is None else made.nanos), made.offset)
+        zoned = _offset_at(base, fields.get("timezone"))
+        return ZonedTime(_clock_of_fields(fields, None if base is None else zoned.nanos), zoned.offset)
     if _clock_part(value) is None:
         raise _wrong(f"{value} has no time of day")
     return _offset_at(value, None)
 
 
 def _offset_at(base: Any, zone: str | None) -> ZonedTime:
-    """The time of day of a value (None: midnight) in a zone (None: its own, or UTC)."""
-    known = _zone_of(base)
+    """Return the time of day of a value (None: midnight) in a zone (None: its own, or UTC)."""
+    own_zone = _zone_of(base)
     nanos = _clock_part(base) or 0
     days = _day_part(base)
     if zone is not None and not isinstance(zone, str):
         raise _wrong(f"a time zone is a text, not {zone!r}")
-    here = (
-        _zoned(days or 0, nanos, known or zone or "Z") if not isinstance(base, ZonedTime) else ZonedDateTime(0, nanos, base.offset)
+    zoned = (
+        _zoned(days or 0, nanos, own_zone or zone or "Z")
+        if not isinstance(base, ZonedTime)
+        else ZonedDateTime(0, nanos, base.offset)
     )
-    if zone is not None and known is not None:
-        here = _at_instant(here.instant, zone)
-    return ZonedTime(here.nanos, here.offset)
+    if zone is not None and own_zone is not None:
+        zoned = _at_instant(zoned.instant, zone)
+    return ZonedTime(zoned.nanos, zoned.offset)
 
 
 def localdatetime(value: Any) -> LocalDateTime:
-    """A datetime without a zone, from text, a map, or a value with a date."""
+    """Return a datetime without a zone from text, a map, or a value with a date."""
     if isinstance(value, str):
         day, _, clock = value.strip().partition("T")
         return LocalDateTime(_date_of_text(day), _clock_of_text(clock)[0] if clock else 0)
@@ -675,7 +677,7 @@ def localdatetime(value: Any) -> LocalDateTime:
 
 
 def zoned_datetime(value: Any) -> ZonedDateTime:
-    """A datetime in a zone, UTC by default, from text, a map, or a value with a date."""
+    """Return a datetime in a zone, UTC by default, from text, a map, or a value with a date."""
     if isinstance(value, str):
         return _datetime_of_text(value.strip())
     if isinstance(value, Mapping):
@@ -689,13 +691,13 @@ def zoned_datetime(value: Any) -> ZonedDateTime:
 def _datetime_of_text(text: str) -> ZonedDateTime:
     day, _, clock = text.partition("T")
     nanos, zone = _clock_of_text(clock) if clock else (0, None)
-    made = _zoned(_date_of_text(day), nanos, zone or "Z")
+    zoned = _zoned(_date_of_text(day), nanos, zone or "Z")
     match = _CLOCK_TEXT.fullmatch(clock) if clock else None
     if match is not None and match["region"] and match["zone"]:
-        # Both are given: the offset tells which moment is meant.
+        # With both an offset and a region, the offset determines the moment.
         offset = _offset_of(match["zone"]) or 0
-        return _at_instant(made.days * DAY_NANOS + made.nanos - offset * NANOS, match["region"])
-    return made
+        return _at_instant(zoned.days * DAY_NANOS + zoned.nanos - offset * NANOS, match["region"])
+    return zoned
 
 
 def _datetime_of_map(value: Mapping[str, Any]) -> ZonedDateTime:
@@ -707,42 +709,44 @@ def _datetime_of_map(value: Mapping[str, Any]) -> ZonedDateTime:
             return _at_instant(sum(_epoch(lowered.get(part, 0), part) * n for part, n in parts), lowered.get("timezone", "Z"))
     fields = _fields_of(value, _DATE_FIELDS | _CLOCK_FIELDS | {"timezone"}, "a datetime")
     day_base, clock_base = _day_base(fields), _clock_base(fields)
-    known, zone = _zone_of(clock_base), fields.get("timezone")
+    own_zone, zone = _zone_of(clock_base), fields.get("timezone")
     if zone is not None and not isinstance(zone, str):
         raise _wrong(f"a time zone is a text, not {zone!r}")
     day, nanos = _date_of_fields(fields, _day_part(day_base)), _clock_part(clock_base)
-    if zone is not None and known is not None and nanos is not None:
-        # The moment of that day stays the same in the other zone, before parts of its time are replaced.
-        moved = _at_instant(_zoned(day, nanos, known).instant, zone)
+    if zone is not None and own_zone is not None and nanos is not None:
+        # The moment is converted to the other zone before parts of its time are replaced.
+        moved = _at_instant(_zoned(day, nanos, own_zone).instant, zone)
         day, nanos = moved.days, moved.nanos
-    return _zoned(day, _clock_of_fields(fields, nanos), zone or known or "Z")
+    return _zoned(day, _clock_of_fields(fields, nanos), zone or own_zone or "Z")
 
 
 def _epoch(value: Any, name: str) -> int:
-    """A number of seconds, or of a part of them; a text or a list times a billion would fill the memory."""
+    """Return an integer number of seconds, or of a part of them; a text or a list times a billion would fill the
+    memory.
+    """
     if type(value) is not int:
         raise _wrong(f"{name!r} of a datetime is an integer, not {value!r}")
     return value
 
 
 def from_epoch(seconds: Any, nanos: Any) -> ZonedDateTime:
-    """A datetime in UTC from the seconds and nanoseconds since 1970."""
+    """Return a datetime in UTC from seconds and nanoseconds since 1970."""
     return _at_instant(_epoch(seconds, "seconds") * NANOS + _epoch(nanos, "nanoseconds"), "Z")
 
 
 def from_epoch_millis(millis: Any) -> ZonedDateTime:
-    """A datetime in UTC from the milliseconds since 1970."""
+    """Return a datetime in UTC from milliseconds since 1970."""
     return _at_instant(_epoch(millis, "milliseconds") * 1_000_000, "Z")
 
 
-#: What each function that makes a temporal value is called in Cypher.
+#: The constructors of temporal values, by their names in Cypher.
 MAKERS: Final[dict[str, Callable[[Any], Any]]] = {
     "date": date, "localtime": localtime, "time": time, "localdatetime": localdatetime, "datetime": zoned_datetime,
 }  # fmt: skip
 
 
 def now(kind: str, moment: int, zone: str | None = None) -> Any:
-    """The value of a clock function (`MAKERS`) at a moment in nanoseconds, in a zone (None: UTC)."""
+    """Return the value of a clock function (`MAKERS`) at a moment in nanoseconds, in a zone (None: UTC)."""
     return MAKERS[kind](_at_instant(moment, zone or "Z"))
 
 
@@ -750,7 +754,7 @@ def now(kind: str, moment: int, zone: str | None = None) -> Any:
 
 
 def first_day(unit: str, days: int) -> int:
-    """The first day of the year, quarter, week or other unit that a day is in."""
+    """Return the first day of the year, quarter, week or other unit that contains a day."""
     year, month, _ = civil(days)
     if unit in ("millennium", "century", "decade"):
         size = {"millennium": 1000, "century": 100, "decade": 10}[unit]
@@ -771,9 +775,7 @@ CLOCK_UNITS: Final = {
 
 
 def truncate(kind: str, unit: Any, value: Any, fields: Any = None) -> Any:
-    """A value as the type `kind` (`MAKERS`), at the beginning of its `unit` ("month"), with some parts
-    replaced.
-    """
+    """Return a value as the type `kind` (`MAKERS`), truncated to a `unit` ("month"), with some parts replaced."""
     if not isinstance(unit, str) or (unit.casefold() not in _DAY_UNITS and unit.casefold() not in CLOCK_UNITS):
         raise _wrong(f"{unit!r} is no unit of time; they are {', '.join((*_DAY_UNITS, *list(CLOCK_UNITS)[1:]))}")
     if fields is not None and not isinstance(fields, Mapping):
@@ -817,7 +819,7 @@ def _plus_months(days: int, months: int) -> int:
 
 
 def add(a: Any, b: Any) -> Any:
-    """The sum of a duration and a temporal value or duration; None where there is none."""
+    """Return the sum of a duration and a temporal value or duration; None for other types."""
     if isinstance(a, Duration) and not isinstance(b, Duration):
         a, b = b, a
     if not isinstance(b, Duration):
@@ -845,8 +847,8 @@ def add(a: Any, b: Any) -> Any:
 
 
 def _both(a: Any, b: Any) -> tuple[tuple[int, int, str], tuple[int, int, str], bool]:
-    """Two values as (day, nanoseconds, zone) in the zone of the first that has one, and whether both have
-    dates; days are those of the other, or 0, where one has none.
+    """Return two values as (day, nanoseconds, zone), in the zone of the first that has one, and whether both have
+    dates. A value without a date takes the day of the other one, or 0.
     """
     days = _day_part(a), _day_part(b)
     clocks = _clock_part(a), _clock_part(b)
@@ -855,20 +857,20 @@ def _both(a: Any, b: Any) -> tuple[tuple[int, int, str], tuple[int, int, str], b
             raise _wrong(f"{value} has no date and no time of day")
     dated = None not in days
     zones = _zone_of(a), _zone_of(b)
-    here = zones[0] or zones[1] or "Z"
-    # A time of day is one of the day of the other, if that has one.
-    day = next((one for one in days if one is not None), 0)
-    first = day if days[0] is None else days[0], clocks[0] or 0, here
-    last = day if days[1] is None else days[1], clocks[1] or 0, here
+    zone = zones[0] or zones[1] or "Z"
+    # A time of day is taken to be on the day of the other value.
+    day = next((known_day for known_day in days if known_day is not None), 0)
+    first = day if days[0] is None else days[0], clocks[0] or 0, zone
+    last = day if days[1] is None else days[1], clocks[1] or 0, zone
     if not dated and None in zones:
         return first, last, False
     if zones[0] is not None and zones[1] is not None:
         if dated:
-            moved = _at_instant(_zoned(last[0], last[1], zones[1]).instant, here)
-            last = moved.days, moved.nanos, here
+            moved = _at_instant(_zoned(last[0], last[1], zones[1]).instant, zone)
+            last = moved.days, moved.nanos, zone
         else:
             shift = _fixed(b) - _fixed(a)
-            last = last[0], last[1] - shift * NANOS, here
+            last = last[0], last[1] - shift * NANOS, zone
     return first, last, dated
 
 
@@ -893,7 +895,9 @@ def _months_between(first: tuple[int, int, str], last: tuple[int, int, str]) -> 
 
 
 def between(a: Any, b: Any) -> Duration:
-    """From one value to another in months, then days, then seconds; seconds alone where one has no date."""
+    """Return the duration from one value to another in months, then days, then seconds; in seconds alone if either
+    has no date.
+    """
     first, last, dated = _both(a, b)
     if not dated:
         return Duration(0, 0, *divmod(_instant(last, False) - _instant(first, False), NANOS))
@@ -905,18 +909,18 @@ def between(a: Any, b: Any) -> Duration:
 
 
 def in_months(a: Any, b: Any) -> Duration:
-    """The whole months from one value to another."""
+    """Return the complete months from one value to another."""
     first, last, dated = _both(a, b)
     return Duration(_months_between(first, last) if dated else 0, 0, 0, 0)
 
 
 def in_days(a: Any, b: Any) -> Duration:
-    """The whole days from one value to another."""
+    """Return the complete days from one value to another."""
     first, last, dated = _both(a, b)
     return Duration(0, _split((last[0] - first[0]) * DAY_NANOS + last[1] - first[1], DAY_NANOS)[0] if dated else 0, 0, 0)
 
 
 def in_seconds(a: Any, b: Any) -> Duration:
-    """The seconds from one value to another."""
+    """Return the seconds from one value to another."""
     first, last, dated = _both(a, b)
     return Duration(0, 0, *divmod(_instant(last, dated) - _instant(first, dated), NANOS))

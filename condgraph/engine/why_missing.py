@@ -1,5 +1,5 @@
-"""Explains why a result that was expected is missing: follows it from the last operator of a plan down to the one that lost
-it, and names the statement that is missing or differs.
+"""Explanations of missing results: follows an expected result from the last operator of a plan down to the one that
+lost it, and names the statement that is missing or differs.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from condgraph.engine.why_not import (
     words,
 )
 
-#: Missing statements that are named.
+#: The most missing statements listed.
 MOST_MISSING: Final = 10
 
 
 def why_missing(
     plan: Node, steps: Sequence[tuple[str, Node]], expected: Any, lookup: Lookup, seconds: float | None = None
 ) -> WhyNot:
-    """Which operator lost an expected result, an entity (with its name or id) or a value, and the statement that is
-    missing or differs.
+    """Find the operator that lost an expected result, an entity (with its name or id) or a value, and the statement
+    that is missing or differs.
     """
     target = result_of(plan)
-    plain = isinstance(target, Values) and not _gives_entities(target)
-    want, name = wanted(expected, value=plain)
+    is_value = isinstance(target, Values) and not _gives_entities(target)
+    target_plan, name = wanted(expected, value=is_value)
     search = _Expected(lookup, name)
     try:
         with within(seconds):
-            search.run(target, want)
+            search.run(target, target_plan)
     except DeadlineError:
         check()
         search.complete = False
         search.reason = search.reason or f"where {name!r} was lost is not known"
     node = search.node
-    step = "" if node is None else step_of(node, steps)
+    step_name = "" if node is None else step_of(node, steps)
     return WhyNot(
-        step, "" if node is None else operator_of(node, plan, step), search.reason, (),
+        step_name, "" if node is None else operator_of(node, plan, step_name), search.reason, (),
         tuple(dict.fromkeys(search.missing))[:MOST_MISSING], search.complete, 0, name, node,
     )  # fmt: skip
 
@@ -71,16 +71,16 @@ class _Expected:
         self.missing: list[MissingStatement] = []
 
     def run(self, target: Node, expected: Entities | Values) -> None:
-        found = self._size(expected)
-        if not found and isinstance(expected, Entities) and self.lookup.schema.has_text(self.name):
-            # Rows are shown by a column that may not name them.
+        size = self._size(expected)
+        if not size and isinstance(expected, Entities) and self.lookup.schema.has_text(self.name):
+            # Rows may be labelled by a column that does not name them.
             expected = having_text(self.name)
-            found = self._size(expected)
-        if not found:
+            size = self._size(expected)
+        if not size:
             self.reason = f"nothing in the graph is called {self.text}"
-            near = self.lookup.near(self.name)[:3]
-            if near:
-                self.reason += f"; nearest: {', '.join(map(repr, near))}"
+            nearest_names = self.lookup.near(self.name)[:3]
+            if nearest_names:
+                self.reason += f"; nearest: {', '.join(map(repr, nearest_names))}"
             return
         if isinstance(expected, Entities):
             self._entities(target, expected)
@@ -96,13 +96,13 @@ class _Expected:
         return self.lookup.texts(alg.Names(of), most)
 
     def _lost(self, node: Node, reason: str) -> None:
-        # What was found first is nearest to the end of the program; what is found below it is more exact.
+        # The search goes down from the end of the program, so later findings are more exact.
         self.node, self.reason = node, reason
 
     # -- entities ------------------------------------------------------------------------------
 
     def _entities(self, node: Node, want: Entities) -> bool:
-        """Follow entities; whether the operator has one of them."""
+        """Follow entities; return whether the operator has one of them."""
         check()
         if isinstance(node, Facts):
             return self._facts(node, want)
@@ -130,19 +130,21 @@ class _Expected:
         if isinstance(node, alg.ArgExtreme):
             if not self._entities(node.of, want):
                 return False
-            own = self.lookup.texts(alg.Objects(Scan(want, (node.key,), "subject", "subject", "attribute")), 3)
-            has = f"has {node.key!r} {', '.join(map(on_one_line, own))}" if own else f"has no {node.key!r}"
+            own_values = self.lookup.texts(alg.Objects(Scan(want, (node.key,), "subject", "subject", "attribute")), 3)
+            description = f"has {node.key!r} {', '.join(map(on_one_line, own_values))}" if own_values else f"has no {node.key!r}"
             best = self.lookup.texts(alg.Objects(Scan(node, (node.key,), "subject", "subject", "attribute")), 1)
             if best:
-                has += f"; the {node.direction} is {', '.join(map(on_one_line, best))}"
-            self._lost(node, f"{self.text} {has}")
+                description += f"; the {node.direction} is {', '.join(map(on_one_line, best))}"
+            self._lost(node, f"{self.text} {description}")
             self.missing += [MissingStatement(name, node.key, "?") for name in self._names(want, 1)]
             return False
         if isinstance(node, alg.Members):
             concept = words(node.concepts)
             self._lost(node, f"{self._shown(want)} is no member of {concept}")
             concepts = self._names(node.concepts, 3)
-            self.missing += [MissingStatement(name, "instance of", one) for name in self._names(want, 3) for one in concepts]
+            self.missing += [
+                MissingStatement(name, "instance of", concept_name) for name in self._names(want, 3) for concept_name in concepts
+            ]
             return False
         if isinstance(node, alg.ByName | alg.ById):
             self._lost(node, f"{self._shown(want)} is not {words(node)}")
@@ -151,8 +153,8 @@ class _Expected:
         return False
 
     def _shown(self, want: Entities) -> str:
-        named = self._names(want, 4)
-        return either(named) if named else self.text
+        names = self._names(want, 4)
+        return either(names) if names else self.text
 
     def _subjects(self, values: Values, want: Entities) -> bool:
         """Follow the subjects of values."""
@@ -164,8 +166,8 @@ class _Expected:
             inner = inner.values
         if isinstance(inner, alg.Objects | alg.Qualifiers) and inner.facts.facets.gives in ("stated", "carried"):
             facts: Facts = inner.facts
-            for one in reversed(conditions):
-                facts = alg.Where(facts, one.condition) if isinstance(inner, alg.Objects) else facts
+            for filter_ in reversed(conditions):
+                facts = alg.Where(facts, filter_.condition) if isinstance(inner, alg.Objects) else facts
             if not self._facts(facts, want):
                 return False
         self._lost(values, f"{self.text} is not among the subjects of {words(values)}")
@@ -174,60 +176,62 @@ class _Expected:
     # -- statements ----------------------------------------------------------------------------
 
     def _facts(self, facts: Facts, want: Entities) -> bool:
-        """Follow statements that reach entities: first those of the predicate, then those from the entities before,
-        then each condition.
+        """Follow statements that reach entities: first those of the predicate, then those from the preceding
+        entities, then each condition.
         """
         *conditions, inner = _chain(facts)
         assert isinstance(inner, Scan)
         scan, reach = inner, facts_reach(facts)
         other: alg.End = "object" if reach == "subject" else "subject"
-        there: Facts = Scan(want, scan.predicates, reach, reach, scan.family, scan.source)
+        matching: Facts = Scan(want, scan.predicates, reach, reach, scan.family, scan.source)
         of = scan.of
         if scan.anchor == reach:
-            # The statements are those of the entities themselves.
+            # The statements are about the entities themselves.
             if of is not None and not isinstance(of, alg.AllEntities) and not self._entities(of, want):
                 return False
-            if not self._size(there):
+            if not self._size(matching):
                 self._lost(scan, f"{self._shown(want)} has no {either(scan.predicates or ('statement',))}")
                 self._missing([*self._names(want, 3)], scan, ["?"])
                 return False
         else:
-            if not self._size(there):
+            if not self._size(matching):
                 self._absent(scan, want, reach, None)
                 return False
             if of is not None:
-                from_here = self._joined(scan, want, of, reach, other)
-                if not self._size(from_here):
-                    lead = alg.Reached(alg.OtherEnd(there, other))
+                joined = self._joined(scan, want, of, reach, other)
+                if not self._size(joined):
+                    lead = alg.Reached(alg.OtherEnd(matching, other))
                     self._absent(scan, want, reach, lead)
                     return self._upstream(of, lead)
-                there = from_here
+                matching = joined
         for node in reversed(conditions):
-            narrowed = rebuilt_on(node, there)
+            narrowed = rebuilt_on(node, matching)
             if narrowed is None:
                 continue
             if not self._size(narrowed):
-                self._unmet(node, there, want, scan, reach)
+                self._unmet(node, matching, want, scan, reach)
                 return False
-            there = narrowed
+            matching = narrowed
         return True
 
     def _joined(self, scan: Scan, want: Entities, of: Entities, reach: alg.End, other: alg.End) -> Facts:
-        """The statements from some entities that reach expected ones."""
+        """Return the statements from some entities that reach expected ones."""
         if reach == "object":
             return alg.Where(replace(scan), alg.Among(want))
         return alg.Where(Scan(want, scan.predicates, "subject", "subject", "relation", scan.source), alg.Among(of))
 
     def _upstream(self, of: Entities, lead: Entities) -> bool:
-        """Go on with the entities that would have led to the expected ones, where the program computes those before."""
+        """Continue with the entities that would have led to the expected ones, if the program computes their
+        predecessors.
+        """
         if isinstance(of, alg.ByName | alg.ById | alg.AllEntities):
             return False
         node, reason, missing = self.node, self.reason, self.missing
         self.missing = []
         self._entities(of, lead)
-        below = self.missing
-        if below:
-            self.missing = [*below[: MOST_MISSING // 2], *missing]
+        missing_below = self.missing
+        if missing_below:
+            self.missing = [*missing_below[: MOST_MISSING // 2], *missing]
             self.reason = f"{reason}; or {self.reason}"
         else:
             self.missing = missing
@@ -236,27 +240,27 @@ class _Expected:
         return False
 
     def _absent(self, scan: Scan, want: Entities, reach: alg.End, lead: Entities | None) -> None:
-        """Report that no statement of a predicate leads from the entities before to the expected ones."""
-        before = self._names(scan.of) if scan.of is not None else ["?"]
-        wanted = self._names(want)
+        """Report that no statement of a predicate leads from the preceding entities to the expected ones."""
+        starts = self._names(scan.of) if scan.of is not None else ["?"]
+        ends = self._names(want)
         predicate = either(scan.predicates) if scan.predicates else "any statement"
-        reason = f"no {predicate} leads from {either(before) if before else 'nothing'} to {either(wanted)}"
+        reason = f"no {predicate} leads from {either(starts) if starts else 'nothing'} to {either(ends)}"
         if lead is not None:
             reason += f"; it leads there from {either(self._names(lead, 4))}"
-        if scan.of is not None and before:
+        if scan.of is not None and starts:
             between = self._between(scan.of, want)
             if between:
                 reason += f"; between them there is {', '.join(between)}"
         self._lost(scan, reason)
-        self._missing(before, scan, wanted)
+        self._missing(starts, scan, ends)
 
     def _between(self, of: Entities, want: Entities) -> list[str]:
-        """Other statements between some entities and expected ones, in either direction."""
-        found = []
-        for way, (source, end) in {"forward": (of, want), "backward": (want, of)}.items():
+        """Describe other statements between some entities and expected ones, in either direction."""
+        described = []
+        for direction, (source, end) in {"forward": (of, want), "backward": (want, of)}.items():
             scan = alg.Where(Scan(source, None, "subject", "object", "relation"), alg.Among(end))
-            found += [f"{name!r} {way}" for name in self.lookup.texts(alg.Distinct(alg.Predicates(scan)), 4)]
-        return found
+            described += [f"{name!r} {direction}" for name in self.lookup.texts(alg.Distinct(alg.Predicates(scan)), 4)]
+        return described
 
     def _missing(self, before: list[str], scan: Scan, wanted: list[str]) -> None:
         for predicate in (scan.predicates or ())[:1]:
@@ -269,19 +273,19 @@ class _Expected:
         """Report a condition that the statements of an expected entity, or those that lead to it, do not satisfy."""
         timed = isinstance(node, alg.During)
         values = alg.Validity(there, "interval") if timed else values_tested(rebuilt_on(node, there))
-        own = self.lookup.texts(alg.Distinct(values), 5) if values is not None else []
-        what = "the time" if timed else tested(node) if has_test(node) else describe(node)
-        has = f"{what} is {', '.join(map(on_one_line, own))}" if own else f"{what} is missing"
-        self._lost(node, f"of {self._shown(want)} {has}; the program asks for {words(node)}")
+        own_values = self.lookup.texts(alg.Distinct(values), 5) if values is not None else []
+        subject = "the time" if timed else tested(node) if has_test(node) else describe(node)
+        description = f"{subject} is {', '.join(map(on_one_line, own_values))}" if own_values else f"{subject} is missing"
+        self._lost(node, f"of {self._shown(want)} {description}; the program asks for {words(node)}")
         if reach == "object":
-            # Another statement may lead there that satisfies it.
-            known = scan.of is not None and not isinstance(scan.of, alg.AllEntities)
-            self._missing(self._names(scan.of) if known else ["?"], scan, self._names(want, 1))  # type: ignore[arg-type]
+            # Another statement that satisfies it may lead there.
+            is_bound = scan.of is not None and not isinstance(scan.of, alg.AllEntities)
+            self._missing(self._names(scan.of) if is_bound else ["?"], scan, self._names(want, 1))  # type: ignore[arg-type]
             return
         predicates = _base(there).predicates
         for name in self._names(want, 1):
-            asked = f"{words(node)} (is {', '.join(map(on_one_line, own)) or 'missing'})"
-            self.missing.append(MissingStatement(name, (predicates or ("?",))[0], asked))
+            requirement = f"{words(node)} (is {', '.join(map(on_one_line, own_values)) or 'missing'})"
+            self.missing.append(MissingStatement(name, (predicates or ("?",))[0], requirement))
 
     # -- values --------------------------------------------------------------------------------
 
@@ -292,7 +296,7 @@ class _Expected:
         while isinstance(node, Values) and not isinstance(node, alg.Objects | alg.Qualifiers | alg.Predicates):
             if isinstance(node, alg.FilterValues):
                 filters.append(node)
-            inputs = [one for one in node.inputs() if isinstance(one, Values)]
+            inputs = [filter_ for filter_ in node.inputs() if isinstance(filter_, Values)]
             if not inputs:
                 break
             node = inputs[0]
@@ -301,40 +305,40 @@ class _Expected:
             self._lost(target, f"{self.text} is not among the results of {words(target)}")
             return
         test: Condition = Compare("=", value)
-        have = alg.FilterValues(node, test)
-        if self._size(have):
-            for one in reversed(filters):
-                self._lost(one, f"{self.text} does not satisfy {words(one)}")
+        matching = alg.FilterValues(node, test)
+        if self._size(matching):
+            for input_ in reversed(filters):
+                self._lost(input_, f"{self.text} does not satisfy {words(input_)}")
             return
         facts: Facts = node.facts
         scan = _base(facts)
-        own = self.lookup.texts(alg.Distinct(node), 5)
-        before = self._names(scan.of) if scan.of is not None and not isinstance(scan.of, alg.AllEntities) else []
+        own_values = self.lookup.texts(alg.Distinct(node), 5)
+        starts = self._names(scan.of) if scan.of is not None and not isinstance(scan.of, alg.AllEntities) else []
         if isinstance(node, alg.Predicates):
-            self._predicate(node, scan, before)
+            self._predicate(node, scan, starts)
             return
-        conditions = [one for one in _chain(facts) if isinstance(one, alg.Where)]
-        if isinstance(node, alg.Qualifiers) and not own and conditions and scan.predicates:
-            # The statement that would have the qualifier is not there itself.
-            asked = ", ".join(words(one) for one in conditions)
-            self._lost(node, f"no statement of {either(before) or 'any entity'} has {asked}")
+        conditions = [filter_ for filter_ in _chain(facts) if isinstance(filter_, alg.Where)]
+        if isinstance(node, alg.Qualifiers) and not own_values and conditions and scan.predicates:
+            # The statement that would have the qualifier is itself missing.
+            requirement = ", ".join(words(condition) for condition in conditions)
+            self._lost(node, f"no statement of {either(starts) or 'any entity'} has {requirement}")
             ends = [_literals(conditions)] if scan.family == "attribute" else self._ends(facts)
-            self.missing += [MissingStatement(name, scan.predicates[0], end) for name in before for end in ends]
+            self.missing += [MissingStatement(name, scan.predicates[0], end) for name in starts for end in ends]
             return
-        what = f"the qualifier {node.key!r}" if isinstance(node, alg.Qualifiers) else words(scan)
-        has = ", ".join(map(on_one_line, own)) or "no value"
-        self._lost(node, f"{what} of {either(before) or 'every entity'} has {has}, and not {self.text}")
+        subject = f"the qualifier {node.key!r}" if isinstance(node, alg.Qualifiers) else words(scan)
+        description = ", ".join(map(on_one_line, own_values)) or "no value"
+        self._lost(node, f"{subject} of {either(starts) or 'every entity'} has {description}, and not {self.text}")
         key = node.key if isinstance(node, alg.Qualifiers) and node.key else (scan.predicates or ("?",))[0]
-        self.missing += [MissingStatement(name, key, self.name) for name in before]
-        # Statements of other entities that have the value: the entities before may be wrong.
-        wide = replace(scan, of=None, anchor="subject")
+        self.missing += [MissingStatement(name, key, self.name) for name in starts]
+        # If other entities have the value, the preceding entities may be wrong.
+        unrestricted = replace(scan, of=None, anchor="subject")
         if isinstance(node, alg.Objects):
-            elsewhere: Entities = alg.Reached(replace(alg.Where(replace(wide, reach="subject"), test)))
-            others = self._names(elsewhere, 4)
-            if others:
-                self.reason += f"; {either(others)} has it"
+            holders: Entities = alg.Reached(replace(alg.Where(replace(unrestricted, reach="subject"), test)))
+            holder_names = self._names(holders, 4)
+            if holder_names:
+                self.reason += f"; {either(holder_names)} has it"
                 if scan.of is not None:
-                    self._upstream(scan.of, elsewhere)
+                    self._upstream(scan.of, holders)
 
     def _predicate(self, node: alg.Predicates, scan: Scan, before: list[str]) -> None:
         """Report that no statement of an expected predicate leads from some entities to others."""
@@ -343,31 +347,31 @@ class _Expected:
         for start in before or ["?"]:
             pairs = [(start, end) if scan.anchor == "subject" else (end, start) for end in ends]
             self.missing += [MissingStatement(subject, self.name, thing) for subject, thing in pairs]
-        # Where the predicate leads to others, or from others, these may be what is missing.
-        to = _led_to(node.facts)
-        for of, anchor, before_it in ((scan.of, "subject", to), (to, "object", scan.of)):
+        # If the predicate leads to other entities, or from others, these may be what is missing.
+        destination = _led_to(node.facts)
+        for of, anchor, preceding in ((scan.of, "subject", destination), (destination, "object", scan.of)):
             other: alg.End = "object" if anchor == "subject" else "subject"
             lead = alg.Reached(Scan(of, (self.name,), anchor, other, "relation"))  # type: ignore[arg-type]
-            if of is not None and before_it is not None and self._size(lead):
-                self._upstream(before_it, lead)
+            if of is not None and preceding is not None and self._size(lead):
+                self._upstream(preceding, lead)
 
     def _ends(self, facts: Facts) -> list[str]:
-        """The names of the entities that statements are asked to lead to."""
-        to = _led_to(facts)
-        return ["?"] if to is None else self._names(to)
+        """Return the names of the entities that statements must lead to."""
+        destination = _led_to(facts)
+        return ["?"] if destination is None else self._names(destination)
 
 
 def _led_to(facts: Facts) -> Entities | None:
-    """The entities that statements are asked to lead to."""
-    among = (one.condition for one in _chain(facts) if isinstance(one, alg.Where) and isinstance(one.condition, alg.Among))
-    return next((one.entities for one in among), None)
+    """Return the entities that statements must lead to."""
+    among = (part.condition for part in _chain(facts) if isinstance(part, alg.Where) and isinstance(part.condition, alg.Among))
+    return next((condition.entities for condition in among), None)
 
 
 def _chain(facts: Facts) -> list[Facts]:
-    """Facts and those that they are carried on from, down to the scan."""
+    """Return facts and those they derive from, down to the scan."""
     chain = [facts]
     while not isinstance(chain[-1], Scan):
-        chain += [one for one in chain[-1].inputs() if isinstance(one, Facts)][:1]
+        chain += [input_ for input_ in chain[-1].inputs() if isinstance(input_, Facts)][:1]
     return chain
 
 
@@ -378,17 +382,17 @@ def _base(facts: Facts) -> Scan:
 
 
 def _literals(conditions: Sequence[alg.Where]) -> str:
-    """What conditions compare with, as text."""
-    return ", ".join(text_of(one.value) for part in conditions for one in comparisons(part.condition)[:1])
+    """Return the literals of conditions as text."""
+    return ", ".join(text_of(comparison.value) for part in conditions for comparison in comparisons(part.condition)[:1])
 
 
 def facts_reach(facts: Facts) -> alg.End:
-    """The end that statements reach."""
-    return next(one.reach for one in _chain(facts) if isinstance(one, alg.OtherEnd | Scan))
+    """Return the end that statements reach."""
+    return next(part.reach for part in _chain(facts) if isinstance(part, alg.OtherEnd | Scan))
 
 
 def rebuilt_on(node: Any, there: Facts) -> Facts | None:
-    """The same condition on other statements; None of what is no condition."""
+    """Return the same condition on other statements; None if the operator is not a condition."""
     if isinstance(node, alg.OtherEnd) or "facts" not in names(node):
         return None
     fresh: Facts = replace(node, facts=there)
@@ -396,10 +400,10 @@ def rebuilt_on(node: Any, there: Facts) -> Facts | None:
 
 
 def _gives_entities(values: Values) -> bool:
-    """Whether a bag of values may have entities: the objects of relations."""
+    """Return whether values may be entities, as the objects of relations."""
     node: Node = values
     while isinstance(node, Values) and not isinstance(node, alg.Objects):
-        inner = [one for one in carried(node) if isinstance(one, Values)]
+        inner = [input_ for input_ in carried(node) if isinstance(input_, Values)]
         if not inner:
             return False
         node = inner[0]
@@ -407,7 +411,9 @@ def _gives_entities(values: Values) -> bool:
 
 
 def wanted(expected: Any, *, value: bool) -> tuple[Entities | Values, str]:
-    """An expected result as a plan, and as text: an entity, its name or id, or where the answer has values a text."""
+    """Return an expected result as a plan and as text: an entity, its name or id, or a value, which may be a text
+    where the answer has values.
+    """
     if isinstance(expected, Entity):
         return alg.ById((expected.id,)), expected.name
     if value and isinstance(expected, str):

@@ -1,9 +1,9 @@
-"""Explains empty answers and missing results: the first step that left nothing, the changes that give something, the
-statement that is missing.
+"""Explanations of empty answers: the first step that yielded nothing, and changes of the program that yield
+something; with the shared parts of explanations of missing results (`why_missing`).
 
-An answer is empty because some operator of its plan gave nothing although its inputs gave something: the smallest part
-that fails. Changes replace one operator of the part below it, and each is run. A result that was expected is followed
-from the last operator down to the one that lost it. All of it is made of plans, which every store runs.
+An answer is empty because some operator of its plan yielded nothing although its inputs yielded something. Each
+change replaces one operator in the part below it, and is run. All of this is expressed in plans, which every store
+runs.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from condgraph.engine.lowered import owners
 from condgraph.engine.passes import rebuild, rewrite
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_quantity, text_of
 
-#: Changes that are named, and that are tried.
+#: The most changes reported, and the most tried.
 MOST_CHANGES: Final = 3
 _MOST_TRIED: Final = 24
-#: Entities whose predicates are listed, predicates that are listed, and texts that a misspelled one is compared with.
+#: Limits: entities whose predicates are listed, predicates listed, and texts read and compared with a misspelled one.
 MOST_ENTITIES: Final = 1_000
 _MOST_PREDICATES: Final = 6
 _MOST_TEXTS: Final = 20_000
 _MOST_COMPARED: Final = 1_000
-#: Results that are shown of a change, and the most that they are chosen from.
+#: The most results shown of a change, and the largest result from which they are taken.
 _MOST_SHOWN: Final = 3
 _MOST_SAMPLED: Final = 1_000
 
 
 class Lookup(Protocol):
-    """What an explanation asks of the store that answered. `batch` is how many changes it tries at once: on a server one
-    query tries them all. `order` has the operators of the answer's plan, inputs first, where they are known.
+    """What an explanation looks up in the store that answered. `batch` is the number of changes tried at once: on a
+    server, one query tries them all. `order` has the operators of the answer's plan, inputs first, if known.
     """
 
     batch: int
@@ -52,40 +52,44 @@ class Lookup(Protocol):
 
     @property
     def schema(self) -> GraphKnowledge:
-        """What lowering knows of the graph."""
+        """The names and types of the graph, as lowering uses them."""
 
     def size(self, node: Node) -> int:
-        """How many results an operator gives."""
+        """Return the number of results of an operator."""
 
     def counts(self, nodes: Sequence[Node]) -> list[int]:
-        """The same of several."""
+        """Return the numbers of results of several operators."""
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
-        """How many results a program gives with one operator replaced by another, for each of these pairs."""
+        """Return the number of results of a program with one operator replaced, for each pair of an operator and its
+        replacement.
+        """
 
     def sample(self, program: Program, node: Node, fresh: Node, most: int) -> list[str]:
-        """The texts of its results with one such change, at most so many."""
+        """Return the texts of at most `most` results of a program with one such change."""
 
     def values(self, node: Values, most: int) -> list[Any]:
-        """Typed values, at most so many."""
+        """Return at most `most` typed values."""
 
     def texts(self, node: Node, most: int) -> list[str]:
-        """The texts of results, at most so many."""
+        """Return the texts of at most `most` results."""
 
     def near(self, name: str) -> list[str]:
-        """Names of entities like one, best first."""
+        """Return similar names of entities, best first."""
 
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
-        """The predicates of entities, at most so many each: "forward" and "backward" of relations, "value" of attributes."""
+        """Return at most `most` predicates of entities each: "forward" and "backward" for relations, "value" for
+        attributes.
+        """
 
     def behind(self, plan: Node, facts: Facts) -> Facts | None:
-        """An operator that gives those statements of an operator in a plan that the plan's results rest on; None where that
-        costs more than to ask for results a few times.
+        """Return an operator that yields the statements of `facts` that support the plan's results; None if that
+        costs more than a few queries.
         """
 
     def alike(self, of: Entities) -> list[str]:
-        """Other names of entities that are one of some entities' but for case, marks between words, and what is before a
-        slash (`folded`); and those of theirs that several entities have.
+        """Return other names that equal names of the entities after `folded` (case, marks between words, and the part
+        before a slash ignored), and those of their own names that several entities share.
         """
 
 
@@ -94,20 +98,20 @@ class Lookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the program that gives something: what it is ("direction", "name", "predicate", "unit", "type", "bound",
-    "join", "condition" or "source") and `text` in words, how many results it gives, and the first of them.
+    """A change of the program that yields results: its kind ("direction", "name", "predicate", "unit", "type",
+    "bound", "join", "condition" or "source"), a description, the number of results, and the first of them.
     """
 
     kind: str
     text: str
     size: int
     sample: tuple[str, ...]
-    #: The root of the program, the operator that is replaced, and the one in its place.
+    #: The root of the program, the replaced operator, and its replacement.
     made_of: tuple[Node, Node, Node] = field(repr=False, compare=False)
 
     @property
     def plan(self) -> Node:
-        """The changed program, made anew."""
+        """The changed program, rebuilt."""
         return replaced(*self.made_of)
 
     def __str__(self) -> str:
@@ -117,8 +121,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class MissingStatement:
-    """A statement that the graph would have to have for an expected result, its ends by their names; "?" is any object, and
-    a condition in its place is one that the object does not satisfy.
+    """A statement that the graph lacks for an expected result, its ends by their names. As object, "?" stands for
+    any, and a condition for one that the present object does not satisfy.
     """
 
     subject: str
@@ -131,12 +135,12 @@ class MissingStatement:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """Why an answer has nothing, or lacks an expected result.
+    """Why an answer is empty, or lacks an expected result.
 
-    `step` is the step of the program and `operator` the operator that lost it, both empty where nothing is lost; `reason`
-    says why, in words. `changes` give something, the smallest first. `missing` are statements that are missing or
-    differ from what the program asks for, each of which alone would give the expected result at this step. `complete` is
-    false where the deadline ended the search, after `tried` changes.
+    `step` is the step of the program and `operator` the operator that lost it, both empty if nothing is lost;
+    `reason` is a description. `changes` yield something, the smallest change first. `missing` are statements that are
+    missing or differ from those the program asks for; each alone would give the expected result at this step.
+    `complete` is false if the deadline ended the search, after `tried` changes.
     """
 
     step: str
@@ -146,16 +150,16 @@ class WhyNot:
     missing: tuple[MissingStatement, ...] = ()
     complete: bool = True
     tried: int = 0
-    #: The expected result that is missing; "" where the answer is empty.
+    #: The expected result that is missing; "" for an empty answer.
     expected: str = ""
-    #: The operator itself, None where nothing is lost.
+    #: The operator itself; None if nothing is lost.
     node: Node | None = field(default=None, repr=False, compare=False)
 
     def lines(self) -> list[str]:
-        """The explanation as lines of text."""
+        """Return the explanation as lines of text."""
         lost = f"lost {self.expected!r}" if self.expected else "gave nothing"
         first = f"{self.step} {lost}, {self.operator}; {self.reason}" if self.step else self.reason
-        lines = [first, *map(str, self.changes), *(f"missing: {one}" for one in self.missing)]
+        lines = [first, *map(str, self.changes), *(f"missing: {statement}" for statement in self.missing)]
         if not self.complete:
             tried = f"{self.tried} change{'' if self.tried == 1 else 's'}"
             lines.append(f"the time for explaining was over after {tried}")
@@ -165,18 +169,18 @@ class WhyNot:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """Return the explanation as HTML for notebooks."""
         first, *more = self.lines()
         return html.page(first, (), more)
 
     def data(self) -> dict[str, Any]:
-        """As JSON takes it."""
+        """Return the explanation as JSON-compatible data."""
         return {
             "step": self.step, "operator": self.operator, "reason": self.reason,
             "changes": [
-                {"kind": one.kind, "text": one.text, "size": one.size, "sample": list(one.sample)} for one in self.changes
+                {"kind": entry.kind, "text": entry.text, "size": entry.size, "sample": list(entry.sample)} for entry in self.changes
             ],
-            "missing": [[one.subject, one.predicate, one.object] for one in self.missing],
+            "missing": [[statement.subject, statement.predicate, statement.object] for statement in self.missing],
             "complete": self.complete, "tried": self.tried, "expected": self.expected,
         }  # fmt: skip
 
@@ -193,9 +197,10 @@ def why_empty(
     changes: bool = True,
     empty: bool = False,
 ) -> WhyNot | None:
-    """Why a plan gives nothing, or a count or sum is one of nothing; None where it gives something. `seconds` is how long
-    it may take; what is known by then is returned. Without `changes` none is tried. `empty` says that it is known to give
-    nothing.
+    """Explain why a plan yields nothing, or counts or sums nothing; None if it yields something.
+
+    `seconds` limits the time; at the deadline, what is known is returned. Without `changes` none are tried. `empty`
+    says that the plan is known to yield nothing.
     """
     search = _Search(plan, steps, lookup, changes, empty)
     try:
@@ -205,7 +210,7 @@ def why_empty(
         check()
         search.complete = False
     except (PlanError, UnsupportedError):
-        # Some operator has no size of its own on this store.
+        # This store cannot count the results of some operator.
         search.complete = search.failing is not None
     return search.result()
 
@@ -218,7 +223,7 @@ class _Search:
         self.program: Program | None = None
         self.failing: Node | None = None
         self.reason = ""
-        #: By what they say.
+        #: By their descriptions.
         self.changes: dict[str, Change] = {}
         self.complete, self.tried = True, 0
 
@@ -250,15 +255,15 @@ class _Search:
             return
         pairs = [program.freed(node, fresh) for _, _, node, fresh in tried]
         try:
-            found = self.lookup.changed(program, pairs)
+            sizes = self.lookup.changed(program, pairs)
         except (PlanError, UnsupportedError, UnknownNameError):
-            # A change that makes no sense here, or that the store cannot run, is none.
+            # A change that is invalid here, or that the store cannot run, is skipped.
             if len(tried) > 1:
-                for one in tried:
-                    self._try(program, [one])
+                for candidate in tried:
+                    self._try(program, [candidate])
             return
         self.tried += len(tried)
-        for (kind, text, *_), (node, fresh), size in zip(tried, pairs, found, strict=True):
+        for (kind, text, *_), (node, fresh), size in zip(tried, pairs, sizes, strict=True):
             if size and len(self.changes) < MOST_CHANGES and text not in self.changes:
                 sample = self.lookup.sample(program, node, fresh, _MOST_SHOWN) if size <= _MOST_SAMPLED else []
                 self.changes[text] = Change(kind, text, size, tuple(sample), (program.root, node, fresh))
@@ -281,7 +286,7 @@ class _Search:
 
 
 def result_of(plan: Node) -> Node:
-    """The part of a plan whose results the answer is made of: what a number counts or sums up."""
+    """Return the part of a plan whose results make up the answer: what a number counts or sums."""
     while isinstance(plan, alg.Scalar | alg.Apply | alg.Distinct | alg.Names | alg.Shown):
         if isinstance(plan, alg.AnySatisfies):
             return alg.FilterValues(plan.values, plan.condition)
@@ -293,17 +298,17 @@ def result_of(plan: Node) -> Node:
 
 
 class Program:
-    """A plan, how many results each of its operators gives, and what it is with one of them replaced. On a server the sizes
-    are one query, of those operators that nothing else tells to be empty; in process each is counted when it is first asked for.
+    """A plan, the number of results of each operator, and the plan with an operator replaced. On a server the sizes
+    are one query, without operators whose emptiness follows from others; in process each is counted on first use.
     """
 
     def __init__(self, root: Node, lookup: Lookup, *, empty: bool = False) -> None:
         self.root, self.lookup = root, lookup
-        #: Its operators, inputs first, and the inputs of each by its identity.
+        #: The operators, inputs first, and the inputs of each by its identity.
         self.order = _until(root, lookup.order) or postorder(root)
         self.inputs = {id(node): node.inputs() for node in self.order}
         self._sizes: dict[int, int | None] = {id(root): 0} if empty else {}
-        #: The operators that are empty where another is, and only there, by their identity.
+        #: By the identity of an operator, another that is empty if and only if it is.
         self._alike: dict[int, Node] = {}
         if lookup.batch > 1:
             self._alike = _empty_alike(self.order, self.inputs)
@@ -312,60 +317,62 @@ class Program:
             self._sizes.update(zip(map(id, sized), lookup.counts(sized), strict=True))
         self._above: dict[int, list[Node]] = {}
         self._below: dict[int, list[Node]] = {}
-        #: Plans by the operator and that in its place, which they keep alive.
+        #: Plans by the replaced operator and its replacement, which they keep alive.
         self._plans: dict[tuple[int, int], Node] = {}
         self._filters = [node for node in self.order if isinstance(node, alg.Filter)]
         self._freed: dict[tuple[int, int], tuple[Node, Node]] = {}
 
     def size(self, node: Node) -> int | None:
-        """How many results one of its operators gives; None of one that gives a single value."""
+        """Return the number of results of an operator; None if it yields a single value."""
         if id(node) not in self._sizes:
             self._sizes[id(node)] = None if isinstance(node, alg.Scalar) else self.lookup.size(node)
         return self._sizes[id(node)]
 
     def is_empty(self, node: Node) -> bool:
-        """Whether one of its operators gives no results."""
+        """Return whether an operator yields no results."""
         alike = self._alike.get(id(node)) if id(node) not in self._sizes else None
         return self.size(node) == 0 if alike is None else self.is_empty(alike)
 
     def failing(self) -> Node:
-        """The first operator that gave nothing although everything that it needs gave something."""
+        """Return the first operator that yielded nothing although every input it needs yielded something."""
         node = self.root
         while True:
-            for one in self.needed(node):
-                if self.is_empty(one):
-                    node = one
+            for input_ in self.needed(node):
+                if self.is_empty(input_):
+                    node = input_
                     break
             else:
                 return node
 
     def above(self, node: Node) -> list[Node]:
-        """The operators that an operator is below, the nearest first."""
-        found = self._above.get(id(node))
-        if found is None:
-            found, inside = [], {id(node)}
-            for one in self.order:
-                if not inside.isdisjoint(map(id, self.inputs[id(one)])):
-                    inside.add(id(one))
-                    found.append(one)
-            self._above[id(node)] = found
-        return found
+        """Return the operators that use an operator directly or indirectly, nearest first."""
+        users = self._above.get(id(node))
+        if users is None:
+            users, inside = [], {id(node)}
+            for part in self.order:
+                if not inside.isdisjoint(map(id, self.inputs[id(part)])):
+                    inside.add(id(part))
+                    users.append(part)
+            self._above[id(node)] = users
+        return users
 
     def below(self, node: Node) -> list[Node]:
-        """An operator and those below it, the nearest first."""
-        found = self._below.get(id(node))
-        if found is None:
-            found, seen = [node], {id(node)}
-            for one in found:
-                for child in self.inputs[id(one)]:
+        """Return an operator and those below it, nearest first."""
+        parts = self._below.get(id(node))
+        if parts is None:
+            parts, seen = [node], {id(node)}
+            for part in parts:
+                for child in self.inputs[id(part)]:
                     if id(child) not in seen:
                         seen.add(id(child))
-                        found.append(child)
-            self._below[id(node)] = found
-        return found
+                        parts.append(child)
+            self._below[id(node)] = parts
+        return parts
 
     def owner(self, node: Node, steps: Sequence[tuple[str, Node]]) -> int | None:
-        """The place of the first step that an operator is part of; None where a step before it is no part of the plan."""
+        """Return the index of the first step that contains an operator; None if an earlier step is not part of the
+        plan.
+        """
         containing = {id(node), *map(id, self.above(node))}
         for at, (_, root) in enumerate(steps):
             if id(root) in containing:
@@ -375,32 +382,34 @@ class Program:
         return None
 
     def needed(self, node: Node) -> Sequence[Node]:
-        """The inputs without which an operator gives nothing, where any of them is empty: not what is taken away, and not
-        the columns of a table.
+        """Return the inputs that make an operator empty if any of them is: not what is subtracted, and not the
+        columns of a table.
         """
         if isinstance(node, alg.Group):
             return (node.of,)
         return (node.left,) if isinstance(node, alg.Minus) else self.inputs[id(node)]
 
     def freed(self, node: Node, fresh: Node) -> tuple[Node, Node]:
-        """The operator to replace for a change of another, and the one in its place: a condition of Cypher that chose the nodes
-        that rows begin with is asked again by a filter of the rows, which a change of it takes away as well.
+        """Return the operator to replace for a change, and its replacement. A Cypher condition that chose the nodes
+        that rows begin with is tested again by a filter of the rows; the change removes that filter as well.
         """
         if not self._filters:
             return node, fresh
         pair = self._freed.get((id(node), id(fresh)))
         if pair is None:
-            kept = {id(part) for part in postorder(fresh)}
-            gone = [part for part in self.below(node) if id(part) not in kept]
+            remaining = {id(part) for part in postorder(fresh)}
+            removed = [part for part in self.below(node) if id(part) not in remaining]
             above = {id(part) for part in self.above(node)}
-            filters = (one for one in self._filters if id(one) in above and any(_asks(one, part) for part in gone))
-            asked = next(filters, None)
-            pair = (node, fresh) if asked is None else (asked, replaced(asked.of, node, fresh))
+            filters = (
+                filter_ for filter_ in self._filters if id(filter_) in above and any(_asks(filter_, part) for part in removed)
+            )
+            repeated = next(filters, None)
+            pair = (node, fresh) if repeated is None else (repeated, replaced(repeated.of, node, fresh))
             self._freed[id(node), id(fresh)] = pair
         return pair
 
     def changed(self, node: Node, fresh: Node) -> Node:
-        """The plan with one operator replaced by one that was made for this; the same plan each time."""
+        """Return the plan with one operator replaced; the same object each time."""
         plan = self._plans.get((id(node), id(fresh)))
         if plan is None:
             plan = self._plans[id(node), id(fresh)] = replaced(self.root, node, fresh)
@@ -408,8 +417,8 @@ class Program:
 
 
 def _empty_alike(order: Sequence[Node], inputs: Mapping[int, Sequence[Node]]) -> dict[int, Node]:
-    """The operator above each one that only this takes, and that it alone empties: statements that lead to entities, and
-    those whose values are listed.
+    """Return, for operators with a single user that is empty if and only if they are, that user: for statements that
+    lead to entities, and those whose values are listed.
     """
     users: dict[int, list[Node]] = {}
     for node in order:
@@ -430,7 +439,9 @@ def _empty_alike(order: Sequence[Node], inputs: Mapping[int, Sequence[Node]]) ->
 
 
 def _asks(rows: alg.Filter, node: Node) -> bool:
-    """Whether a filter of rows compares the property with the value by which an operator chose entities."""
+    """Return whether a filter of rows compares the same property with the same value by which an operator chose
+    entities.
+    """
     keys: Sequence[str]
     value: Any
     if isinstance(node, alg.ByName):
@@ -443,19 +454,19 @@ def _asks(rows: alg.Filter, node: Node) -> bool:
         return False
     test: Any = rows.test
     sides = (test.left, test.right) if isinstance(test, Comparison) else ()
-    asked = {one.key if isinstance(one, Property) else one.name for one in sides if isinstance(one, Property | Call)}
-    # A number without a unit is compared with values in a unit as well.
-    same = (value, value.number) if isinstance(value, Quantity) else (value,)
-    return not asked.isdisjoint(keys) and any(isinstance(one, Constant) and one.value in same for one in sides)
+    tested_keys = {side.key if isinstance(side, Property) else side.name for side in sides if isinstance(side, Property | Call)}
+    # A number without a unit also compares with values in a unit.
+    values = (value, value.number) if isinstance(value, Quantity) else (value,)
+    return not tested_keys.isdisjoint(keys) and any(isinstance(side, Constant) and side.value in values for side in sides)
 
 
 def replaced(plan: Node, node: Node, fresh: Node) -> Node:
-    """A plan with one of its operators replaced. What is not above that stays the same object."""
+    """Return a plan with one operator replaced. Parts that do not contain it stay the same objects."""
     return rewrite(plan, lambda part: fresh if part is node else part)
 
 
 def _until(root: Node, order: Sequence[Node]) -> Sequence[Node]:
-    """The operators of a plan as far as one of them, where all others take that one alone; else none."""
+    """Return the operators up to one of them, if each later operator takes a single input; otherwise nothing."""
     for at in range(len(order), 0, -1):
         if order[at - 1] is root:
             return order[:at]
@@ -465,20 +476,20 @@ def _until(root: Node, order: Sequence[Node]) -> Sequence[Node]:
 
 
 def step_of(node: Node, steps: Sequence[tuple[str, Node]], program: Program | None = None) -> str:
-    """The step of the program that an operator is part of: the first that contains it."""
+    """Return the first step of the program that contains an operator."""
     at = None if program is None else program.owner(node, steps)
     if at is None:
         at = owners(steps, node).get(id(node), -1)  # a pass made others out of several steps
     step = steps[at][0] if steps else "the query" if isinstance(node, alg.Solutions) else type(node).__name__
     if step == "RETURN" and isinstance(node, alg.Pattern | alg.Path) and any(name == "MATCH" for name, _ in steps):
-        # Several patterns of its clause, or more of the query, in one.
+        # The operator combines several patterns or clauses.
         return "MATCH"
     return step
 
 
 def operator_of(node: Node, plan: Node, step: str) -> str:
-    """An operator as an explanation names it: in the words of the query where the plan is one of rows, whose clauses users
-    write, else in the notation of plans.
+    """Return an operator's text in an explanation: in the words of the query for plans of rows, whose clauses users
+    write, otherwise in the notation of plans.
     """
     if not isinstance(plan, alg.Solutions):
         return describe(node)
@@ -493,7 +504,7 @@ def operator_of(node: Node, plan: Node, step: str) -> str:
 
 
 def _reason(node: Node, program: Program) -> str:
-    """Why an operator gave nothing, in words."""
+    """Describe why an operator yielded nothing."""
     if isinstance(node, alg.ByName):
         return f"nothing is called {either(node.names)}"
     if isinstance(node, alg.ById):
@@ -508,17 +519,17 @@ def _reason(node: Node, program: Program) -> str:
         return "nothing is in all of: " + "; ".join(f"{words(part)} ({program.size(part) or 0:,})" for part in _flat(node))
     if isinstance(node, alg.Minus):
         return f"all {program.size(node.left) or 0:,} are taken away by {words(node.right)}"
-    of = [size for one in program.needed(node) if (size := program.size(one)) is not None]
-    if isinstance(node, alg.During) and node.relation in ("may", "must") and of:
+    sizes = [size for input_ in program.needed(node) if (size := program.size(input_)) is not None]
+    if isinstance(node, alg.During) and node.relation in ("may", "must") and sizes:
         truth = "true" if node.relation == "may" else "certain to be true"
-        return f"no statement of {of[0]:,} is {truth} at {node.interval}"
-    if (why := lost(node, of)) is not None:
-        return why
-    return f"nothing is left of {' and '.join(f'{size:,}' for size in of)}" if of else "there is nothing of the kind"
+        return f"no statement of {sizes[0]:,} is {truth} at {node.interval}"
+    if (explanation := lost(node, sizes)) is not None:
+        return explanation
+    return f"nothing is left of {' and '.join(f'{size:,}' for size in sizes)}" if sizes else "there is nothing of the kind"
 
 
 def _flat(node: alg.Intersect) -> Iterator[Entities]:
-    """The parts of an intersection, and of those in it."""
+    """Yield the parts of nested intersections."""
     for part in node.parts:
         if isinstance(part, alg.Intersect):
             yield from _flat(part)
@@ -527,7 +538,7 @@ def _flat(node: alg.Intersect) -> Iterator[Entities]:
 
 
 def either(texts: Sequence[str]) -> str:
-    """Some texts in quotes, as alternatives."""
+    """Return quoted texts as alternatives."""
     return " or ".join(map(repr, texts[:3])) + (", ..." if len(texts) > 3 else "")
 
 
@@ -535,8 +546,8 @@ def _scan_reason(scan: Scan, program: Program) -> str:
     lookup = program.lookup
     unknown = [name for name in scan.predicates or () if not _known(name, scan, lookup.schema)]
     if scan.predicates and len(unknown) == len(scan.predicates):
-        other = [name for name in unknown if lookup.schema.has_relation(name) or lookup.schema.has_attribute(name)]
-        if not other:
+        known = [name for name in unknown if lookup.schema.has_relation(name) or lookup.schema.has_attribute(name)]
+        if not known:
             return f"the graph has no {either(unknown)}"
     if scan.predicates == ():
         return "its predicate means nothing here"
@@ -563,45 +574,45 @@ _WAYS: Final = {"forward": "forward", "backward": "backward", "value": "as an at
 
 
 def instead(scan: Scan, lookup: Lookup) -> str:
-    """What the entities of a scan that gave nothing have instead, in one sentence."""
+    """Describe in one sentence what the entities of an empty scan have instead."""
     assert scan.of is not None
     assert scan.predicates is not None
-    found = lookup.predicates(scan.of, 100)
-    named = scan.of.names if isinstance(scan.of, alg.ByName) else lookup.texts(alg.Names(scan.of), 3)
-    # The same predicate another way round, then names like it, then others.
-    told: list[str] = []
+    predicates = lookup.predicates(scan.of, 100)
+    entity_names = scan.of.names if isinstance(scan.of, alg.ByName) else lookup.texts(alg.Names(scan.of), 3)
+    # The same predicate in another direction first, then similar names, then the rest.
+    listed: list[str] = []
     ways: dict[str, list[str]] = {}
-    for way, several in found.items():
-        for name in several:
+    for way, names in predicates.items():
+        for name in names:
             ways.setdefault(name, []).append(way)
     every = sorted(ways)
-    like = [
+    similar = [
         name for missing in scan.predicates[:3] if missing not in ways for name in nearest(missing, every, most=_MOST_PREDICATES)
     ]
-    for name in dict.fromkeys([*(one for one in scan.predicates if one in ways), *like, *every]):
-        if len(told) >= _MOST_PREDICATES:
+    for name in dict.fromkeys([*(name for name in scan.predicates if name in ways), *similar, *every]):
+        if len(listed) >= _MOST_PREDICATES:
             break
-        told += [f"{name!r} {_WAYS[way]}" for way in ways[name]]
-    more = sum(map(len, found.values())) - len(told[:_MOST_PREDICATES])
-    has = "have" if len(named[:3]) > 1 else "has"
-    asked = " or ".join(repr(name) for name in scan.predicates[:3])
-    begin = f"{', '.join(map(repr, named[:3]))} {has} no {asked} {_WAYS[_way(scan)]}"
-    if not told:
-        return f"{begin}, and no other predicate"
-    return f"{begin}, but {', '.join(told[:_MOST_PREDICATES])}{f' and {more} more' if more else ''}"
+        listed += [f"{name!r} {_WAYS[way]}" for way in ways[name]]
+    more = sum(map(len, predicates.values())) - len(listed[:_MOST_PREDICATES])
+    verb = "have" if len(entity_names[:3]) > 1 else "has"
+    wanted = " or ".join(repr(name) for name in scan.predicates[:3])
+    opening = f"{', '.join(map(repr, entity_names[:3]))} {verb} no {wanted} {_WAYS[_way(scan)]}"
+    if not listed:
+        return f"{opening}, and no other predicate"
+    return f"{opening}, but {', '.join(listed[:_MOST_PREDICATES])}{f' and {more} more' if more else ''}"
 
 
 def _test_reason(node: Node, program: Program) -> str:
-    condition, what = condition_of(node), tested(node)
+    condition, subject = condition_of(node), tested(node)
     if isinstance(condition, alg.Among):
         return f"none of {_count(node, program)} leads to {words(condition.entities)}"
-    wanted = _wanted(condition)
-    there = kinds_tested(node, program.lookup.schema)
-    if isinstance(node, alg.WhereQualifier) and not there:
+    literal_kinds = _wanted(condition)
+    kinds = kinds_tested(node, program.lookup.schema)
+    if isinstance(node, alg.WhereQualifier) and not kinds:
         return f"no statement has the qualifier {node.key!r}"
-    if there and wanted and not wanted & {kind for kind in there if kind[0] is not Kind.UNKNOWN}:
-        return f"the values of {what} are {_kinds(there)}, and are compared with {_kinds(wanted)}"
-    return f"none of {_count(node, program)} has {what} {describe_test(condition)}"
+    if kinds and literal_kinds and not literal_kinds & {kind for kind in kinds if kind[0] is not Kind.UNKNOWN}:
+        return f"the values of {subject} are {_kinds(kinds)}, and are compared with {_kinds(literal_kinds)}"
+    return f"none of {_count(node, program)} has {subject} {describe_test(condition)}"
 
 
 def _count(node: Node, program: Program) -> str:
@@ -616,33 +627,35 @@ def _kinds(kinds: Any) -> str:
 
 
 def _wanted(condition: Condition) -> set[tuple[Kind, str]]:
-    """The types and units of the literals of a test."""
-    found = set()
-    for one in comparisons(condition):
-        if isinstance(one.value, Quantity):
-            found.add((Kind.QUANTITY, one.value.unit))
-        elif isinstance(one.value, Time):
-            found.add((Kind.TIME, NO_UNIT))
+    """Return the types and units of the literals of a test."""
+    kinds = set()
+    for comparison in comparisons(condition):
+        if isinstance(comparison.value, Quantity):
+            kinds.add((Kind.QUANTITY, comparison.value.unit))
+        elif isinstance(comparison.value, Time):
+            kinds.add((Kind.TIME, NO_UNIT))
         else:
             # A text compares with names of entities, too.
-            found |= {(Kind.TEXT, NO_UNIT), (Kind.ENTITY, NO_UNIT)}
-    return found
+            kinds |= {(Kind.TEXT, NO_UNIT), (Kind.ENTITY, NO_UNIT)}
+    return kinds
 
 
 def comparisons(condition: Condition) -> list[Compare]:
-    """The comparisons with literals that a condition is made of."""
+    """Return the comparisons with literals in a condition."""
     if isinstance(condition, Compare):
         return [condition]
-    return [one for part in condition.parts() for one in comparisons(part)]
+    return [comparison for part in condition.parts() for comparison in comparisons(part)]
 
 
 def has_test(node: Node) -> bool:
-    """Whether an operator tests statements or values; rows of several variables are tested by expressions."""
+    """Return whether an operator tests statements or values; rows of several variables are tested by expressions
+    instead.
+    """
     return node.facets.tests != "nothing" and isinstance(node, Facts | Values)
 
 
 def tested(node: Node) -> str:
-    """What a condition is asked of, in words."""
+    """Describe what a condition is applied to."""
     if isinstance(node, alg.WhereQualifier):
         return f"the qualifier {node.key!r}"
     if isinstance(node, alg.WhereValidity):
@@ -656,7 +669,7 @@ def tested(node: Node) -> str:
 
 
 def words(node: Node) -> str:
-    """An operator and what it is about, in words."""
+    """Describe an operator and its object."""
     if isinstance(node, alg.ByName):
         return either(node.names)
     if isinstance(node, alg.Members):
@@ -679,14 +692,14 @@ def words(node: Node) -> str:
 
 # -- changes ---------------------------------------------------------------------------------------
 
-#: What a change is, in words, the operator that it replaces, and the one in its place.
+#: The kind of a change, its description, the operator to replace, and the replacement.
 Candidate = tuple[str, str, Node, Node]
 
 
 def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
-    """Changes in the order in which they are tried, until some of a phase give something: names that mean nothing, and
-    values that cannot be compared; directions; names of one thing that differ; bounds, and the condition itself; other
-    conditions, those below the operator that failed before those above it; predicates that mean something else.
+    """Yield changes in the order of trial, until some in a phase yield results: unknown names and incomparable
+    values; directions; different names for one thing; bounds, and the condition itself; other conditions, those below
+    the failed operator before those above it; predicates with other meanings.
     """
     lookup, below, conditioned = program.lookup, program.below(failed), has_test(failed)
 
@@ -700,13 +713,13 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
             yield from _comparable(failed, lookup)
 
     def conditions() -> Iterator[Candidate]:
-        # Parts of a union that gave nothing, too, though the operator that failed does not need them.
-        for node in [failed, *(one for one in below[1:] if _fails(one, program))]:
+        # Includes empty parts of a union, although the failed operator does not need them.
+        for node in [failed, *(candidate for candidate in below[1:] if _fails(candidate, program))]:
             looser = False
-            for one in _bounds(node, program) if has_test(node) else ():
-                looser |= one[0] == "bound"
-                yield one
-            # Without the condition there is more than with a looser bound, which says less.
+            for part in _bounds(node, program) if has_test(node) else ():
+                looser |= part[0] == "bound"
+                yield part
+            # Omitting the condition is only tried if there is no looser bound, which is the smaller change.
             if not looser:
                 yield from _left_out(node, program)
 
@@ -718,8 +731,8 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
                 yield from _left_out(node, program)
 
     yield names()
-    # Where a program goes on from what a relation led to, the relation may have led the wrong way.
-    turned = [one for node in below if isinstance(node, Facts | alg.Solutions) for one in _turned(node)]
+    # A relation may have been followed in the wrong direction.
+    turned = [candidate for node in below if isinstance(node, Facts | alg.Solutions) for candidate in _turned(node)]
     if not (turned and _met_nowhere(failed, lookup)):
         yield chain(turned, _joins(failed, program))
         yield _joined_everywhere(program)
@@ -730,14 +743,16 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
 
 
 def _met_nowhere(failed: Any, lookup: Lookup) -> bool:
-    """Whether no statement of the graph meets the condition of an operator, so that no other statements before it would."""
+    """Return whether no statement of the graph satisfies the condition of an operator, so that other preceding
+    statements would not help.
+    """
     if not isinstance(failed, alg.Where | alg.WhereQualifier) or failed.condition.inputs():
         return False
     scan: Any = failed
     while isinstance(scan, Facts) and not isinstance(scan, Scan):
         scan = carried(scan)[0]
     every = Scan(None, scan.predicates, family=scan.family)
-    # The condition was asked of these, and none met it.
+    # The condition was tested on all of these already.
     return failed.facts == every or lookup.size(replace(failed, facts=every)) == 0
 
 
@@ -749,45 +764,45 @@ def _other_names(node: alg.ByName, failed: Node, program: Program) -> Iterator[C
     name, lookup = node.names[0], program.lookup
     concepts: Sequence[str] = getattr(lookup.schema, "concepts", ())
     of_members = failed is node or any(isinstance(part, alg.Members) and part.concepts is node for part in program.above(node))
-    near = nearest(name, concepts, most=3) if of_members else []
-    near += [one for one in lookup.near(name)[:MOST_CHANGES] if one not in near]
-    for other in near:
+    similar = nearest(name, concepts, most=3) if of_members else []
+    similar += [part for part in lookup.near(name)[:MOST_CHANGES] if part not in similar]
+    for other in similar:
         yield "name", f"with {other!r} in place of {name!r}", node, alg.ByName((other,))
-    # Rows are often looked for by another column than the one that names them; of a name that is no entity's in any case.
-    forms = [name] if near else [name, name.title(), name.capitalize(), name.upper(), name.lower()]
+    # Rows are often searched by a column that does not name them; a name like no entity's is tried in other cases.
+    forms = [name] if similar else [name, name.title(), name.capitalize(), name.upper(), name.lower()]
     text = next(filter(lookup.schema.has_text, dict.fromkeys(forms)), None)
     if text is not None:
         yield "join", f"with what has {text!r} as an attribute", node, having_text(text)
 
 
 def having_text(text: str) -> Entities:
-    """The entities of which a text is an attribute."""
+    """Return the entities that have a text as an attribute."""
     cells = alg.Objects(Scan(None, None, "subject", "subject", "attribute"))
     return alg.SubjectsOf(alg.FilterValues(cells, Compare("=", text)))
 
 
 def _misspelled(scan: Scan, program: Program) -> Iterator[Candidate]:
-    """Names of predicates that are like one that the graph does not have as such."""
+    """Propose names of predicates similar to an unknown one."""
     schema = program.lookup.schema
     for name in scan.predicates or ():
         if _known(name, scan, schema):
             continue
-        other: alg.Family | None = "relation" if schema.has_relation(name) else "attribute" if schema.has_attribute(name) else None
-        if other == "attribute" and any(isinstance(part, alg.Reached) and part.facts is scan for part in program.above(scan)[:1]):
-            # It leads nowhere: what it is an attribute of would be left.
+        family: alg.Family | None = "relation" if schema.has_relation(name) else "attribute" if schema.has_attribute(name) else None
+        if family == "attribute" and any(isinstance(part, alg.Reached) and part.facts is scan for part in program.above(scan)[:1]):
+            # An attribute leads nowhere: the step would stay at its subjects.
             continue
-        if other is not None and scan.family != "any":
-            reach: alg.End = "object" if other == "relation" and scan.anchor == "subject" else "subject"
-            yield "predicate", f"with {name!r} as {_AS[other]}", scan, replace(scan, family=other, reach=reach, anchor="subject")
+        if family is not None and scan.family != "any":
+            reach: alg.End = "object" if family == "relation" and scan.anchor == "subject" else "subject"
+            yield "predicate", f"with {name!r} as {_AS[family]}", scan, replace(scan, family=family, reach=reach, anchor="subject")
             continue
-        known: Sequence[str] = getattr(schema, "attributes" if scan.family == "attribute" else "relations", ())
+        known_names: Sequence[str] = getattr(schema, "attributes" if scan.family == "attribute" else "relations", ())
         if scan.family == "any":
-            known = [*getattr(schema, "relations", ()), *getattr(schema, "attributes", ())]
-        for like in nearest(name, known, most=3):
-            fresh: Any = replace(scan, predicates=(like,))
-            text = f"with {like!r} in place of {name!r}"
-            test: Any = next((one for one in program.above(scan)[:1] if isinstance(one, alg.Where) and one.facts is scan), None)
-            condition = None if test is None else _read_anew(test.condition, schema.attribute_kinds(like))
+            known_names = [*getattr(schema, "relations", ()), *getattr(schema, "attributes", ())]
+        for similar in nearest(name, known_names, most=3):
+            fresh: Any = replace(scan, predicates=(similar,))
+            text = f"with {similar!r} in place of {name!r}"
+            test: Any = next((part for part in program.above(scan)[:1] if isinstance(part, alg.Where) and part.facts is scan), None)
+            condition = None if test is None else _read_anew(test.condition, schema.attribute_kinds(similar))
             if condition is None:
                 yield "name", text, scan, fresh
             else:
@@ -795,7 +810,9 @@ def _misspelled(scan: Scan, program: Program) -> Iterator[Candidate]:
 
 
 def _read_anew(condition: Condition, kinds: Any) -> Condition | None:
-    """A condition on values of a name that means nothing, whose literal was read as a text, as those of another name."""
+    """Return a condition whose literal was read as a text, because its predicate was unknown, with the literal read
+    as a value of another predicate.
+    """
     if not isinstance(condition, Compare) or not isinstance(condition.value, str):
         return None
     if any(kind in (Kind.TEXT, Kind.ENTITY) for kind, _ in kinds):
@@ -808,7 +825,7 @@ _AS: Final = {"relation": "a relation", "attribute": "an attribute"}
 
 
 def _turned(scan: Node) -> Iterator[Candidate]:
-    """A relation that is followed the other way."""
+    """Propose a relation in the opposite direction."""
     if isinstance(scan, alg.Pattern):
         for at, part in enumerate(scan.statements):
             if isinstance(part.predicate, tuple) and not part.undirected and part.condition is None and part.subject is not None:
@@ -823,26 +840,26 @@ def _turned(scan: Node) -> Iterator[Candidate]:
 
 
 def _comparable(node: Any, lookup: Lookup) -> Iterator[Candidate]:
-    """The same condition in the units and of the types that the values have."""
+    """Propose the same condition in the units and types that the values have."""
     if isinstance(node, alg.WhereQualifier) and not lookup.schema.qualifier_kinds(node.key):
         keys: Sequence[str] = getattr(lookup.schema, "qualifiers", ())
-        for like in nearest(node.key, keys, most=3):
-            yield "name", f"with the qualifier {like!r} in place of {node.key!r}", node, replace(node, key=like)
+        for similar in nearest(node.key, keys, most=3):
+            yield "name", f"with the qualifier {similar!r} in place of {node.key!r}", node, replace(node, key=similar)
         return
-    there = kinds_tested(node, lookup.schema)
-    if not there or _wanted(node.condition) & set(there):
+    kinds = kinds_tested(node, lookup.schema)
+    if not kinds or _wanted(node.condition) & set(kinds):
         return
-    for one in comparisons(node.condition)[:1]:
-        for (kind, unit), _ in sorted(there.items(), key=lambda item: -item[1])[:3]:
-            value = _as(one.value, kind, unit)
+    for comparison in comparisons(node.condition)[:1]:
+        for (kind, unit), _ in sorted(kinds.items(), key=lambda item: -item[1])[:3]:
+            value = _as(comparison.value, kind, unit)
             if value is not None:
-                fresh = replace(node, condition=Compare(one.operator, value))
-                what = "unit" if kind is Kind.QUANTITY and isinstance(one.value, Quantity) else "type"
-                yield what, f"with {words(fresh)}", node, fresh
+                fresh = replace(node, condition=Compare(comparison.operator, value))
+                change_kind = "unit" if kind is Kind.QUANTITY and isinstance(comparison.value, Quantity) else "type"
+                yield change_kind, f"with {words(fresh)}", node, fresh
 
 
 def _as(value: Any, kind: Kind, unit: str) -> Any:
-    """A literal as another type or in another unit; None where it cannot be one."""
+    """Return a literal as another type or in another unit; None if it cannot be converted."""
     text = text_of(value) if not isinstance(value, Quantity) else text_of(Quantity(value.number))
     try:
         if kind is Kind.QUANTITY:
@@ -855,7 +872,7 @@ def _as(value: Any, kind: Kind, unit: str) -> Any:
         return None
 
 
-#: Of each operator: the nearest values that do not satisfy it, and the operator that they satisfy.
+#: By operator: the side on which values fail it, the extreme nearest to the bound, and the operator that this satisfies.
 _NEAREST: Final[dict[str, tuple[tuple[alg.Operator, alg.Direction, alg.Operator], ...]]] = {
     ">": (("<=", "largest", ">="),),
     ">=": (("<", "largest", ">="),),
@@ -866,56 +883,56 @@ _NEAREST: Final[dict[str, tuple[tuple[alg.Operator, alg.Direction, alg.Operator]
 
 
 def _bounds(node: Any, program: Program) -> Iterator[Candidate]:
-    """The nearest value that there is in place of the one in the condition; where the program gives nothing with it either,
-    the nearest with which it does.
+    """Propose the nearest existing value as the bound of a condition; if the program is still empty, the nearest that
+    yields something.
     """
-    of, lookup = values_tested(node), program.lookup
+    values, lookup = values_tested(node), program.lookup
     condition = node.condition
     if isinstance(condition, alg.AllOf):
         for at, part in enumerate(condition.conditions):
-            rest = (*condition.conditions[:at], *condition.conditions[at + 1 :])
-            fresh = replace(node, condition=rest[0] if len(rest) == 1 else alg.AllOf(rest))
+            remaining = (*condition.conditions[:at], *condition.conditions[at + 1 :])
+            fresh = replace(node, condition=remaining[0] if len(remaining) == 1 else alg.AllOf(remaining))
             yield "bound", f"without {tested(node)} {describe_test(part)}", node, fresh
         return
-    if of is None or not isinstance(condition, Compare | alg.AnyOf):
+    if values is None or not isinstance(condition, Compare | alg.AnyOf):
         return
-    for one in comparisons(condition):
-        if isinstance(one.value, str):
-            if one.operator == "=":
-                # Not their texts: a cell of a table is shown as it stood, with the spaces around it.
-                there = [
-                    value.name if isinstance(value, Entity) else value for value in lookup.values(alg.Distinct(of), _MOST_TEXTS)
+    for comparison in comparisons(condition):
+        if isinstance(comparison.value, str):
+            if comparison.operator == "=":
+                # Not the texts of answers: those of table cells include surrounding spaces.
+                existing = [
+                    value.name if isinstance(value, Entity) else value for value in lookup.values(alg.Distinct(values), _MOST_TEXTS)
                 ]
-                for like in _near_texts(one.value, [value for value in there if isinstance(value, str)]):
-                    fresh = replace(node, condition=Compare("=", like))
+                for similar in _near_texts(comparison.value, [value for value in existing if isinstance(value, str)]):
+                    fresh = replace(node, condition=Compare("=", similar))
                     yield "name", f"with {words(fresh)}", node, fresh
             continue
-        literal = (Kind.QUANTITY, one.value.unit) if isinstance(one.value, Quantity) else (Kind.TIME, NO_UNIT)
+        literal = (Kind.QUANTITY, comparison.value.unit) if isinstance(comparison.value, Quantity) else (Kind.TIME, NO_UNIT)
         kinds = kinds_tested(node, lookup.schema)
         nearest_values = []
-        for limit, direction, satisfied in _NEAREST.get(one.operator, ()):
-            # No value satisfies the condition: where all compare with its literal, the best of all is that of one side.
+        for limit, direction, satisfied in _NEAREST.get(comparison.operator, ()):
+            # No value satisfies the condition. If all compare with its literal, the extreme of all is that of one side.
             if kinds is not None and set(kinds) == {literal}:
-                best = lookup.values(alg.Extreme(of, direction), 1)
-                if best and (one.operator != "=" or _is_beyond(best[0], one.value, limit)):
-                    nearest_values = [(of, direction, satisfied, limit, best[0])]
+                best = lookup.values(alg.Extreme(values, direction), 1)
+                if best and (comparison.operator != "=" or _is_beyond(best[0], comparison.value, limit)):
+                    nearest_values = [(values, direction, satisfied, limit, best[0])]
                     break
-            beyond: Values = alg.FilterValues(of, Compare(limit, one.value))
+            beyond: Values = alg.FilterValues(values, Compare(limit, comparison.value))
             best = lookup.values(alg.Extreme(beyond, direction), 1)
             nearest_values += [(beyond, direction, satisfied, limit, value) for value in best if isinstance(value, Quantity | Time)]
-        if not nearest_values and isinstance(one.value, Time):
+        if not nearest_values and isinstance(comparison.value, Time):
             # Times that overlap the one of the condition are on neither side of it.
-            for limit, direction, satisfied in _NEAREST.get(one.operator, ()):
-                best = lookup.values(alg.Extreme(of, direction), 1)
-                nearest_values += [(of, direction, satisfied, limit, value) for value in best if isinstance(value, Time)]
+            for limit, direction, satisfied in _NEAREST.get(comparison.operator, ()):
+                best = lookup.values(alg.Extreme(values, direction), 1)
+                nearest_values += [(values, direction, satisfied, limit, value) for value in best if isinstance(value, Time)]
         for among, direction, satisfied, limit, value in nearest_values:
-            fresh = _nearest_bound(node, program, among, direction, satisfied, value, Compare(limit, one.value))
+            fresh = _nearest_bound(node, program, among, direction, satisfied, value, Compare(limit, comparison.value))
             if fresh is not None:
                 yield "bound", f"with {words(fresh)}", node, fresh
 
 
 def _is_beyond(value: Any, limit: Any, operator: alg.Operator) -> bool:
-    """Whether a value is surely below ("<") or above another."""
+    """Return whether a value is certainly below ("<") or above another."""
     if isinstance(value, Quantity) and isinstance(limit, Quantity):
         return value.number < limit.number if operator == "<" else value.number > limit.number
     low, high = (value, limit) if operator == "<" else (limit, value)
@@ -923,21 +940,21 @@ def _is_beyond(value: Any, limit: Any, operator: alg.Operator) -> bool:
 
 
 def _near_texts(text: str, texts: list[str]) -> list[str]:
-    """Texts that are like one: those of its length first, which a slip of the hand leaves as it is."""
-    close = [one for one in texts if abs(len(one) - len(text)) <= 2]
-    like = (close and nearest(text, close, most=2)) or nearest(text, texts[:_MOST_COMPARED], most=2)
+    """Return similar texts, preferring those of about the same length, which a slip of the hand keeps."""
+    close = [other for other in texts if abs(len(other) - len(text)) <= 2]
+    similar = (close and nearest(text, close, most=2)) or nearest(text, texts[:_MOST_COMPARED], most=2)
     wanted = text.casefold()
-    return like or [one for one in texts if len(wanted) > 1 and wanted in one.casefold()][:2]
+    return similar or [other for other in texts if len(wanted) > 1 and wanted in other.casefold()][:2]
 
 
 def _nearest_bound(
     node: Any, program: Program, there: Values, direction: alg.Direction, operator: alg.Operator, best: Any, limit: Condition
 ) -> Any:
-    """The operator with the nearest value with which the whole program gives something; None where it does with none."""
+    """Return the operator with the nearest value for which the whole program yields something; None if there is none."""
     lookup = program.lookup
 
     def gives(conditions: Sequence[Condition]) -> list[Any]:
-        """The operator with each of the conditions, None in place of one with which the program gives nothing."""
+        """Return the operator with each condition; None where the program yields nothing with it."""
         tried = [replace(node, condition=condition) for condition in conditions]
         sizes = lookup.changed(program, [program.freed(node, fresh) for fresh in tried])
         return [fresh if size else None for fresh, size in zip(tried, sizes, strict=True)]
@@ -951,12 +968,12 @@ def _nearest_bound(
     inner = carried(node)[0]
     if lookup.changed(program, [program.freed(node, inner)]) == [0]:
         return None
-    behind = None if isinstance(node, alg.FilterValues) else lookup.behind(program.changed(node, inner), node.facts)
-    led = None if behind is None else values_tested(replace(node, facts=behind))
-    if led is not None:
-        # Each of these statements led to results by itself, unless it takes several at once.
-        led = alg.FilterValues(led, limit)
-        for value in filter(is_comparable, lookup.values(alg.Extreme(led, direction), 1)):
+    supporting_facts = None if isinstance(node, alg.FilterValues) else lookup.behind(program.changed(node, inner), node.facts)
+    supporting = None if supporting_facts is None else values_tested(replace(node, facts=supporting_facts))
+    if supporting is not None:
+        # Each of these statements led to results by itself, unless results need several at once.
+        supporting = alg.FilterValues(supporting, limit)
+        for value in filter(is_comparable, lookup.values(alg.Extreme(supporting, direction), 1)):
             (fresh,) = gives([Compare(operator, value)])
             if fresh is not None:
                 return fresh
@@ -964,29 +981,29 @@ def _nearest_bound(
     if direction == "largest":
         values.reverse()
     if operator == "=":
-        # The value and those between it and the one of the condition.
+        # The value, and all between it and the literal.
         towards: alg.Operator = ">=" if direction == "largest" else "<="
         conditions: list[Condition] = [alg.AllOf((Compare(towards, value), limit)) for value in values]
     else:
         conditions = [Compare(operator, value) for value in values]
     if not values or gives(conditions[-1:]) == [None]:
         return None
-    # A looser bound gives at least as much, so that values are divided until one is left.
+    # A looser bound yields at least as much, so the values can be bisected.
     low, high = 0, len(values) - 1
     while high - low > 1:
         check()
-        # On a server as many as one query tries.
+        # On a server, as many as one query tries.
         parts = min(max(lookup.batch, 1), high - low - 1)
         tried = [low + (high - low) * (at + 1) // (parts + 1) for at in range(parts)]
-        given = gives([conditions[at] for at in tried])
-        first = next((at for at, fresh in zip(tried, given, strict=True) if fresh is not None), high)
+        outcomes = gives([conditions[at] for at in tried])
+        first = next((at for at, fresh in zip(tried, outcomes, strict=True) if fresh is not None), high)
         low, high = max([low, *(at for at in tried if at < first)]), first
     (fresh,) = gives([Compare(operator, values[high])])
     return fresh
 
 
 def values_tested(node: Any) -> Values | None:
-    """The values that a condition is asked of."""
+    """Return the values that a condition is applied to."""
     if isinstance(node, alg.WhereQualifier):
         return alg.Qualifiers(node.facts, node.key)
     if isinstance(node, alg.WhereValidity):
@@ -997,8 +1014,8 @@ def values_tested(node: Any) -> Values | None:
 
 
 def _left_out(node: Any, program: Program) -> Iterator[Candidate]:
-    """The operator without one of its conditions; a condition on an attribute goes with the attribute, where only the
-    entities matter.
+    """Propose the operator without one of its conditions; a condition on an attribute is omitted with the attribute
+    if only the entities matter.
     """
     if isinstance(node, alg.Where | alg.Scan):
         facts, scan = node, node.facts if isinstance(node, alg.Where) else node
@@ -1007,11 +1024,11 @@ def _left_out(node: Any, program: Program) -> Iterator[Candidate]:
         if alone and isinstance(user, alg.Reached) and user.facts is facts and isinstance(scan, Scan) and scan.of is not None:
             yield "condition", f"without {words(node)}", user, scan.of
     if isinstance(node, alg.Intersect):
-        # The part that is made of the least is the smallest change.
+        # Omitting the part with the fewest operators is the smallest change.
         for part in sorted(node.parts, key=lambda one: len(program.below(one))):
             rest = tuple(one for one in node.parts if one is not part)
             if not rest:
-                # The same part twice.
+                # All parts are the same object.
                 continue
             yield "condition", f"without {words(part)}", node, rest[0] if len(rest) == 1 else alg.Intersect(rest)
     elif isinstance(node, Scan):
@@ -1028,14 +1045,14 @@ def _left_out(node: Any, program: Program) -> Iterator[Candidate]:
 
 
 def _joins(failed: Node, program: Program) -> Iterator[Candidate]:
-    """What leads on where two ids or names of one thing differ: other entities of the same name, of a name that differs by
-    case, marks between words or what is before a slash, and entities that texts name.
+    """Propose joins where ids or names of one thing differ: other entities of the same name, of a name that differs
+    in case, marks between words or the part before a slash, and entities that texts name.
     """
     lookup = program.lookup
     if isinstance(failed, alg.Intersect):
-        for part in sorted(failed.parts, key=lambda one: -len(program.below(one))):
-            rest = [one for one in failed.parts if one is not part]
-            yield from _joined(part, partial(_before, rest[0]), lookup)
+        for part in sorted(failed.parts, key=lambda other: -len(program.below(other))):
+            remaining = [other for other in failed.parts if other is not part]
+            yield from _joined(part, partial(_before, remaining[0]), lookup)
     if isinstance(failed, alg.Where) and isinstance(failed.condition, alg.Among):
         for _, text, _, fresh in _joined(failed.condition.entities, lambda: f"after {tested(failed)}", lookup):
             yield "join", text, failed, alg.Where(failed.facts, alg.Among(fresh))  # type: ignore[arg-type]
@@ -1056,40 +1073,42 @@ def _joins(failed: Node, program: Program) -> Iterator[Candidate]:
 
 
 def _joined_by_keys(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
-    """Rows of tables whose keys are spelled in another way than the column that refers to them, for a relation that is such
-    a column: its values are texts, as no row was found by them.
+    """Propose rows whose keys are spelled differently from the column that refers to them. For a relation that is
+    such a column: its values are texts, because no row was found by them.
     """
     column = Scan(None, scan.predicates, "subject", "subject", "attribute")
     forward = scan.anchor == "subject"
     of = scan.of if scan.of is not None else alg.AllEntities()
-    given = lookup.values(alg.Distinct(alg.Objects(replace(column, of=of, predicates=scan.predicates if forward else None))), 20)
-    own = [one for one in given if isinstance(one, str) and len(one) <= _LONGEST_KEY]
-    forms = {form: one for one in reversed(own) for form in _spellings(one, getattr(lookup.schema, "concepts", ()))}
+    values = lookup.values(alg.Distinct(alg.Objects(replace(column, of=of, predicates=scan.predicates if forward else None))), 20)
+    own_keys = [key for key in values if isinstance(key, str) and len(key) <= _LONGEST_KEY]
+    forms = {form: key for key in reversed(own_keys) for form in _spellings(key, getattr(lookup.schema, "concepts", ()))}
     if not forms:
         return
-    there: Facts = column if not forward else replace(column, predicates=None)
-    spelled = alg.FilterValues(alg.Objects(there), alg.Equals(alg.Constants(tuple(forms))))
-    keys = [one for one in lookup.values(alg.Distinct(spelled), 100) if isinstance(one, str) and one in forms and one not in own]
+    facts: Facts = column if not forward else replace(column, predicates=None)
+    spelled = alg.FilterValues(alg.Objects(facts), alg.Equals(alg.Constants(tuple(forms))))
+    keys = [
+        key for key in lookup.values(alg.Distinct(spelled), 100) if isinstance(key, str) and key in forms and key not in own_keys
+    ]
     if not keys:
         return
     any_key = alg.Equals(alg.Constants(tuple(keys)))
-    rows: Entities = alg.SubjectsOf(alg.FilterValues(alg.Objects(there), any_key))
+    rows: Entities = alg.SubjectsOf(alg.FilterValues(alg.Objects(facts), any_key))
     if forward:
         rows = alg.Minus(rows, alg.SubjectsOf(alg.FilterValues(alg.Objects(column), any_key)))
-    pairs = ", ".join(f"{one!r} for {forms[one]!r}" for one in keys[:3]) + (", ..." if len(keys) > 3 else "")
+    pairs = ", ".join(f"{key!r} for {forms[key]!r}" for key in keys[:3]) + (", ..." if len(keys) > 3 else "")
     text = f"with {words(scan)} joined by keys that are spelled otherwise, {pairs}"
     yield "join", text, scan, Scan(rows, None, "subject", "subject", "any")
 
 
-#: Characters of a key.
+#: The longest key, in characters.
 _LONGEST_KEY: Final = 100
-#: Concepts that a key may have before a slash.
+#: The most concepts tried as the part of a key before a slash.
 _MOST_BEFORE: Final = 20
 
 
 def _spellings(key: str, concepts: Sequence[str]) -> list[str]:
-    """How other tables may spell a key: without what is before a slash or with a table's name there, in another case, with
-    other marks between words and before a number.
+    """Return other spellings of a key: without the part before a slash or with a table's name there, in another case,
+    with other marks between words and before a number.
 
     >>> _spellings("a/S-9", ["stations"])
     ['a/S-9', 'S-9', 's-9', 'S9', 's9', 'S_9', 's_9', 'S 9', 's 9']
@@ -1101,8 +1120,10 @@ def _spellings(key: str, concepts: Sequence[str]) -> list[str]:
     forms = [key]
     for form in (bare, *(re.sub("[-_ ]+", mark, marked) for mark in ("", "-", "_", " "))):
         forms += [form, form.upper(), form.lower(), form.title()]
-    before = concepts[:_MOST_BEFORE] if bare == key else ()
-    forms += [f"{one}/{form}" for one in before for form in (bare, bare.upper(), bare.lower(), re.sub("[-_ ]+", "", bare))]
+    prefixes = concepts[:_MOST_BEFORE] if bare == key else ()
+    forms += [
+        f"{concept}/{form}" for concept in prefixes for form in (bare, bare.upper(), bare.lower(), re.sub("[-_ ]+", "", bare))
+    ]
     return list(dict.fromkeys(forms))
 
 
@@ -1115,33 +1136,33 @@ def _before(node: Node) -> str:
 
 
 def _joined(of: Entities, where: Callable[[], str], lookup: Lookup) -> Iterator[Candidate]:
-    """Entities, and those that are the same by their names."""
-    same = lookup.alike(of)
-    if same:
-        yield "join", f"with {either(same)} as well {where()}", of, alg.Union((of, alg.ByName(tuple(same))))
+    """Propose entities together with those of similar names."""
+    similar = lookup.alike(of)
+    if similar:
+        yield "join", f"with {either(similar)} as well {where()}", of, alg.Union((of, alg.ByName(tuple(similar))))
 
 
 def _joined_everywhere(program: Program) -> Iterator[Candidate]:
-    """The program with all entities of the same names at every step, where one join alone is not enough."""
-    done: dict[int, Node] = {}
-    joined: list[str] = []
+    """Propose the program with all entities of similar names at every step, where a single join is not enough."""
+    replacements: dict[int, Node] = {}
+    names: list[str] = []
     for node in program.order:
-        fresh: Any = rebuild(node, done) if any(id(child) in done for child in program.inputs[id(node)]) else node
+        fresh: Any = rebuild(node, replacements) if any(id(child) in replacements for child in program.inputs[id(node)]) else node
         if isinstance(node, alg.ByName | alg.Reached | alg.Intersect):
             check()
-            same = program.lookup.alike(fresh)
-            if same:
-                joined += same
-                fresh = alg.Union((fresh, alg.ByName(tuple(same))))
+            similar = program.lookup.alike(fresh)
+            if similar:
+                names += similar
+                fresh = alg.Union((fresh, alg.ByName(tuple(similar))))
         if fresh is not node:
-            done[id(node)] = fresh
-    if joined:
-        yield "join", f"with {either(joined)} as well, at every step", program.root, done[id(program.root)]
+            replacements[id(node)] = fresh
+    if names:
+        yield "join", f"with {either(names)} as well, at every step", program.root, replacements[id(program.root)]
 
 
 def folded(name: str) -> str:
-    """A name without what tells two spellings of it apart: case, marks between words and before a number, and what is before
-    a slash.
+    """Return a name without what distinguishes two spellings of it: case, marks between words and before a number,
+    and the part before a slash.
 
     >>> folded("stations/Old_Town"), folded("old town"), folded("S-12"), folded("s12")
     ('old town', 'old town', 's12', 's12')
@@ -1153,10 +1174,10 @@ _BEFORE_NUMBER: Final = re.compile(r"(?<=[^\W\d_]) (?=\d)")
 
 
 def _other_predicates(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
-    """Predicates that the entities have in place of one that they do not have, those like it first."""
+    """Propose predicates that the entities have in place of one they lack, similar ones first."""
     assert scan.of is not None
-    have = lookup.predicates(scan.of, 50)[_way(scan)]
+    own = lookup.predicates(scan.of, 50)[_way(scan)]
     for name in scan.predicates or ():
-        for other in nearest(name, have, most=2):
+        for other in nearest(name, own, most=2):
             if other not in (scan.predicates or ()):
                 yield "predicate", f"with {other!r} in place of {name!r}", scan, replace(scan, predicates=(other,))
