@@ -17,6 +17,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,9 +79,27 @@ _NAMES: Final = {"\t": "tabs", "": "white space"}
 _MOST: Final = 200
 
 
+#: Signs of files that readers of tables and facts would take for their own.
+_OTHERS: Final = (
+    (
+        re.compile(
+            rb"(?:\xef\xbb\xbf|\s|--[^\n]*\n|/\*.*?\*/;?)*+(?:PRAGMA \w+ *=|BEGIN TRANSACTION;|CREATE TABLE |INSERT INTO )",
+            re.I | re.S,
+        ).match,
+        "statements of SQL: run them in a database (sqlite3 new.db < file), and load or open that",
+    ),
+    (
+        re.compile(rb"[^<]{0,3}(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:graphml|gexf)\b", re.S).match,
+        "GraphML or GEXF: networkx reads it, and a list of its edges as (head, relation, tail) can be loaded",
+    ),
+    (re.compile(rb".{257}ustar", re.S).match, "a tar archive: extract it and load the folder, or make it a zip archive"),
+)
+
+
 def why_not(path: Path, head: bytes) -> str:
     """Return the reasons why a file with this head is of no known format, as one text."""
     described = next((reason for magic, reason in _MAGIC if head.startswith(magic)), None)
+    described = described or next((reason for sign, reason in _OTHERS if sign(head)), None)
     if described is None and is_page(head):
         described = "a page of HTML, as servers send in place of data"
     if described is not None:
@@ -438,6 +457,8 @@ def asked_about(path: Path, head: bytes) -> list[Format]:
 def _scores(path: Path) -> list[tuple[int, str]]:
     """Return the formats that could read a file, the likeliest first."""
     head = read_head(path)
+    if any(sign(head) for sign, _ in _OTHERS):
+        return []
     scores = [(form.sniff(path, head), form.name) for form in asked_about(path, head)]
     return sorted((pair for pair in scores if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))
 

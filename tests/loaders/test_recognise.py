@@ -389,3 +389,22 @@ def test_arbitrary_folders(tmp_path_factory: pytest.TempPathFactory, tables: lis
     for name, rows in zip(("xs.csv", "ys.csv", "x-y.csv"), tables, strict=False):
         (folder / name).write_text("\n".join(",".join(row) for row in rows))
     attempt(folder, "folder")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE p(id integer);\nINSERT INTO p VALUES(1);\n",
+            "statements of SQL",
+        ),
+        (b"-- PostgreSQL database dump\n\nCREATE TABLE p (id integer, name text);\n", "statements of SQL"),
+        (b'<?xml version="1.0"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns"/>', "GraphML or GEXF"),
+        (b"a.csv".ljust(257, b"\0") + b"ustar\0", "a tar archive"),
+    ],
+)
+def test_what_else_files_are(tmp_path: Path, text: bytes, said: str) -> None:
+    path = tmp_path / "some.dat"
+    path.write_bytes(gzip.compress(text))
+    with pytest.raises(FormatError, match=f"it looks like {said}"):
+        recognise(path)
