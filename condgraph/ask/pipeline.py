@@ -1,4 +1,4 @@
-"""The pipeline of a question in words: prompt, program, run, vote, outcome (TrustUQA, section 3)."""
+"""The pipeline of a question in plain words: prompt, program, run, vote, outcome (TrustUQA, section 3)."""
 
 from __future__ import annotations
 
@@ -80,26 +80,27 @@ if TYPE_CHECKING:
 # -- language of a question --------------------------------------------------------------------------
 # The language of the program with `via="auto"`, by a fixed rule:
 #
-# 1. The language of the similar demonstrations, where at least one has the question's form (0.5).
-# 2. The language of the question before, in a conversation.
-# 3. `query` where a source that may be meant has rows, or where the graph has facts with times: KoPL
-#    asks for neither.
-# 4. Where statements have qualifiers: `kopl`, which filters by them, or `cypher` where the question asks for
-#    what KoPL does not have: groups, an order, the first so many, variables that are the same, parts of texts.
+# 1. The language of the similar demonstrations, if at least one has the question's form (0.5).
+# 2. In a conversation, the language of the previous question.
+# 3. `query` if a source that may be meant has rows, or if the graph has facts with times, since KoPL
+#    supports neither.
+# 4. If statements have qualifiers: `kopl`, which can filter by them, or `cypher` if the question needs
+#    something that KoPL lacks: groups, an order, a limit, equal variables, or parts of texts.
 # 5. Otherwise `query`.
 #
-# A pattern is written only on request, or where the demonstrations are patterns.
+# A pattern is written only on request, or if the demonstrations are patterns.
 
 
-#: A demonstration as similar as this has the form of the question.
+#: A demonstration with at least this similarity has the form of the question.
 ALIKE: Final = 0.5
 
 
 def route(
     known: KnownNames, question: str, sources: Sequence[str], similar: Sequence[Similar], before: str = ""
 ) -> tuple[str, str]:
-    """The language ("query", "kopl", "cypher" or "pattern") and the reason for it; `before` is that of the
-    question before, if there is one.
+    """Return the language ("query", "kopl", "cypher" or "pattern") and the reason for it.
+
+    `before` is the language of the previous question, if there is one.
     """
     alike = [item for item in similar if item.score >= ALIKE]
     if alike:
@@ -123,30 +124,30 @@ def route(
 
 
 # -- the model as a function -------------------------------------------------------------------------
-# The LLM function of TrustUQA (Appendix F): the model computes a function that the engine does not
-# have from its values, and the answer lists the data that the model was shown.
+# The LLM function of TrustUQA (Appendix F): the model computes a function that the engine does not have,
+# from the values of its arguments. The answer lists the data that the model was shown.
 
 
-#: Values of an argument that are shown, characters of each, and values that are taken back.
+#: The most values of an argument that are shown, the most characters of each, and the most returned values.
 MOST_VALUES: Final = 100
 _LONGEST: Final = 200
 _MOST_GIVEN: Final = 1_000
 
 
 class Functions:
-    """A model that computes functions; the data that it is shown is added to `shown`."""
+    """A model that computes functions. The data that it is shown is added to `shown`."""
 
     def __init__(self, model: ChatModel, prompts: Prompts, mark: str, question: str, seed: int, shown: list[str]) -> None:
         self._model, self._prompts, self._mark = model, prompts, mark
         self._question, self._seed, self._shown = question, seed, shown
 
     def __call__(self, call: FunctionCall) -> Any:
-        """The values that the model returns. Raises `ModelError` where they are not a JSON list."""
+        """Return the values computed by the model. Raises `ModelError` if they are not a JSON list."""
         lines = []
         for number, argument in enumerate(call.arguments, start=1):
             values = ", ".join(quoted(text, _LONGEST) for text in argument.texts[:MOST_VALUES])
-            more = f" and {len(argument.texts) - MOST_VALUES} more" if len(argument.texts) > MOST_VALUES else ""
-            lines.append(f"{quoted(argument.name or f'argument {number}')}: [{values}]{more}")
+            rest = f" and {len(argument.texts) - MOST_VALUES} more" if len(argument.texts) > MOST_VALUES else ""
+            lines.append(f"{quoted(argument.name or f'argument {number}')}: [{values}]{rest}")
         lines += [f"{quoted(name)}: {quoted(text, _LONGEST)}" for name, text in call.options.items()]
         values = "\n".join(lines)
         self._shown.append(f"{call.name}: {values}")
@@ -159,35 +160,35 @@ class Functions:
 
 
 def _listed(text: str, name: str) -> list[Any]:
-    """The texts and numbers of a JSON list; one text or number is a list of it."""
-    inside = text[text.find("[") : text.rfind("]") + 1] if "[" in text else text
+    """Return the texts and numbers in a JSON list. A single text or number counts as a list, too."""
+    json_text = text[text.find("[") : text.rfind("]") + 1] if "[" in text else text
     try:
-        given = json.loads(inside)
+        parsed = json.loads(json_text)
     except (ValueError, RecursionError):
         raise errors.ModelError(f"the model gave no JSON list for the function {name!r}: {errors.shortened(text, 80)!r}") from None
-    values = given if isinstance(given, list) else [given]
-    kept = [value for value in values if isinstance(value, (str, int, float)) and not isinstance(value, bool)]
-    if len(kept) != len(values) or len(kept) > _MOST_GIVEN:
+    values = parsed if isinstance(parsed, list) else [parsed]
+    valid = [value for value in values if isinstance(value, (str, int, float)) and not isinstance(value, bool)]
+    if len(valid) != len(values) or len(valid) > _MOST_GIVEN:
         raise errors.ModelError(f"the model gave more than texts and numbers for the function {name!r}")
-    return kept
+    return valid
 
 
 class SentenceStream:
-    """Tells the sentences of an answer in words that hold, each as soon as the next one begins."""
+    """Passes on the sentences of an answer in words that hold, each as soon as the next one begins."""
 
     def __init__(self, tell: Callable[[AskText], Any] | None, holds: Callable[[str], bool]) -> None:
         self._tell, self._holds = tell, holds
         self._text, self._seen, self._begins = "", 0, True
 
     def hear(self, sample: int, text: str, begins: bool) -> None:
-        """Take a further piece."""
+        """Add a piece of the text."""
         if begins:
             self._text, self._seen, self._begins = "", 0, True
         self._text += text
         self._say(parts_of(spoken(self._text))[:-1])
 
     def end(self) -> None:
-        """Tell the last one as well."""
+        """Pass on the last sentence, too."""
         self._say(parts_of(spoken(self._text)))
 
     def _say(self, parts: Sequence[str]) -> None:
@@ -211,11 +212,12 @@ def grammar_for(
     *,
     aware: bool = False,
 ) -> Grammar | None:
-    """The grammar of programs over the names that the question may mean, in `source` where it is given;
-    None where the model's server takes no grammar, or the graph has no names. With `aware` it knows
-    what these have.
+    """Return the grammar of programs over the names that the question may mean.
+
+    It is restricted to `source` if that is given. With `aware`, it contains what these names have. Returns
+    None if the model's server supports no grammar, or if the graph has no names.
     """
-    # The nodes of a pattern are compared with names, and may be what the question says.
+    # The nodes of a pattern are compared with names, so they may be any words of the question.
     names = [name for item in found for name in (item.names or ((item.text,) if via == "pattern" else ()))]
     try:
         language = METHODS[via].language
@@ -226,7 +228,7 @@ def grammar_for(
 
 
 def program_text(grammar: Grammar | None, reply: str) -> str:
-    """A reply as a text of its language; unchanged where it does not follow the grammar."""
+    """Convert a reply to a text of its language. It stays unchanged if it does not follow the grammar."""
     if grammar is None:
         return reply
     try:
@@ -236,66 +238,66 @@ def program_text(grammar: Grammar | None, reply: str) -> str:
 
 
 # -- asking ------------------------------------------------------------------------------------------
-# Every step is timed and reported, and every attempt kept with the stage at which it ended. After a
-# failure the model is asked again with what went wrong; a program that it repeats is not run again,
-# and ends the asking. Only the text of a completion is ever read as a program.
+# Every step is timed and reported, and every attempt is kept with the stage at which it ended. After a
+# failure the model is asked again, with what went wrong. If it repeats a program, this is not run again,
+# and no further attempts are made. Only the text of a completion is ever read as a program.
 
 
-#: Shares of the room in a prompt: for a second try, for demonstrations, and for the turns before.
+#: Shares of the room in a prompt: for another try, for demonstrations, and for earlier turns.
 _FOR_RETRY, _FOR_DEMOS, _FOR_HISTORY = 0.2, 0.35, 0.2
-#: The weight of names in the program of the question before, next to those of demonstrations of the same form.
+#: The weight of names in the previous question's program, relative to demonstrations of the same form.
 _BEFORE: Final = 0.5
-#: Tokens of a reply: of the first, as many as so many of the longest program among the demonstrations
-#: have, within bounds; twice as many after a reply that was cut off, and four times after thoughts that were.
+#: The token limit of a reply: this multiple of the longest program among the demonstrations, within limits. It
+#: is doubled after a reply that was cut off, and quadrupled if the model was cut off while thinking.
 _PROGRAMS: Final = 3
 LEAST_REPLY: Final = 400
 MOST_REPLY: Final = 1_600
 MOST_THOUGHT: Final = 8_000
-#: What no program contains, and a model writes that goes on with another question of its own.
+#: A text that no program contains, but that models write when they continue with a question of their own.
 STOPS: Final = ("\nQuestion:",)
-#: Characters of a reply that the model is shown again.
+#: How many characters of a reply the model is shown again.
 _SHOWN: Final = 2_000
-#: Seconds to put an answer into words that was found in time.
+#: How many seconds it may take to put an answer into words after the budget's time is spent.
 _LATE: Final = 1.0
 
 
 class Asking:
-    """A question on its way to an answer; `run` gives the outcome."""
+    """The processing of one question. `run` returns the outcome."""
 
     def __init__(self, graph: Host, question: str, model: ChatModel, options: AskOptions) -> None:
         self.graph, self.question, self.options = graph, question, options
         self.model = Metered(model, options.budget)
-        #: From text to tokens: by the model's tokenizer, or estimated.
+        #: A function that counts the tokens of a text, with the model's tokenizer or by estimate.
         self.count = partial(tokens_of, self.model)
         self.prompts = Prompts(options.prompts)
         self.steps: list[AskStep] = []
         self.attempts: list[Attempt] = []
         self.warnings: list[str] = []
         self.shown: list[str] = []
-        # What an entity has is in grammars of KoPL alone.
+        # Only grammars of KoPL contain what an entity has.
         self.via = "kopl" if options.aware and options.via == "auto" else options.via
-        #: Why this language was taken, where it was not given.
+        #: Why this language was chosen, if it was not given.
         self.reason = ""
         self.excerpt: Excerpt | None = None
         self.grammar: Grammar | None = None
-        #: What marks the data of the prompt.
+        #: The mark around the data in the prompt.
         self.mark = ""
         self.declined = 0
-        #: What words of the question refer to in the turns before, and those that the user has to choose.
+        #: What words of the question refer to in earlier turns, and references that the user has to choose.
         self.references: list[Reference] = []
         self.open: list[Choice] = []
         self.known: KnownNames | None = None
         #: The names in the question.
         self.mentions: list[Mention] = []
-        #: The turns before that are shown, the last first, as lines of data and as programs.
+        #: Notes about the earlier turns that are shown.
         self.history: list[str] = []
         #: The most tokens of the next reply.
         self.reply_tokens = LEAST_REPLY
-        #: What bounds the call itself; the seconds of the budget may end before it does.
+        #: The limits of the call itself. The seconds of the budget may end earlier.
         self.bounds = current()
 
     def report(self, name: str, seconds: float, about: str = "") -> None:
-        """Record a step that is done."""
+        """Record a finished step."""
         step = AskStep(name, seconds, about)
         self.steps.append(step)
         if self.options.on_step is not None:
@@ -303,17 +305,18 @@ class Asking:
 
     @contextmanager
     def step(self, name: str) -> Iterator[list[str]]:
-        """Time a step; the list collects what is reported of it."""
+        """Time a step. The list collects what is reported about it."""
         about: list[str] = []
-        begin = time.perf_counter()
+        started = time.perf_counter()
         try:
             yield about
         finally:
-            self.report(name, time.perf_counter() - begin, "; ".join(about))
+            self.report(name, time.perf_counter() - started, "; ".join(about))
 
     def prepared(self) -> tuple[list[Message], Runner, KnownNames]:
-        """The prompt, the runner of programs, and the names of the graph; raises `BudgetError` where not
-        even the question fits.
+        """Return the prompt, the runner of programs, and the names of the graph.
+
+        Raises `BudgetError` if not even the question fits.
         """
         options = self.options
         store = self.graph._store_of(None)
@@ -330,7 +333,7 @@ class Asking:
                     hint="nothing was looked for; a larger prompt_tokens= or a shorter question may help",
                 )
             result = self._referring(mentions_in(self.question, known), known, store)
-            # What a word refers to is named by its name.
+            # Replace a word by the name of the entity that it refers to.
             texts = {item.start: item.entities[0].name for item in self.references if item.entities and not ANSWER.match(item.text)}
             self.mentions = [replace(item, text=texts.get(item.start, item.text)) for item in result]
             about += [str(item) for item in self.references]
@@ -374,8 +377,9 @@ class Asking:
         return messages, runner, known
 
     def _referring(self, found: list[Mention], known: KnownNames, store: Store) -> list[Mention]:
-        """The mentions of a question with what its words refer to in the turns before; where it names and refers
-        to nothing, with what the turn before was about.
+        """Return the mentions of a question, with what its words refer to in earlier turns.
+
+        If the question names nothing and refers to nothing, the mentions of the previous turn are added.
         """
         before, answers = self.options.before, self.options.answers
         if answers:
@@ -400,8 +404,9 @@ class Asking:
         return result
 
     def _shown_history(self, room: float) -> tuple[list[str], str]:
-        """The turns before as lines of data, and their programs in this language, the last turns that fit into
-        `room` tokens.
+        """Return earlier turns as lines of data, and their programs in this language.
+
+        These are the last turns that fit into `room` tokens.
         """
         lines, programs = [], []
         before = self.options.before
@@ -421,20 +426,20 @@ class Asking:
         return data, "".join(["Earlier in this conversation:\n\n", *reversed(programs)]) if any(programs) else ""
 
     def _grammar_notes(self) -> list[str]:
-        """What is reported of the grammar; a warning where `aware` has no effect."""
-        made = self.grammar
-        if made is None:
+        """Return what is reported about the grammar. Add a warning if `aware` has no effect."""
+        grammar = self.grammar
+        if grammar is None:
             if self.options.aware:
                 self.warnings.append("aware= has no effect: the model is held to no grammar, since its server takes none that fits")
             return []
-        if not made.aware:
-            self.warnings += made.warnings if self.options.aware else ()
-            return [f"held to a grammar ({made.format})"]
-        several = "an entity has" if len(made.entities) == 1 else f"{len(made.entities)} entities have"
-        return [f"held to a grammar ({made.format}) that knows what {several}"]
+        if not grammar.aware:
+            self.warnings += grammar.warnings if self.options.aware else ()
+            return [f"held to a grammar ({grammar.format})"]
+        entities = "an entity has" if len(grammar.entities) == 1 else f"{len(grammar.entities)} entities have"
+        return [f"held to a grammar ({grammar.format}) that knows what {entities}"]
 
     def _similar(self, form: str, most: int) -> list[Similar]:
-        """The demonstrations with questions of a similar form, of any language that may be chosen."""
+        """Return the demonstrations with similar questions, in any language that may be chosen."""
         via = None if self.via == "auto" else self.via
         demos: Demos = self.graph.demos
         return demos.similar(form, most, via=via, without=None if self.options.same_question else self.asked)
@@ -445,21 +450,21 @@ class Asking:
         return " ".join(self.question.split())
 
     def _linked(self, found: list[Mention], known: KnownNames) -> list[str]:
-        """The names in the question; warns of names without a match, and of words that were not looked up."""
-        if (left := not_looked_at(self.question)) is not None:
-            self.warnings.append(left)
+        """Return the names in the question. Add warnings for names without a match and for words not looked up."""
+        if (warning := not_looked_at(self.question)) is not None:
+            self.warnings.append(warning)
         crowded = crowded_aliases(self.question, found, known)
         for text, names in crowded.items():
-            some = ", ".join(map(repr, names[:3]))
+            few = ", ".join(map(repr, names[:3]))
             self.warnings.append(
-                f"{errors.shortened(text, 80)!r} is another name of {len(names):,} entities ({some}, ...), none of which is taken: "
+                f"{errors.shortened(text, 80)!r} is another name of {len(names):,} entities ({few}, ...), none of which is taken: "
                 "ask with the name of the one that is meant"
             )
         for member in found:
             if member.scores:
-                meant = " or ".join(repr(name) for name in member.names[:5])
+                candidates = " or ".join(repr(name) for name in member.names[:5])
                 self.warnings.append(
-                    f"no name is {errors.shortened(member.text, 80)!r}, as the question writes it: it may be {meant}"
+                    f"no name is {errors.shortened(member.text, 80)!r}, as the question writes it: it may be {candidates}"
                 )
             if not member.names and member.text not in crowded and not known.schema.has_text(member.text):
                 self.warnings.append(f"the graph has no name like {errors.shortened(member.text, 80)!r}, which the question says")
@@ -467,7 +472,7 @@ class Asking:
 
     @property
     def _language(self) -> str:
-        """The description of the language, as the prompt has it."""
+        """The description of the language for the prompt."""
         via = self.via if self.via != "auto" else "query"
         lines = [self.prompts.fill(via)]
         if via == "query" and (calls := calls_for(self.question)):
@@ -489,13 +494,13 @@ class Asking:
     def _messages(
         self, known: KnownNames, found: list[Mention], similar: list[Similar], most: int, ranked: tuple[str, ...]
     ) -> list[Message]:
-        """The prompt, within the budget of tokens: demonstrations as they fit, and the excerpt."""
+        """Return the prompt within the token budget: demonstrations as far as they fit, and the excerpt."""
         options = self.options
         whole = options.budget.prompt_tokens
         left = 10**6 if whole is None else int((whole - self._frame_tokens()) * (1 - _FOR_RETRY))
         shown, texts, used = [], [], 0
-        own = self.graph.demos.static(self.via, max(min(most, 4) - len(similar), 0)) if most else []
-        for item in [*similar, *own]:
+        static = self.graph.demos.static(self.via, max(min(most, 4) - len(similar), 0)) if most else []
+        for item in [*similar, *static]:
             text = f"Question: {item.demo.question}\nProgram:\n{item.demo.program}\n\n"
             cost = self.count(text)
             if used + cost > _FOR_DEMOS * left:
@@ -514,28 +519,28 @@ class Asking:
             source=options.source, demonstrated=weights, count=self.count, samples=options.cells,
             untrusted=options.untrusted, mentions=found, sources=ranked, wording=CYPHER if self.via == "cypher" else WORDS,
         )  # fmt: skip
-        # The most similar stands nearest to the question.
+        # The most similar demonstration is closest to the question.
         demonstrations = "".join(["Examples:\n\n", *reversed(texts)]) if texts else ""
         demonstrations += programs
         data = "\n".join([self.excerpt.text, *history])
         mark = self.mark = mark_of(options.seed, [self.question, data, demonstrations])
         return self._frame(mark, block(mark, data), demonstrations)
 
-    #: Whether the model may still be asked.
+    #: Whether the model may still be called.
     asks = True
 
     # -- the outcome -------------------------------------------------------------------------------
 
     def run(self) -> Asked:
-        """Ask, and return the outcome; errors of the model and of its programs are part of it."""
+        """Ask the question and return the outcome, which includes errors of the model and of its programs."""
         if not self.question.strip():
             self.warnings.append("the question is empty: nothing was looked for, and no model was asked")
             return self._outcome("failed")
         try:
             messages, runner, known = self.prepared()
             if self.open:
-                why = "a word may refer to several"
-                self.attempts += [Attempt("", stage="resolving", error=why, choice=choice) for choice in self.open]
+                reason = "a word may refer to several"
+                self.attempts += [Attempt("", stage="resolving", error=reason, choice=choice) for choice in self.open]
                 return self._decided()
             self._samples(messages, runner, known)
         except errors.BudgetError as error:
@@ -544,7 +549,7 @@ class Asking:
         return self._decided()
 
     def late(self) -> Asked:
-        """The outcome after the seconds of the budget, from what was done by then."""
+        """Return the outcome after the budget's time is spent, from what has been done so far."""
         self.warnings.append(f"the budget's {self.options.budget.seconds:g} s passed")
         self.asks = False
         try:
@@ -555,7 +560,7 @@ class Asking:
             return self._outcome("budget")
 
     def _out_of_budget(self) -> Asked:
-        """The outcome after the budget, from the attempts that were made."""
+        """Return the outcome after the budget is spent, from the attempts that were made."""
         if any(attempt.answer is not None or attempt.choice is not None for attempt in self.attempts):
             return self._decided()
         return self._outcome("budget")
@@ -563,7 +568,7 @@ class Asking:
     # -- attempts ----------------------------------------------------------------------------------
 
     def _samples(self, messages: list[Message], runner: Runner, known: KnownNames) -> None:
-        """Run every sample once; where none gives an answer, repair the first."""
+        """Run every sample once. If none has an answer, repair the first one."""
         completions = self._write(messages, self.options.samples)
         for number, completion in enumerate(completions):
             try:
@@ -599,7 +604,7 @@ class Asking:
     def _unfinished(
         self, reply: str, stage: Stage, error: str, program: str = "", language: str = "", *, sample: int = 0, number: int = 0
     ) -> None:
-        """Record an attempt that the deadline cut short."""
+        """Record an attempt that was interrupted by the deadline."""
         self.attempts.append(
             Attempt(
                 reply, program, language, stage=stage, error=error, code=errors.DeadlineError.code, source=self.options.source,
@@ -608,7 +613,7 @@ class Asking:
         )  # fmt: skip
 
     def _write(self, messages: list[Message], samples: int, number: int = 0) -> list[Completion]:
-        """The completions of one call; none where the model failed, which is recorded."""
+        """Return the completions of one call, or none if the model failed, which is recorded."""
         options: ChatOptions = {
             "n": samples, "max_tokens": self.reply_tokens, "temperature": self.options.heat, "seed": self.options.seed,
         }  # fmt: skip
@@ -632,26 +637,26 @@ class Asking:
         return list(result)[:samples]
 
     def _chat(self, messages: list[Message], hear: Tell, options: ChatOptions) -> Completions:
-        """The completions of a call, which `hear` is told while they are written, where somebody listens."""
+        """Return the completions of a call. If there is a listener, `hear` receives pieces while they are written."""
         if self.options.on_text is None:
             return self.model.chat(messages, **options)
-        heard: set[int] = set()
-        waits = True
+        streamed: set[int] = set()
+        active = True
 
         def tell(sample: int, text: str, begins: bool) -> None:
-            # The thread of a call that nobody waits for any more may go on.
-            if waits:
-                heard.add(sample)
+            # The thread of an abandoned call may continue.
+            if active:
+                streamed.add(sample)
                 hear(sample, text, begins)
 
         try:
             with heard_by(tell):
                 result = self.model.chat(messages, **options)
             for sample, completion in enumerate(result):
-                if sample not in heard and completion.text and completion.finish != "refusal":
+                if sample not in streamed and completion.text and completion.finish != "refusal":
                     tell(sample, completion.text, True)
         finally:
-            waits = False
+            active = False
         return result
 
     def _hear(self, sample: int, text: str, begins: bool) -> None:
@@ -659,25 +664,25 @@ class Asking:
             self.options.on_text(AskText("write", text, sample, begins))
 
     def _again(self, messages: list[Message], last: Attempt) -> list[Message]:
-        """The prompt with the last attempt and what went wrong, within the budget of tokens."""
-        # It has names of the graph, which are data, as the block of the prompt.
-        told = self.prompts.fill("retry", feedback=block(self.mark, last.feedback.replace(self.mark, "")))
+        """Return the prompt with the last attempt and what went wrong, within the token budget."""
+        # The feedback contains names of the graph, so it is marked as data.
+        request = self.prompts.fill("retry", feedback=block(self.mark, last.feedback.replace(self.mark, "")))
         again: list[Message] = [
-            *messages, {"role": "assistant", "content": errors.shortened(last.reply, _SHOWN)}, {"role": "user", "content": told},
+            *messages, {"role": "assistant", "content": errors.shortened(last.reply, _SHOWN)}, {"role": "user", "content": request},
         ]  # fmt: skip
-        most = self.options.budget.prompt_tokens
-        if most is not None and sum(self.count(item["content"]) + 8 for item in again) + 8 > most:
-            # The examples have done their work.
+        limit = self.options.budget.prompt_tokens
+        if limit is not None and sum(self.count(item["content"]) + 8 for item in again) + 8 > limit:
+            # The examples are no longer needed.
             user = str(messages[1]["content"])
-            at, end = user.find("Examples:\n\n"), user.rfind("Question: ")
-            if 0 <= at < end:
-                again[1] = {"role": "user", "content": user[:at] + user[end:]}
+            start, end = user.find("Examples:\n\n"), user.rfind("Question: ")
+            if 0 <= start < end:
+                again[1] = {"role": "user", "content": user[:start] + user[end:]}
         return again
 
     def _take(
         self, completion: Completion, runner: Runner, known: KnownNames, *, sample: int, number: int, tried: set[str] | None = None
     ) -> Attempt | None:
-        """Read a completion, and run its program; None where nothing is left to try."""
+        """Read a completion and run its program. Returns None if there is nothing left to try."""
         reply = program_text(self.grammar, completion.text)
         with self.step("read") as about:
             cut = completion.finish == "length"
@@ -685,45 +690,49 @@ class Asking:
             about.append("no program" if result is None else f"{result.language}, {len(result.program)} characters")
             if result is not None and result.ignored:
                 about.append(f"{result.ignored:,} characters after the program are ignored")
-        begun = Attempt(reply, sample=sample, number=number)
+        unread = Attempt(reply, sample=sample, number=number)
         if completion.finish == "refusal" or declines(reply):
             self.declined += 1
-            why = "the model refused" if completion.finish == "refusal" else "the model says that the data does not answer this"
-            self.attempts.append(replace(begun, stage="writing", error=why))
+            reason = "the model refused" if completion.finish == "refusal" else "the model says that the data does not answer this"
+            self.attempts.append(replace(unread, stage="writing", error=reason))
             return None
         if cut and result is None:
-            # A model that thinks spends its tokens before it writes.
+            # A thinking model uses tokens before it begins to write.
             thinks = not reply
-            why = (
+            reason = (
                 "the model was cut off while it was thinking"
                 if thinks
                 else f"the reply was cut off after {len(reply):,} characters"
             )
-            told = f"{why[0].upper()}{why[1:]}. Write a shorter program, without words around it."
-            begun_program = program_in(reply, self.via)
+            feedback = f"{reason[0].upper()}{reason[1:]}. Write a shorter program, without words around it."
+            partial_program = program_in(reply, self.via)
             attempt = replace(
-                begun, program="" if begun_program is None else begun_program[0], stage="writing", error=why, feedback=told
+                unread,
+                program="" if partial_program is None else partial_program[0],
+                stage="writing",
+                error=reason,
+                feedback=feedback,
             )
             self.reply_tokens = min((4 if thinks else 2) * self.reply_tokens, MOST_THOUGHT if thinks else MOST_REPLY)
         elif result is None:
-            # It is asked again, and declines again where it does not know.
+            # The model is asked again, and declines again if it does not know the answer.
             self.declined += gives_up(reply)
-            told = f"There is no program in the reply. {METHODS[self.via].example}"
-            attempt = replace(begun, stage="writing", error="there is no program in the reply", feedback=told)
+            feedback = f"There is no program in the reply. {METHODS[self.via].example}"
+            attempt = replace(unread, stage="writing", error="there is no program in the reply", feedback=feedback)
         else:
             program, language = result.program, result.language
             if result.ignored:
-                begun = replace(begun, notes=(f"{result.ignored:,} characters after the program are ignored",))
+                unread = replace(unread, notes=(f"{result.ignored:,} characters after the program are ignored",))
             if tried is not None and program in tried:
                 self.warnings.append("the model wrote the same program again")
                 return None
             try:
                 attempt = self._run(runner, reply, program, language)
             except errors.DeadlineError:
-                why = "the time was over while the program ran"
-                self._unfinished(reply, "running", why, program, language, sample=sample, number=number)
+                reason = "the time was over while the program ran"
+                self._unfinished(reply, "running", reason, program, language, sample=sample, number=number)
                 raise
-            attempt = replace(attempt, sample=sample, number=number, notes=(*begun.notes, *attempt.notes))
+            attempt = replace(attempt, sample=sample, number=number, notes=(*unread.notes, *attempt.notes))
             before = [item for item in self.attempts if item.sample == sample]
             attempt = replace(attempt, doubts=tuple(self._doubts(attempt, before, known)))
             if isinstance(attempt.failure, errors.UnknownNameError) and attempt.stage == "resolving":
@@ -738,7 +747,7 @@ class Asking:
         return attempt
 
     def _doubts(self, attempt: Attempt, before: Sequence[Attempt], known: KnownNames) -> list[str]:
-        """Why the answer of an attempt may be one to another question; `before` are the attempts that it corrects."""
+        """Return why an attempt's answer may belong to another question. `before` are the attempts that it corrects."""
         if attempt.answer is None or attempt.stage is not None:
             return []
         instead = taken_instead(self.question, self.mentions, attempt, before, known)
@@ -756,26 +765,26 @@ class Asking:
         ended = attempt.stage in ("writing", "resolving")
         self.report("resolve", resolved, attempt.error if ended else "; ".join(attempt.notes))
         if not ended:
-            gave = "a choice" if attempt.choice is not None else f"{len(attempt.gave or ())} values"
-            self.report("run", ran, attempt.error or gave)
+            result = "a choice" if attempt.choice is not None else f"{len(attempt.gave or ())} values"
+            self.report("run", ran, attempt.error or result)
         return attempt
 
     # -- votes and outcome -------------------------------------------------------------------------
 
     def _decided(self) -> Asked:
-        """The outcome of the attempts: the answer of most samples, a choice, or why there is none."""
-        ran = [attempt for attempt in self.attempts if attempt.answer is not None and attempt.stage is None]
-        # What rests on a substitution, or does not fit the question, has no vote next to what does.
-        answered = [attempt for attempt in ran if not _doubtful(attempt)] or ran
+        """Return the outcome of the attempts: the answer of most samples, a choice, or the reason for failure."""
+        successful = [attempt for attempt in self.attempts if attempt.answer is not None and attempt.stage is None]
+        # Doubtful answers have no vote if there are others.
+        answered = [attempt for attempt in successful if not _doubtful(attempt)] or successful
         votes: tuple[Vote, ...] = ()
         if answered:
             with self.step("vote") as about:
                 counts = Counter(_normal(item) for item in answered)
-                # Of equal votes the first answer.
+                # The first answer wins a tie.
                 best = max(counts.values())
                 chosen = next(item for item in answered if counts[_normal(item)] == best)
-                votes = tuple(Vote(texts, count) for texts, count in Counter(map(_normal, ran)).most_common())
-                about.append(f"{best} of {len(ran)}")
+                votes = tuple(Vote(texts, count) for texts, count in Counter(map(_normal, successful)).most_common())
+                about.append(f"{best} of {len(successful)}")
             chosen_choice = [attempt for attempt in self.attempts if attempt.choice is not None]
             if len(chosen_choice) <= best:
                 return self._outcome("answered", chosen, votes)
@@ -802,15 +811,15 @@ class Asking:
             self.warnings.append(self._looked_for(self.excerpt))
         if answer is not None and status in ("answered", "doubtful"):
             text, citations = self.in_words(answer)
-        against: tuple[str, ...] = ()
+        reasons: tuple[str, ...] = ()
         if answer is not None and status == "doubtful":
             assert attempt is not None
-            against = (*answer.substitutions, *attempt.doubts)
-            text = "\n".join([f"Doubtful: {'; '.join(against)}", *([text] if text else [])])
+            reasons = (*answer.substitutions, *attempt.doubts)
+            text = "\n".join([f"Doubtful: {'; '.join(reasons)}", *([text] if text else [])])
             self.warnings += attempt.doubts
-        sure = None
+        likelihood = None
         if attempt is not None and answer is not None and self.known is not None and status in ("answered", "doubtful"):
-            sure = confidence(fit(self.question, self.mentions, attempt, self.known), against)
+            likelihood = confidence(fit(self.question, self.mentions, attempt, self.known), reasons)
         spent = self.model.spent
         return Asked(
             self.question, status, answer, VIA_OF.get(attempt.language, "") if attempt else "",
@@ -818,7 +827,7 @@ class Asking:
             () if attempt is None or attempt.choice is None else tuple(self.open) or (attempt.choice,),
             text, citations, tuple(self.attempts), votes, tuple(self.steps), spent.usage, spent.calls, self.model.name,
             self.prompts.versions, self.excerpt, tuple(dict.fromkeys(self.warnings)), tuple(self.shown), reason=self.reason,
-            references=tuple(self.references), confidence=sure, doubts=against,
+            references=tuple(self.references), confidence=likelihood, doubts=reasons,
         )  # fmt: skip
 
     def _looked_for(self, found: Excerpt) -> str:
@@ -828,7 +837,7 @@ class Asking:
         return f"looked for: {things}; nearest predicates: {predicates}"
 
     def in_words(self, answer: Any) -> tuple[str, tuple[str, ...]]:
-        """The answer in words: in the plain form, or by the model where its text fits the answer."""
+        """Return the answer in words: in the plain form, or by the model if its text fits the answer."""
         text, statements = plain(answer)
         if not self.options.verbalise or not statements or not self.asks:
             return text, statements
@@ -842,7 +851,7 @@ class Asking:
                 )
                 options: ChatOptions = {"max_tokens": 300, "seed": self.options.seed}
                 result = self._chat([{"role": "user", "content": prompt}], spoken.hear, options)
-                said = result[0].text.strip() if result and result[0].finish == "stop" else ""
+                reply = result[0].text.strip() if result and result[0].finish == "stop" else ""
             except (errors.ModelError, errors.BudgetError) as error:
                 self.warnings.append(f"the answer is said plainly: {error}")
                 return text, statements
@@ -852,21 +861,21 @@ class Asking:
                 about.append("not finished")
                 self.warnings.append("the answer is said plainly: the time was over while the model was writing")
                 return text, statements
-            if said:
+            if reply:
                 spoken.end()
             self.shown.append(facts)
-            result_text, wrong = holding(said, self.question, answer, statements, self.known)
+            result_text, wrong = holding(reply, self.question, answer, statements, self.known)
             about.append("; ".join(wrong) or "it holds")
-        taken = "not taken" if not result_text else "taken in part"
-        self.warnings += [f"what the model said of the answer is {taken}: {why}" for why in wrong]
+        extent = "not taken" if not result_text else "taken in part"
+        self.warnings += [f"what the model said of the answer is {extent}: {reason}" for reason in wrong]
         return result_text or text, statements
 
 
 def _doubtful(attempt: Attempt) -> bool:
-    """Whether the answer of an attempt rests on a name that was read as another one, or does not fit."""
+    """Return whether an answer depends on a name that was read as another one, or may not fit the question."""
     return attempt.answer is not None and (attempt.answer.doubtful or bool(attempt.doubts))
 
 
 def _normal(attempt: Attempt) -> tuple[str, ...]:
-    """The texts of an answer, normalised so that votes can be counted."""
+    """Return the normalised texts of an answer, so that votes can be counted."""
     return tuple(sorted({" ".join(text.split()).casefold() for text in attempt.gave or ()}))
