@@ -436,6 +436,8 @@ class SqlAnswer(StoredAnswer):
         warnings, left = (list(self.run.warnings), self.run.left_out) if self._finished else ([], LeftOut())
         if any(is_native(node) and may_warn(node, schema, empty) for node in postorder(self.plan)):
             warnings += self._witness.warnings
+        if self._compiled.shape == "truth" and isinstance(self.plan, alg.AnySatisfies) and _leaves_out(self.plan, schema):
+            left += self._witness.left_out
         tallied = left_out_warnings(left + self._store.left_out(self.plan))
         return list(dict.fromkeys([*warnings, *tallied]))
 
@@ -717,10 +719,9 @@ class SqlStore:
         """Return the values that the query's tests could not compare. For most tests the schema says that there are none."""
         nodes: list[Node] = []
         for node in postorder(plan):
-            if isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity) and native(node):
-                tested, kinds = compared_kinds(condition_of(node)), kinds_tested(node, self.schema)
-                if tested and (kinds is None or not all_comparable(kinds, tested)):
-                    nodes.append(node)
+            tests = isinstance(node, alg.Where | alg.WhereQualifier | alg.WhereValidity) and native(node)
+            if tests and _leaves_out(node, self.schema):
+                nodes.append(node)
         for test in row_tests(plan):
             if isinstance(test.facts, alg.FactsOf) and compared_kinds(test.condition) and not beyond(postorder(test.facts.of)):
                 nodes += [replace(test, facts=facts) for facts in plain_facts(test.facts)]
@@ -903,6 +904,12 @@ class SqlStore:
             self._drop(writer)
         self._state = None
         return True
+
+
+def _leaves_out(node: Node, schema: StoredSchema) -> bool:
+    """Whether a test may meet values that it cannot compare."""
+    tested, kinds = compared_kinds(condition_of(node)), kinds_tested(node, schema)
+    return bool(tested) and (kinds is None or not all_comparable(kinds, tested))
 
 
 def _tested(node: Node) -> alg.Values:
