@@ -1,5 +1,5 @@
-"""Links names in programs to the entities, cells and predicates of a graph: in a snapshot (`Linker`),
-and on servers that look names up themselves (`RemoteLinker`).
+"""Linking of names in programs to the entities, cells and predicates of a graph: in a snapshot (`Linker`), and on
+servers that look names up themselves (`RemoteLinker`).
 """
 
 from __future__ import annotations
@@ -21,28 +21,27 @@ from condgraph.names.vocabulary import THRESHOLD, Resolution, Vocabulary, entity
 from condgraph.names.words import Forms
 
 # -- In a snapshot -----------------------------------------------------------------------------------
-# A `Linker` belongs to one generation and is stored with it (`Linker.of`). Every vocabulary is made
-# when it is first needed.
+# A `Linker` belongs to one generation and is cached with it (`Linker.of`). Vocabularies are made on first use.
 
 
 Numbers: TypeAlias = NDArray[np.int32]
-#: The least similarity at which a name among all entities of a graph is taken for another spelling.
-#: More names, more accidents.
+#: The least similarity at which a name among all entities of a graph counts as another spelling. With more names, chance
+#: matches are more frequent.
 ENTITY_THRESHOLD: Final = 0.6
-#: Columns of more statements are looked up by exact text before anything else.
+#: Columns with more statements are looked up by exact text first.
 LARGE: Final = 20_000
-#: Columns of more statements are not searched for the values of other columns.
+#: Columns with more statements are not searched for the values of other columns.
 JOINED: Final = 200_000
-#: Columns in the cache; the oldest are removed.
+#: The most columns in the cache; the oldest are removed.
 _KEPT: Final = 4096
-#: Vocabularies of heads in the cache.
+#: The most vocabularies of heads in the cache.
 _HEADS: Final = 64
 
 
 class Column:
-    """The objects of some predicates, of one source or of all: their types, and their texts.
+    """The objects of some predicates, of one source or of all: their types and texts.
 
-    The texts of entities are their names, those of values the texts of their cells.
+    Entities are represented by their names, values by the texts of their cells.
     """
 
     def __init__(self, snapshot: Snapshot, statements: Numbers) -> None:
@@ -55,40 +54,42 @@ class Column:
 
     @cached
     def kinds(self) -> Kinds:
-        """The types and units of the objects, with how many there are."""
+        """The types and units of the objects, with the number of each."""
         result: Kinds = {(Kind.ENTITY, NO_UNIT): self._split} if self._split else {}
-        at = self._attributes
-        if len(at):
+        attributes = self._attributes
+        if len(attributes):
             get, texts = self._snapshot.arrays.get, self._snapshot.texts
-            both = get("att.kind").take(at).astype(np.int64) << 32 | (get("att.unit").take(at).astype(np.int64) + 1)
-            for pair, count in zip(*(part.tolist() for part in np.unique(both, return_counts=True)), strict=True):
+            pairs = get("att.kind").take(attributes).astype(np.int64) << 32 | (
+                get("att.unit").take(attributes).astype(np.int64) + 1
+            )
+            for pair, count in zip(*(part.tolist() for part in np.unique(pairs, return_counts=True)), strict=True):
                 unit = (pair & 0xFFFFFFFF) - 1
                 result[Kind(pair >> 32), texts[unit] if unit >= 0 else NO_UNIT] = count
         return result
 
     @built
     def cells(self) -> dict[str, list[Value]]:
-        """The values by the text of their cells; an entity is its name."""
+        """The values by the text of their cells; entities are represented by their names."""
         snapshot = self._snapshot
         get, texts = snapshot.arrays.get, snapshot.texts
-        found: dict[str, dict[Value, None]] = {}
+        cells: dict[str, dict[Value, None]] = {}
         if self._split:
             names = different(snapshot.entity_name.take(snapshot.relation_object.take(self._statements[: self._split])))
             for name in texts.take(names):
-                found.setdefault(name, {})[name] = None
-        at = self._attributes
-        raws = get("att.raw").take(at).tolist() if len(get("att.raw")) else [-1] * len(at)
-        for number, raw in zip(at.tolist(), raws, strict=True):
+                cells.setdefault(name, {})[name] = None
+        attributes = self._attributes
+        raws = get("att.raw").take(attributes).tolist() if len(get("att.raw")) else [-1] * len(attributes)
+        for number, raw in zip(attributes.tolist(), raws, strict=True):
             value: Any = snapshot.value("att", number)
             if not isinstance(value, (str, int)) and hasattr(value, "id"):
                 value = snapshot.name(snapshot.identified(value.id))
             text = texts[raw] if raw >= 0 else text_of(value)
-            found.setdefault(text, {})[value] = None
-        return {text: list(values) for text, values in found.items()}
+            cells.setdefault(text, {})[value] = None
+        return {text: list(values) for text, values in cells.items()}
 
     @built
     def folded(self) -> dict[str, list[str]]:
-        """Texts of cells by their folded form."""
+        """The texts of cells by their folded form."""
         result: dict[str, list[str]] = {}
         for text in self.cells:
             result.setdefault(fold(text), []).append(text)
@@ -96,13 +97,11 @@ class Column:
 
     @built
     def values(self) -> frozenset[Value]:
-        """The values, each once, an entity as its name; empty for a column with more statements
-        than are compared.
-        """
-        return frozenset(item for several in self.cells.values() for item in several) if len(self) <= JOINED else frozenset()
+        """The distinct values, entities by name; empty for columns too large to compare."""
+        return frozenset(value for values in self.cells.values() for value in values) if len(self) <= JOINED else frozenset()
 
     def refers_to(self, table: str) -> bool:
-        """Whether some object is a row of a table."""
+        """Return whether some object is a row of a table."""
         places, sources = self._snapshot.arrays.get("ent.source"), self._snapshot.schema.sources
         if not len(places) or not self._split or table not in sources:
             return False
@@ -111,9 +110,7 @@ class Column:
 
     @built
     def european(self) -> bool:
-        """Whether numbers have a decimal comma here: some cell shows it, in a column that is not
-        large.
-        """
+        """Whether numbers have a decimal comma here: some cell shows one, in a column that is not large."""
         if len(self) > LARGE:
             return False
         return any(
@@ -128,7 +125,7 @@ class Column:
         return Vocabulary(list(self.cells))
 
     def resolve(self, name: str, *, threshold: float = THRESHOLD) -> Resolution:
-        """What a name means among the texts of the cells."""
+        """Look up a name among the texts of the cells."""
         return resolve(name, self.vocabulary, threshold=threshold)
 
     @property
@@ -137,12 +134,12 @@ class Column:
 
 
 class Linker:
-    """The names of one generation. Use `of`, which caches it with the schema."""
+    """The names of one generation. Get it from `of`, which caches it with the schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.snapshot = schema.snapshot
-        # Graphs are used from any thread; what is made twice is the same.
+        # Graphs are used from any thread; making a value twice is harmless.
         self._lock = Lock()
         self._columns: dict[tuple[tuple[str, ...] | None, str | None], Column] = {}
         self._heads: dict[tuple[str, ...], Vocabulary] = {}
@@ -153,7 +150,7 @@ class Linker:
 
     @classmethod
     def of(cls, schema: Schema) -> Linker:
-        """The linker of an open generation."""
+        """Return the linker of an open generation."""
         result = schema.kept.get("linker")
         if result is None:
             result = schema.kept["linker"] = cls(schema)
@@ -174,7 +171,7 @@ class Linker:
         return len(self.snapshot.arrays.get("val.stmt")) > 0
 
     def sources_of(self, predicate: str) -> tuple[str, ...]:
-        """The sources that have statements of a predicate, in the order they were loaded."""
+        """Return the sources that have statements of a predicate, in the order of loading."""
         result = self._sources.get(predicate)
         if result is None:
             result = self._sources[predicate] = self.schema.sources_of(predicate)
@@ -183,7 +180,7 @@ class Linker:
     # -- predicates --------------------------------------------------------------------------------
 
     def predicates(self, source: str | None) -> dict[str, list[str]]:
-        """The predicates of a source (None: of all) by their folded names."""
+        """Return the predicates of a source (None: of all) by their folded names."""
         result = self._predicates.get(source)
         if result is None:
             get, snapshot = self.snapshot.arrays.get, self.snapshot
@@ -198,24 +195,24 @@ class Linker:
         return result
 
     def forms(self, source: str | None) -> Forms:
-        """The predicates of a source (None: of all), by how their names may be written."""
+        """Return the predicates of a source (None: of all), indexed by the forms of their names."""
         result = self._forms.get(source)
         if result is None:
-            result = self._forms[source] = Forms(item for several in self.predicates(source).values() for item in several)
+            result = self._forms[source] = Forms(name for names in self.predicates(source).values() for name in names)
         return result
 
     def nearest_predicates(self, name: str, source: str | None, *, threshold: float = THRESHOLD) -> Resolution:
-        """The predicates of a source (None: of all) whose names are most similar."""
+        """Return the predicates of a source (None: of all) with the most similar names."""
         vocabulary = self._vocabularies.get(source)
         if vocabulary is None:
-            names = [item for several in self.predicates(source).values() for item in several]
+            names = [predicate for spellings in self.predicates(source).values() for predicate in spellings]
             vocabulary = self._vocabularies[source] = Vocabulary(names)
         return resolve(name, vocabulary, threshold=threshold, names=False)
 
     # -- columns and heads -------------------------------------------------------------------------
 
     def column(self, predicates: tuple[str, ...] | None, source: str | None) -> Column:
-        """The objects of predicates (None: of all), in one source or in all."""
+        """Return the objects of predicates (None: of all), in one source or in all."""
         key = predicates, source
         result = self._columns.get(key)
         if result is None:
@@ -227,7 +224,7 @@ class Linker:
         return result
 
     def heads(self, predicates: tuple[str, ...] | None) -> Vocabulary:
-        """The names of subjects of predicates; of None, of all entities."""
+        """Return the names of the subjects of predicates (None: of all entities)."""
         if predicates is None:
             return self.entities
         if len(self._heads) >= _HEADS and predicates not in self._heads:
@@ -243,7 +240,7 @@ class Linker:
 
     @built
     def entities(self) -> Vocabulary:
-        """The names of all entities and concepts that are no table rows."""
+        """The names of all entities and concepts that are not table rows."""
         return entity_index(self.snapshot)
 
     def _statements(self, predicates: tuple[str, ...] | None, source: str | None) -> Numbers:
@@ -274,60 +271,57 @@ def _numbers(snapshot: Snapshot, predicates: tuple[str, ...] | None) -> Sequence
 
 
 # -- On a server -------------------------------------------------------------------------------------
-# The same look-ups over vocabularies that are read from the server when first needed. They stay with
-# the schema, so that a program costs look-ups once and then its one query. A store defines by
-# `NameReader` how its names are read.
+# The same look-ups over vocabularies that are read from the server on first use. They are cached with the schema, so that
+# later programs cost one query each. A store implements `NameReader` to read its names.
 
 
-#: Names in the cache of look-ups.
+#: The most names in the cache of look-ups.
 _REMEMBERED = 100_000
 #: The most tables in which keys are looked up.
 _MOST_TABLES = 100
 
 
 class NameReader(Protocol):
-    """How a store reads names. `predicates` None means all of them, `source` None any."""
+    """How a store reads names. `predicates` None means all, `source` None means any."""
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
-        """How many objects there are of each type and unit."""
+        """Return the number of objects of each type and unit."""
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
-        """Whether some object is a row of a table."""
+        """Return whether some object is a row of a table."""
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterable[tuple[str, Value | str, str | None]]:
-        """Every distinct object: its predicate, its value (an entity by its name), and its raw text
-        if it has one.
+        """Yield every distinct object: its predicate, its value (an entity by its name), and its raw text if it has
+        one.
         """
 
     def heads(self, predicates: tuple[str, ...]) -> Iterable[str]:
-        """The names of subjects."""
+        """Yield the names of subjects."""
 
     def names(self) -> Iterable[str]:
-        """The names of all entities and concepts that are no table rows."""
+        """Yield the names of all entities and concepts that are not table rows."""
 
     def has_name(self, name: str) -> bool:
-        """Some entity or concept has exactly this name."""
+        """Return whether some entity or concept has exactly this name."""
 
     def has_text(self, text: str) -> bool:
-        """Some entity has this name or id, or some attribute this text."""
+        """Return whether some entity has this name or id, or some attribute this text."""
 
     def name_of(self, ident: str) -> str | None:
-        """The name of the entity that has this id; None where none has."""
+        """Return the name of the entity with an id; None if there is none."""
 
     def without(self, names: Sequence[str]) -> Iterable[str]:
-        """Those of the names that no entity or concept has."""
+        """Return the names that no entity or concept has."""
 
-    #: Whether all names of a small graph are given as often as there are entities of them.
+    #: Whether `all_names` repeats a name of a small graph for each entity that has it.
     names_repeat: bool
 
     def all_names(self, around: Sequence[str]) -> Iterable[str]:
-        """The names of all entities, concepts and rows; in a large graph those around some texts."""
+        """Yield the names of all entities, concepts and rows; in a large graph, those around some texts."""
 
 
 class LinkingSchema(StoredSchema):
-    """A stored schema that also looks up names on its server, for languages whose lowering needs
-    them.
-    """
+    """A stored schema that also looks up names on its server, for languages whose lowering needs them."""
 
     def __init__(self, stored: StoredSchema, reader: NameReader) -> None:
         self.__dict__.update(stored.__dict__)
@@ -349,58 +343,58 @@ class LinkingSchema(StoredSchema):
         return found
 
     def has_entity(self, name: str) -> bool:
-        """Some entity or concept has exactly this name."""
+        """Return whether some entity or concept has exactly this name."""
         return self._remembered("has_name", name)
 
     def missing(self, names: Sequence[str]) -> list[str]:
-        """The names that no entity or concept has, looked up at once."""
-        asked = [name for name in names if not self._names.get(("has_name", name))]
-        result = list(self.reader.without(asked)) if asked else []
-        for name in asked:
+        """Return the names that no entity or concept has, by one look-up."""
+        unknown = [name for name in names if not self._names.get(("has_name", name))]
+        result = list(self.reader.without(unknown)) if unknown else []
+        for name in unknown:
             self._remember("has_name", name, name not in result)
         return result
 
     def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
-        """The rows, id and name, that a text is the key of; not looked for in too many tables."""
+        """Return the rows, id and name, with a text as key; nothing if there are too many tables to look in."""
         idents = ids_of_key(key, self.keyed_tables) if len(self.keyed_tables) <= _MOST_TABLES else []
         return tuple((ident, name) for ident in idents if (name := self.reader.name_of(ident)) is not None)
 
     def forget(self, names: Sequence[str]) -> None:
-        """Look these names up again: their query reported that they are missing."""
+        """Forget that these names exist: their query reported that they are missing."""
         self.kept.pop("plans", None)
         for name in names:
             self._names.pop(("has_name", name), None)
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Entity names most like `name`, as `engine.schema.Schema` gives them."""
+        """Return the entity names most similar to `name`, as `engine.schema.Schema` does."""
         own = self.reader.name_of(name)
         names = dict.fromkeys(self.reader.all_names(beginnings(name)))
         return offered(name, [] if own is None else [own], names, most)
 
     @property
     def names_repeat(self) -> bool:  # type: ignore[override]
-        """As its reader gives them."""
+        """Whether `every_name` repeats a name for each entity that has it."""
         return self.reader.names_repeat
 
     def every_name(self) -> list[str]:
-        """The names of all entities, concepts and rows, as of the first look; none of a large graph."""
+        """Return the names of all entities, concepts and rows at the first look-up; none for a large graph."""
         result: list[str] | None = self.kept.get("every name")
         if result is None:
             result = self.kept["every name"] = list(self.reader.all_names(()))
         return result
 
     def has_text(self, text: str) -> bool:
-        """Something in the graph is exactly this text."""
+        """Return whether something in the graph is exactly this text."""
         return self._remembered("has_text", text)
 
     def has_id(self, ident: str) -> bool:
-        """Some entity has this id."""
-        found = self._names.get(("has_id", ident))
-        return self._remember("has_id", ident, self.reader.name_of(ident) is not None) if found is None else found
+        """Return whether some entity has this id."""
+        known = self._names.get(("has_id", ident))
+        return self._remember("has_id", ident, self.reader.name_of(ident) is not None) if known is None else known
 
 
 class RemoteColumn(Column):
-    """A column whose types and cells are read when they are needed."""
+    """A column whose types and cells are read on first use."""
 
     def __init__(self, reader: NameReader, predicates: tuple[str, ...] | None, source: str | None) -> None:
         self._reader, self._of = reader, (predicates, source)
@@ -411,11 +405,11 @@ class RemoteColumn(Column):
 
     @built
     def kinds(self) -> Kinds:
-        """The types and units of the objects, with how many there are."""
+        """The types and units of the objects, with the number of each."""
         return self._reader.kinds(*self._of)
 
     def refers_to(self, table: str) -> bool:
-        """Whether some object is a row of a table."""
+        """Return whether some object is a row of a table."""
         result = self._refers.get(table)
         if result is None:
             result = self._refers[table] = (Kind.ENTITY, NO_UNIT) in self.kinds and self._reader.refers(*self._of, table)
@@ -423,19 +417,18 @@ class RemoteColumn(Column):
 
     @built
     def cells(self) -> dict[str, list[Value]]:
-        """The values by the text of their cells; an entity is its name."""
+        """The values by the text of their cells; entities are represented by their names."""
         entities: dict[str, dict[Value, None]] = {}
-        found: list[tuple[tuple[Any, ...], str, Value]] = []
+        values: list[tuple[tuple[Any, ...], str, Value]] = []
         for predicate, value, raw in self._reader.objects(*self._of):
             if raw is None and predicate == "":
                 entities[str(value)] = {value: None}
             else:
-                found.append(((predicate, *_order(value)), text_of(value) if raw is None else raw, value))
-        # The order of statements in a snapshot: entities by name, values by predicate, type and
-        # size.
+                values.append(((predicate, *_order(value)), text_of(value) if raw is None else raw, value))
+        # The order of statements in a snapshot: entities by name, values by predicate, type and value.
         cells = {name: entities[name] for name in sorted(entities)}
-        found.sort(key=lambda item: item[0])
-        for _, text, value in found:
+        values.sort(key=lambda item: item[0])
+        for _, text, value in values:
             cells.setdefault(text, {})[value] = None
         return {text: list(values) for text, values in cells.items()}
 
@@ -477,7 +470,7 @@ class RemoteLinker(Linker):
         return self._stored.temporal
 
     def predicates(self, source: str | None) -> dict[str, list[str]]:
-        """The predicates of a source (None: of all) by their folded names."""
+        """Return the predicates of a source (None: of all) by their folded names."""
         result = self._predicates.get(source)
         if result is None:
             result = {}
@@ -488,14 +481,14 @@ class RemoteLinker(Linker):
         return result
 
     def column(self, predicates: tuple[str, ...] | None, source: str | None) -> Column:
-        """The objects of predicates (None: of all), in one source or in all."""
+        """Return the objects of predicates (None: of all), in one source or in all."""
         result: Column = self._kept(
             self._columns, (predicates, source), lambda: RemoteColumn(self._reader, predicates, source), 4096
         )
         return result
 
     def heads(self, predicates: tuple[str, ...] | None) -> Vocabulary:
-        """The names of subjects of predicates; of None, of all entities."""
+        """Return the names of the subjects of predicates (None: of all entities)."""
         if predicates is None:
             return self.entities
         if len(self._heads) >= _HEADS and predicates not in self._heads:
@@ -505,7 +498,7 @@ class RemoteLinker(Linker):
 
     @built
     def entities(self) -> Vocabulary:
-        """The names of all entities and concepts that are no table rows."""
+        """The names of all entities and concepts that are not table rows."""
         return Vocabulary(sorted(set(self._reader.names())))
 
     def _kept(self, among: dict[Any, Any], key: Any, make: Any, most: int) -> Any:

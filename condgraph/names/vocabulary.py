@@ -1,10 +1,9 @@
-"""The names that a program can refer to, prepared once for exact, folded and similar look-up.
+"""Indexes of names for exact, folded and similarity look-up.
 
-A vocabulary has three indexes over a sequence of names: sorted hashes of the folded names (exact
-and folded look-up), and, for similarity, an inverted index of the lexical encoder's sparse vectors,
-so that a search touches only the names that share an n-gram with the query. Measured on the 43,234
-names of MetaQA: 0.3 ms a search, against 5 ms for the product with a dense matrix of 1,024 columns
-that is ten times as large. `resolve` looks a name up: exact, then folded, then similar.
+A vocabulary has an index of sorted hashes of the folded names (exact and folded look-up) and, for similarity, an
+inverted index of the lexical encoder's sparse vectors, so that a search touches only the names that share an n-gram
+with the query. Measured on the 43,234 names of MetaQA: 0.3 ms a search, against 5 ms for the product with a dense
+matrix of 1,024 columns that is ten times as large. `resolve` looks a name up: exact, then folded, then similar.
 """
 
 from __future__ import annotations
@@ -31,17 +30,15 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import collapse, fold
 from condgraph.vectors.encoders import LexicalEncoder
 
-#: Sparse search costs the same at any dimension; at this one collisions of n-grams change no score
-#: by more than about 0.01.
+#: Sparse search costs the same in any dimension; in this one, collisions of n-grams change scores by at most about 0.01.
 DIMENSION: Final = 16_384
 _ARRAYS: Final = ("keys", "order", "starts", "members", "weights")
 
 
 class Vocabulary:
-    """Names and their indexes. Positions in `names` are what look-ups return; equal names keep
-    their own positions.
+    """Names and their indexes. Look-ups return positions in `names`; equal names keep separate positions.
 
-    The similarity index is built at the first search that needs it, or by `prepare`.
+    The similarity index is built by `prepare` or by the first search that needs it.
     """
 
     def __init__(self, names: Sequence[str], *, encoder: LexicalEncoder | None = None) -> None:
@@ -56,30 +53,28 @@ class Vocabulary:
         return len(self.names)
 
     def folded(self, name: str) -> list[int]:
-        """Positions of the names that equal `name` but for case, accents and white space,
-        ascending.
-        """
+        """Return the positions of names that equal `name` except for case, accents and white space, ascending."""
         wanted = fold(name)
         key = np.uint64(_key(wanted))
         start, stop = np.searchsorted(self._keys, key, "left"), np.searchsorted(self._keys, key, "right")
-        # Two names may share a hash, so the texts decide.
+        # Names may share a hash, so the texts are compared.
         return [int(position) for position in self._order[start:stop] if fold(self.names[position]) == wanted]
 
     def similarities(self, name: str) -> NDArray[np.float64]:
-        """The dot product of `name` with every name, shape (len(self),), rounded to 6 digits so
-        that ties are ties.
+        """Return the dot product of `name` with every name, shape (len(self),), rounded to 6 digits so that ties are
+        exact.
         """
         starts, members, weights = self.prepare()
         query = self.encoder.sparse([name])
         hits = [slice(starts[column], starts[column + 1]) for column in query.indices]
         if not hits:
             return np.zeros(len(self.names))
-        found = np.concatenate([members[hit] for hit in hits])
+        matching = np.concatenate([members[hit] for hit in hits])
         parts = np.concatenate([weights[hit] * weight for hit, weight in zip(hits, query.data, strict=True)])
-        return np.round(np.bincount(found, weights=parts, minlength=len(self.names)), 6)
+        return np.round(np.bincount(matching, weights=parts, minlength=len(self.names)), 6)
 
     def prepare(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """Build the similarity index unless it is there: offsets by column, the names that have it,
+        """Build the similarity index on first use, and return it: offsets by column, the positions of names with it,
         and their values.
         """
         result: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]] = shared(self._kept, "postings", self._index)
@@ -93,7 +88,7 @@ class Vocabulary:
         return starts.astype(np.int64), owner[order], rows.data[order]
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Everything but the names, as arrays of plain types."""
+        """Return everything except the names as arrays of plain types."""
         starts, members, weights = self.prepare()
         return {
             "keys": self._keys,
@@ -107,19 +102,19 @@ class Vocabulary:
 
     @classmethod
     def from_arrays(cls, names: Sequence[str], arrays: Mapping[str, NDArray[np.generic]]) -> Vocabulary:
-        """The vocabulary that gave `arrays`, over the same names.
+        """Return the vocabulary that made `arrays`, over the same names.
 
-        Raises `StoreVersionError` for vectors of another encoder, and `StoreDamagedError` where
-        arrays are missing or do not fit.
+        Raises `StoreVersionError` for vectors of another encoder, and `StoreDamagedError` if arrays are missing or do
+        not fit.
         """
         missing = [part for part in (*_ARRAYS, "encoder", "dimension") if part not in arrays]
         if missing:
             raise StoreDamagedError(f"the index of names lacks {', '.join(missing)}")
-        kept = bytes(np.asarray(arrays["encoder"], np.uint8)).decode("utf-8", "replace")
+        stored_id = bytes(np.asarray(arrays["encoder"], np.uint8)).decode("utf-8", "replace")
         encoder = LexicalEncoder(int(np.asarray(arrays["dimension"], np.int64)[0]))
-        if kept != encoder.id:
+        if stored_id != encoder.id:
             raise StoreVersionError(
-                f"the index of names was made by the encoder {kept!r}, this version has {encoder.id!r}",
+                f"the index of names was made by the encoder {stored_id!r}, this version has {encoder.id!r}",
                 hint="build the graph again",
             )
         vocabulary = cls.__new__(cls)
@@ -149,21 +144,20 @@ def _key(folded: str) -> int:
 
 
 # -- The index of all entity names on disk -----------------------------------------------------------
-# It is stored next to the generation where making it takes long: a NumPy archive of the arrays of a
-# `Vocabulary`, written under another name and renamed, so that it is whole or not there, and removed
-# with its generation. A file that cannot be read, or does not fit, is made again; a folder that
-# cannot be written to costs time and nothing else.
+# An index that is slow to build is stored with its generation and removed with it: a NumPy archive of the arrays of a
+# `Vocabulary`, written under another name and renamed, so that it is complete or absent. A file that cannot be read, or does
+# not fit, is rebuilt; if the folder is read-only, the index is rebuilt each time.
 
 
-#: An index that takes longer to make, in seconds, is written to disk.
+#: Indexes that take longer to build, in seconds, are written to disk.
 WORTH_KEEPING: Final = 1.0
 _FILE: Final = "names-lexical-1.npz"
 
 
 def entity_index(snapshot: Snapshot) -> Vocabulary:
-    """The names of all entities and concepts but table rows, each once, with their indexes."""
-    kept = snapshot.entity_kind != EntityKind.ROW
-    names = snapshot.texts.take(np.unique(snapshot.entity_name[kept]))
+    """Return the distinct names of all entities and concepts except table rows, with their indexes."""
+    named = snapshot.entity_kind != EntityKind.ROW
+    names = snapshot.texts.take(np.unique(snapshot.entity_name[named]))
     place = snapshot.folder
     if place is not None:
         unreadable = suppress(OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, StoreError)
@@ -178,42 +172,39 @@ def entity_index(snapshot: Snapshot) -> Vocabulary:
 
 
 def write(place: Path, vocabulary: Vocabulary) -> None:
-    """Write the index of a generation, if its folder takes it."""
+    """Write the index of a generation, if its folder is writable."""
     fresh = place / f".{_FILE}.{os.getpid()}"
     try:
         with fresh.open("wb") as file:
             np.savez(file, **vocabulary.arrays())  # type: ignore[arg-type]
         os.replace(fresh, place / _FILE)
     except OSError:
-        # Read-only folders are normal; the index is made again next time.
+        # Read-only folders are normal; the index is rebuilt next time.
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
 
 
 # -- Resolution --------------------------------------------------------------------------------------
-# The first way that matches decides, and all its ties count: three rows with the cell "Italy" are
-# three matches. Names that came close are listed with their scores, for the trace and for messages.
+# The first kind of match that succeeds decides, and all its ties count: three rows with the cell "Italy" are three matches.
+# Near matches are listed with their scores, for the trace and for messages.
 
 
 How: TypeAlias = Literal["exact", "folded", "similar"]
 
-#: The least similarity at which a name of one column (or one relation's objects) is taken for
-#: another spelling.
+#: The least similarity at which a name in one column (or among one relation's objects) counts as another spelling.
 THRESHOLD: Final = 0.4
-#: The least similarity at which a name is worth mentioning.
+#: The least similarity of a near match.
 _WORTH: Final = 0.2
 #: The most near matches.
 MOST_NEAR: Final = 5
 _WORD: Final = re.compile(r"\w+")
-#: The least letters of a word of which one may be a typing error.
+#: In words of this length or more, another letter may be a typing error.
 _LONG: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A name of the vocabulary: its position, how it matched, and its score from 0 to 1 (1 for
-    exact and folded).
-    """
+    """A name of the vocabulary: its position, the kind of match, and a score from 0 to 1 (1 for exact and folded)."""
 
     name: str
     position: int
@@ -223,18 +214,14 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The result of a look-up: the matches that count (ties, by position), and the near ones (best
-    first).
-    """
+    """The result of a look-up: the matches (all ties, by position) and the near matches (best first)."""
 
     name: str
     matches: tuple[Match, ...]
     near: tuple[Match, ...] = ()
 
     def require(self, kind: str, span: tuple[int, int] | None = None) -> tuple[Match, ...]:
-        """The matches; raises `UnknownNameError` with the near ones as candidates if there are
-        none.
-        """
+        """Return the matches; raise `UnknownNameError` with the near ones as candidates if there are none."""
         if not self.matches:
             names = dict.fromkeys(match.name for match in self.near)
             raise UnknownNameError(kind, self.name, candidates=tuple(names), span=span)
@@ -250,12 +237,11 @@ def resolve(
     most: int = MOST_NEAR,
     names: bool = True,
 ) -> Resolution:
-    """The meaning of `name` in `vocabulary`.
+    """Look up `name` in `vocabulary`.
 
-    `among` limits it to some positions of the vocabulary (the values of one column, for example).
-    `threshold` above 1 allows no similar names; near ones are still returned, at most `most`.
-    Unless `names` is false, a similar name that is another name (`is_other`) is a near one: Iceland
-    is not Ireland.
+    `among` limits the look-up to some positions of the vocabulary, such as the values of one column. With `threshold`
+    above 1, no similar name matches; near ones are still returned, at most `most`. Unless `names` is false, a similar
+    name that is a different name (`is_other`) is only near: Iceland is not Ireland.
     """
     allowed = None if among is None else _mask(among, len(vocabulary))
     folded = [position for position in vocabulary.folded(name) if allowed is None or allowed[position]]
@@ -277,22 +263,22 @@ def resolve(
 
 
 def is_other(text: str, other: str) -> bool:
-    """Whether a similar name is another name, and no other spelling: some short word of it has letters replaced, and none left
-    out, added or swapped.
+    """Return whether a similar name is a different name rather than another spelling: some short word has letters
+    replaced, and none left out, added or swapped.
 
     >>> [is_other(one, "Ireland") for one in ("Iceland", "Irland", "Irelnad", "Republic of Ireland")]
     [True, False, False, False]
     >>> is_other("North Korea", "South Korea"), is_other("Annapurma", "Annapurna"), is_other("Iran", "Iraq")
     (True, False, True)
     """
-    mine, others = _WORD.findall(fold(text)), _WORD.findall(fold(other))
-    return len(mine) == len(others) and any(
-        a != b and len(a) == len(b) < _LONG and sorted(a) != sorted(b) for a, b in zip(mine, others, strict=True)
+    words, other_words = _WORD.findall(fold(text)), _WORD.findall(fold(other))
+    return len(words) == len(other_words) and any(
+        a != b and len(a) == len(b) < _LONG and sorted(a) != sorted(b) for a, b in zip(words, other_words, strict=True)
     )
 
 
 def _near(vocabulary: Vocabulary, scores: NDArray[np.float64], most: int) -> tuple[Match, ...]:
-    """The best of the rest, at most `most`, by falling score, then name, then position."""
+    """Return the best remaining names, at most `most`, by falling score, then name, then position."""
     candidates = np.flatnonzero(scores >= _WORTH)
     if len(candidates) > most > 0:
         least = np.partition(scores[candidates], -most)[-most]
@@ -312,23 +298,23 @@ def _mask(among: NDArray[np.integer], size: int) -> NDArray[np.bool_]:
 
 
 # -- spellings ---------------------------------------------------------------------------------------
-# Names as people type them: without case, accents and marks, with a letter lost, doubled, swapped or wrong, with
-# words in another order, without the first word, or as initials.
+# Names as people type them: without case, accents and marks, with a letter lost, doubled, swapped or wrong, with words in
+# another order, without the first word, or as initials.
 #
-# An index of hashes finds them (each name with one letter left out, its words in order of the alphabet, and so on),
-# so that a look-up costs the same in a graph of any size that is indexed.
+# An index of hashes finds them (of each name with one letter left out, of its words in alphabetical order, and so on), so that
+# the time of a look-up does not depend on the size of the graph.
 
 
-#: How a text is another spelling of a name, the surest first.
+#: The kinds of spellings, the most certain first.
 Way: TypeAlias = Literal["marks", "alias", "letter", "order", "last", "initials"]
 SCORES: Final[dict[Way, float]] = {"marks": 1.0, "alias": 0.95, "letter": 0.9, "order": 0.85, "last": 0.6, "initials": 0.6}
-#: Names of a graph up to which those with a letter left out are indexed.
+#: The most names of a graph for which names with a letter left out are indexed.
 MOST_NAMES: Final = 400_000
-#: Letters of names in which one may be wrong.
+#: The shortest and longest names in which a letter may be wrong.
 _LEAST, _MOST = 3, 60
-#: Letters of an alias from which on it may be typed in small letters.
+#: Aliases of this length or more may be typed in lower case.
 _SHORT: Final = 4
-#: Names that a spelling may be; of more, it is none.
+#: The most names that a spelling may stand for; with more, it matches none.
 MOST_MEANT: Final = 8
 _MARKS: Final = re.compile(r"[’'`.]")
 _BETWEEN: Final = re.compile(r"[\W_]+")
@@ -336,7 +322,7 @@ _BETWEEN: Final = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A name that a text may be, how, and a score from 0 to 1."""
+    """A name that a text may stand for, the kind of spelling, and a score from 0 to 1."""
 
     name: str
     way: Way
@@ -344,7 +330,7 @@ class Spelling:
 
 
 def bare(text: str) -> str:
-    """A text without case, accents, marks and separators: words with single spaces.
+    """Return a text without case, accents, marks and separators: words with single spaces.
 
     >>> bare("Heather_O'Rourke"), bare("Jean-Luc  GODARD, Jr.")
     ('heather orourke', 'jean luc godard jr')
@@ -353,16 +339,21 @@ def bare(text: str) -> str:
 
 
 def one_wrong(one: str, other: str) -> bool:
-    """Whether two texts differ in one letter: missing, too many, another, or two exchanged."""
+    """Return whether two texts differ in one letter: missing, added, replaced, or swapped with the next."""
     if abs(len(one) - len(other)) > 1:
         return False
     at = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    rest, left = one[at:], other[at:]
-    return rest[1:] == left or rest == left[1:] or rest[1:] == left[1:] or (rest[1::-1] == left[:2] and rest[2:] == left[2:])
+    tail, other_tail = one[at:], other[at:]
+    return (
+        tail[1:] == other_tail
+        or tail == other_tail[1:]
+        or tail[1:] == other_tail[1:]
+        or (tail[1::-1] == other_tail[:2] and tail[2:] == other_tail[2:])
+    )
 
 
 class _Hashes:
-    """Positions of names by keys."""
+    """Positions of names by hashed keys."""
 
     def __init__(self, pairs: Iterable[tuple[str, int]]) -> None:
         keys, places = [], []
@@ -374,16 +365,16 @@ class _Hashes:
         self._places: NDArray[np.int32] = np.array(places, np.int32)[order]
 
     def find(self, keys: Sequence[str]) -> list[int]:
-        """The positions of names that may have one of these keys."""
+        """Return the positions of names that may have one of the keys; keys may collide."""
         wanted = np.array([hash(key) for key in keys], np.int64)
         starts, stops = np.searchsorted(self._keys, wanted, "left"), np.searchsorted(self._keys, wanted, "right")
-        found = [self._places[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if a < b]
-        return np.unique(np.concatenate(found)).tolist() if found else []
+        runs = [self._places[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if a < b]
+        return np.unique(np.concatenate(runs)).tolist() if runs else []
 
 
 class Spellings:
-    """The names of a graph by how they may be typed; made once for each state of a graph. `aliases` are
-    pairs of another name that the graph states, and the name that it is of.
+    """The names of a graph by the ways they may be typed; made once for each state of a graph. `aliases` are pairs of
+    an alternative name that the graph states, and the name it belongs to.
     """
 
     def __init__(self, names: Sequence[str], aliases: Iterable[tuple[str, str]] = ()) -> None:
@@ -408,8 +399,8 @@ class Spellings:
                 yield from ((key[:at] + key[at + 1 :], place) for at in range(len(key)))
 
     def same(self, text: str) -> list[Spelling]:
-        """The names that are a text but for case, accents, marks and separators; or, if there are none,
-        those of which it is an alias.
+        """Return the names that equal a text except for case, accents, marks and separators; if there are none, those
+        that it is an alias of.
         """
         key = bare(text)
         if not key:
@@ -417,14 +408,14 @@ class Spellings:
         return self._those(self._whole.find([key]), "marks", lambda other: other == key) or self.aliased(text, key)
 
     def aliased(self, text: str, key: str = "") -> list[Spelling]:
-        """The names of which a text is an alias, none where there are more than `MOST_MEANT`; `key` is the text as `bare`
-        writes it.
+        """Return the names that a text is an alias of; none if there are more than `MOST_MEANT`. `key` is the result
+        of `bare` for the text.
         """
         names = self._of_alias(text, key)
         return [Spelling(name, "alias", SCORES["alias"]) for name in names] if len(names) <= MOST_MEANT else []
 
     def crowded(self, text: str) -> list[str]:
-        """The names of which a text is an alias where they are too many for `aliased`, else none."""
+        """Return the names that a text is an alias of if they are too many for `aliased`; otherwise none."""
         names = self._of_alias(text)
         return list(names) if len(names) > MOST_MEANT else []
 
@@ -432,27 +423,27 @@ class Spellings:
         if not self._aliases:
             return {}
         key = key or bare(text)
-        # Of short aliases the capitals count: "us" asks, and "US" is a country.
+        # In short aliases, case matters: "us" is a pronoun, "US" a country.
         return {} if len(key) < _SHORT and text.islower() and text.isascii() else self._aliases.get(key, {})
 
     def typed(self, text: str) -> list[Spelling]:
-        """The names of which a text has one letter lost, doubled, swapped or wrong, or the words in another
-        order. A name with another letter in a short word is another name: Iran is not Iraq.
+        """Return the names that a text matches with one letter lost, doubled, swapped or wrong, or with the words in
+        another order. A name with another letter in a short word is a different name: Iran is not Iraq.
         """
         key = bare(text)
         if not _LEAST <= len(key) <= _MOST:
             return []
-        found: list[Spelling] = []
+        matches: list[Spelling] = []
         if " " in key:
             ordered = _sorted(key)
-            found = self._those(self._ordered.find([ordered]), "order", lambda other: _sorted(other) == ordered)
-        if not found:
-            near = self._lacking.find([key, *(key[:at] + key[at + 1 :] for at in range(len(key)))])
-            found = self._those(near, "letter", lambda other: one_wrong(key, other) and not is_other(key, other))
-        return found
+            matches = self._those(self._ordered.find([ordered]), "order", lambda other: _sorted(other) == ordered)
+        if not matches:
+            candidates = self._lacking.find([key, *(key[:at] + key[at + 1 :] for at in range(len(key)))])
+            matches = self._those(candidates, "letter", lambda other: one_wrong(key, other) and not is_other(key, other))
+        return matches
 
     def shortened(self, text: str) -> list[Spelling]:
-        """The names of which a text lacks the first word, or is the initials."""
+        """Return the names that a text is without their first word, or of which it is the initials."""
         key = bare(text)
         if len(key) >= _LEAST:
             return self._those(self._tails.find([key]), "last", lambda other: other.partition(" ")[2] == key)
@@ -470,7 +461,7 @@ def _sorted(key: str) -> str:
 
 
 def _initials(key: str) -> str:
-    """The first letters of the words of a name; small words have none.
+    """Return the first letters of the words of a name, without articles and prepositions.
 
     >>> _initials("united states of america"), _initials("united kingdom")
     ('usa', 'uk')

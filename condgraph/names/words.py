@@ -1,7 +1,6 @@
-"""Words of questions: stems, words that say nothing, and everyday words that stand for others.
+"""Words of questions: stems, stop words, and everyday synonyms.
 
-English alone; what is in no list is compared as it is written, so that other languages lose these
-helps and nothing else.
+For English only; other words are compared as written, so other languages lose only this help.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from condgraph.engine.errors import nearest
 from condgraph.engine.lowered import Substitution
 from condgraph.engine.values import fold, humps
 
-#: A word, or a number with its marks.
+#: A word or number, with apostrophes inside it.
 WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-#: Words of questions that name nothing.
+#: Stop words: words of questions that name nothing.
 _STOP: Final = """
 a an the of in on at by to for from with without and or not no is are was were be been being am
 do does did done have has had what which who whom whose when where why how many much that this
@@ -27,8 +26,7 @@ may might must name named called list tell give show find all any some each ever
 other another more most less least also only just very please ever
 """
 STOP: Final = frozenset(_STOP.split())
-#: Words that ask for one thing: a word of a question, and words that stand in names of predicates
-#: and concepts.
+#: Groups of synonyms: words of questions, and words in names of predicates and concepts.
 _GROUPS: Final = (
     "movie film picture",
     "country nation state",
@@ -73,26 +71,26 @@ _GROUPS: Final = (
 
 
 def _table() -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    synonyms: dict[str, set[str]] = {}
     for group in _GROUPS:
         words = group.split()
         for word in words:
-            found.setdefault(word, set()).update(words)
-    return {word: frozenset(others - {word}) for word, others in found.items()}
+            synonyms.setdefault(word, set()).update(words)
+    return {word: frozenset(group - {word}) for word, group in synonyms.items()}
 
 
 _OTHERS: Final = _table()
-#: Words of a name for which synonyms are compared.
+#: The most words of a name for which synonyms are compared.
 _MOST_SAID: Final = 8
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, folded."""
+    """Return the words of a text, folded."""
     return WORD.findall(fold(text))
 
 
 def stem(word: str) -> str:
-    """A word without the endings that English words take; the same for words that differ in them.
+    """Return a word without its English endings; equal for words that differ only in them.
 
     >>> stem("mountains"), stem("located"), stem("countries"), stem("process")
     ('mountain', 'locat', 'country', 'process')
@@ -108,12 +106,12 @@ def stem(word: str) -> str:
 
 
 def others(word: str) -> frozenset[str]:
-    """Everyday words with the same meaning; none for most words."""
+    """Return everyday synonyms; none for most words."""
     return _OTHERS.get(word) or _OTHERS.get(stem(word)) or frozenset()
 
 
 def meant(name: str, names: Iterable[str]) -> list[str]:
-    """The names of a vocabulary that are another word for a name.
+    """Return the names of a vocabulary that are synonyms of a name.
 
     >>> meant("movie", ["film", "country"])
     ['film']
@@ -123,37 +121,37 @@ def meant(name: str, names: Iterable[str]) -> list[str]:
 
 
 def near_names(name: str, names: Sequence[str], *, most: int = 5) -> list[str]:
-    """Names of a vocabulary that may be meant by one that it does not have: synonyms, names that
-    differ by a few letters, names that share a word with it.
+    """Return names of a vocabulary that an unknown name may mean: synonyms, names that differ in a few letters, names
+    that share a word with it.
 
     >>> near_names("movie", ["film", "moraine", "silent film"])
     ['film', 'moraine', 'silent film']
     """
-    other = meant(name, names)
-    alike = nearest(name, names, most=most)
-    said = {stem(word) for word in words_of(name)} - STOP
-    said |= {stem(other) for word in words_of(name)[:_MOST_SAID] for other in others(word)}
-    sharing = [name for name in names if said and said & {stem(word) for word in words_of(name)}] if len(name) <= 300 else []
-    # Names that share all the words come first, the short ones before the long.
-    sharing.sort(key=lambda one: (-len(said & {stem(word) for word in words_of(one)}), len(one), one))
-    return list(dict.fromkeys([*other, *alike[: most - min(len(sharing), 2)], *sharing]))[:most]
+    synonyms = meant(name, names)
+    similar = nearest(name, names, most=most)
+    stems = {stem(word) for word in words_of(name)} - STOP
+    stems |= {stem(synonyms) for word in words_of(name)[:_MOST_SAID] for synonyms in others(word)}
+    sharing = [name for name in names if stems and stems & {stem(word) for word in words_of(name)}] if len(name) <= 300 else []
+    # Names that share the most words come first, short ones before long ones.
+    sharing.sort(key=lambda candidate: (-len(stems & {stem(word) for word in words_of(candidate)}), len(candidate), candidate))
+    return list(dict.fromkeys([*synonyms, *similar[: most - min(len(sharing), 2)], *sharing]))[:most]
 
 
 # -- forms of names ----------------------------------------------------------------------------------
-# Which names of a graph a name is, but for how it is written: case, accents, spacing, separators, and
-# the plural and tense of English words. Nearness of letters or of meaning is no such difference: what is
-# read by it is a `Substitution`, which an answer reports.
+# Matches between names that differ only in form: case, accents, spacing, separators, and plural and tense of English words.
+# Names that are similar in letters or in meaning are different names; a reading by similarity is a `Substitution`, which an
+# answer reports.
 
 
-#: What a program does with a predicate that the graph does not have: an error with candidates, nothing,
-#: or the nearest name, which the answer reports as a substitution.
+#: The treatment of a predicate that the graph does not have: an error with candidates, no statements, or the nearest name,
+#: which the answer reports as a substitution.
 OnUnknown: TypeAlias = Literal["error", "empty", "nearest"]
-#: Characters of a name that is compared so; a longer one is only itself.
+#: The longest name, in characters, that is compared in other forms.
 _LONGEST: Final = 200
 _TOKEN: Final = re.compile(r"[^\W_]+|[^\w\s]")
-#: Marks between words that say nothing; others, such as % and +, tell names apart.
+#: Marks between words without meaning; others, such as % and +, distinguish names.
 _SEPARATORS: Final = frozenset("-./,:;'’\"“”()[]{}!?–—·")
-#: Letters of the shortest stem that an ending is taken from.
+#: The least number of letters that a stem has after an ending is removed.
 _SHORTEST: Final = 3
 _IRREGULAR: Final = {
     "children": "child", "people": "person", "men": "man", "women": "woman", "feet": "foot", "teeth": "tooth", "mice": "mouse",
@@ -164,29 +162,29 @@ _IRREGULAR: Final = {
 
 
 def written(name: str) -> tuple[str, ...]:
-    """The words of a name, folded, without what separates them.
+    """Return the words of a name, folded, without separators.
 
     >>> written("place_of_birth") == written("placeOfBirth") == written("Place of birth")
     True
     """
     if len(name) > _LONGEST:
         return ()
-    found = [token for token in _TOKEN.findall(fold(humps(name))) if token not in _SEPARATORS]
-    return tuple(found) if any(token.isalnum() for token in found) else ()
+    tokens = [token for token in _TOKEN.findall(fold(humps(name))) if token not in _SEPARATORS]
+    return tuple(tokens) if any(token.isalnum() for token in tokens) else ()
 
 
 @lru_cache(16_384)
 def _bases(word: str) -> Mapping[str, str]:
-    """What a word may be a form of, with the form: "base", "s", "past" or "ing"."""
-    found = {word: "base"}
+    """Return the words that a word may be a form of, with the form: "base", "s", "past" or "ing"."""
+    forms = {word: "base"}
     if word in _IRREGULAR:
-        found[_IRREGULAR[word]] = "past"
+        forms[_IRREGULAR[word]] = "past"
     if not word.isascii() or not word.isalpha():
-        return found
+        return forms
 
     def add(base: str, form: str) -> None:
         if len(base) >= _SHORTEST:
-            found.setdefault(base, form)
+            forms.setdefault(base, form)
 
     if word.endswith("ies"):
         add(word[:-3] + "y", "s")
@@ -203,11 +201,11 @@ def _bases(word: str) -> Mapping[str, str]:
                 add(base[:-1] + "y", form)
             if len(base) > _SHORTEST and base[-1] == base[-2] and base[-1] not in "aeiouls":
                 add(base[:-1], form)
-    return found
+    return forms
 
 
 def inflected(word: str, other: str) -> bool:
-    """Whether two words differ in plural or tense alone. A noun in -ing is another word than its verb.
+    """Return whether two words differ only in plural or tense. A noun in -ing is not a form of its verb.
 
     >>> inflected("countries", "country"), inflected("directs", "directed"), inflected("founder", "founded")
     (True, True, False)
@@ -216,24 +214,24 @@ def inflected(word: str, other: str) -> bool:
     """
     if word == other:
         return True
-    mine, others = _bases(word), _bases(other)
-    pairs = ({form, others[base]} for base, form in mine.items() if base in others)
+    bases, other_bases = _bases(word), _bases(other)
+    pairs = ({form, other_bases[base]} for base, form in bases.items() if base in other_bases)
     return any("ing" not in pair or pair <= {"ing", "past"} for pair in pairs)
 
 
 def same_form(one: str, other: str) -> bool:
-    """Whether two names differ in how they are written alone."""
+    """Return whether two names differ only in form."""
     return fold(one) == fold(other) or bool(Forms([other]).same(one))
 
 
 class Forms:
-    """Names, found again by other ways to write them."""
+    """An index of names by the forms in which they may be written."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
         self._folded: dict[str, list[str]] = {}
         self._joined: dict[str, list[str]] = {}
-        #: Names by what their first word, and their words as one, may be forms of.
+        #: Names by the words that their first word, and their joined words, may be forms of.
         self._bases: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         for name in self.names:
             self._folded.setdefault(fold(name), []).append(name)
@@ -245,7 +243,7 @@ class Forms:
 
     @classmethod
     def of(cls, kept: dict[str, Any], kind: str, names: Iterable[str]) -> Self:
-        """The forms of one kind of names, made once and kept with their schema."""
+        """Return the forms of one kind of names, made once and cached with their schema."""
         result = kept.get(f"forms {kind}")
         if result is None:
             result = kept[f"forms {kind}"] = cls(names)
@@ -253,35 +251,36 @@ class Forms:
         return result
 
     def same(self, name: str) -> list[str]:
-        """The names that are this one: as it is folded, else but for spacing and separators, else but for
-        plural and tense; several where the graph has several.
+        """Return the names equal to a name: after folding; otherwise ignoring spacing and separators; otherwise also
+        ignoring plural and tense. Several, if the graph has several.
 
         >>> Forms(["founded by", "founded", "date of birth"]).same("Founded_By")
         ['founded by']
         >>> Forms(["founded by", "founded", "date of birth"]).same("founder")
         []
         """
-        if found := self._folded.get(fold(name)):
-            return list(found)
+        if matches := self._folded.get(fold(name)):
+            return list(matches)
         words = written(name)
         joined = "".join(words)
         if not joined:
             return []
-        if found := self._joined.get(joined):
-            return list(found)
-        near = {member: None for base in {*_bases(words[0]), *_bases(joined)} for member in self._bases.get(base, ())}
+        if matches := self._joined.get(joined):
+            return list(matches)
+        candidates = {member: None for base in {*_bases(words[0]), *_bases(joined)} for member in self._bases.get(base, ())}
         return [
             other
-            for other, theirs in near
-            if inflected(joined, "".join(theirs)) or (len(words) == len(theirs) and all(map(inflected, words, theirs)))
+            for other, other_words in candidates
+            if inflected(joined, "".join(other_words))
+            or (len(words) == len(other_words) and all(map(inflected, words, other_words)))
         ]
 
 
 def read_as(
     kind: str, name: str, forms: Forms, on_unknown: str, near: Sequence[str] | None = None
 ) -> tuple[str | None, str | None, list[str]]:
-    """The name of the graph that a name is read as, with a warning; or None, and candidates. `near` are
-    the names that may be meant, best first, where the caller knows better than their letters.
+    """Return the name in the graph that a name is read as, with a warning; otherwise None, and candidates. `near` are
+    the names that may be meant, best first, if the caller knows better than their letters tell.
     """
     same = forms.same(name)
     if len(same) == 1:
@@ -292,5 +291,5 @@ def read_as(
     return None, None, candidates
 
 
-#: What tells a name from one that is read as the same.
+#: The difference between a name and its reading, in words.
 DIFFERS: Final = "the same but for case, spacing, plural or tense"
