@@ -21,11 +21,9 @@ from condgraph.patterns.values import ValueEdge
 class Server(Protocol):
     """Where a graph is that joins connected parts of a pattern itself."""
 
-    def part(
-        self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int], top: int | None
-    ) -> tuple[Rows, bool]:
+    def part(self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int]) -> tuple[Rows, bool]:
         """The first `length` solutions (None: all) of a part, of each group where it has nodes of
-        `by`; of groups the first `top`.
+        `by`.
 
         Whether there are further ones is the second.
         """

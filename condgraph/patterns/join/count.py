@@ -53,6 +53,6 @@ def _everything(problem: Problem, nodes: Sequence[int], bound: int, see: Callabl
         return bound, None
 
     if problem.server is not None:
-        see(problem.server.part(problem, nodes, bound, None, (), None)[0])
+        see(problem.server.part(problem, nodes, bound, None, ())[0])
     else:
         Join(problem, nodes, bound, None, (), collect).run()

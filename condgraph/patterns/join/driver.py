@@ -141,7 +141,7 @@ def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, 
     """The first k solutions, or groups, under a bound (None: all of them)."""
     wanted = MOST + 1 if k is None else k
     if len(parts) == 1:
-        found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar, wanted if by else None, beyond=0).run().rows
+        found = _Part(problem, parts[0], bound, 1 if by else wanted, by, sofar, beyond=0).run().rows
         return first(found, problem.graph.rank, wanted)
     need = 1 if by else wanted
 
@@ -178,8 +178,6 @@ class _Part:
     length: int
     by: Sequence[int]
     sofar: list[Rows]
-    #: How many groups are wanted; None is all.
-    top: int | None = None
     #: Rows after the first `length` that are looked for, to know whether there are any.
     beyond: int = 1
     rows: Rows = field(init=False)
@@ -190,7 +188,7 @@ class _Part:
         self.rows = Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in self.nodes})
         self.sofar.append(self.rows)
         if self.problem.server is not None:
-            self.rows, self.cut = self.problem.server.part(self.problem, self.nodes, self.bound, self.length, self.by, self.top)
+            self.rows, self.cut = self.problem.server.part(self.problem, self.nodes, self.bound, self.length, self.by)
             self.sofar[-1] = self.rows
             return self
         # An exchange has to avoid the other nodes, and still leave the first ones.

@@ -103,9 +103,7 @@ class FetchedParts:
     #: What was fetched, by what was asked of nodes: edges by end, predicates and kind, and who has values by what these are.
     _known: dict[Any, _Known] = field(default_factory=dict)
 
-    def part(
-        self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int], top: int | None
-    ) -> tuple[Rows, bool]:
+    def part(self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int]) -> tuple[Rows, bool]:
         """The first `length` solutions of a part, of each group where it has nodes of `by`."""
         if bound < problem.least(nodes):
             return Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes}), False
