@@ -39,8 +39,8 @@ TextOrJson = Literal["text", "json"]
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command in the form that typer reads.
 
-    A parameter whose type is a dataclass becomes one parameter for each field, in its place and with the
-    field's default.
+    A parameter whose type is a dataclass becomes one parameter for each field, in its place and with
+    the field's default.
     """
     groups: dict[str, type[Any]] = {}
     flat: list[Parameter] = []
@@ -292,7 +292,8 @@ def opened(
     """Open the graph of a command.
 
     The login and the option for labels are passed on if they were given. `timeout` is also the longest
-    wait for a silent server. `also` are further stores, which are queried together with it as one graph.
+    wait for a silent server. `also` are further stores, which are queried together with it as one
+    graph.
     """
     with within(timeout):
         if also:
@@ -305,9 +306,9 @@ def opened(
 def how_to_open(store: str, login: LoginOptions, read_only: bool = True, labels: bool | None = None) -> dict[str, Any]:
     """Return the options of `condgraph.open` that follow from a command line and its environment.
 
-    A command that writes is for a graph that condgraph wrote. For reading, the environment may say how to
-    read a database or an endpoint: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It may
-    also have the other addresses of an RDF store: `SPARQL_UPDATE`, and `SPARQL_STORE` (Graph Store
+    A command that writes is for a graph that condgraph wrote. For reading, the environment may say how
+    to read a database or an endpoint: `CONDGRAPH_LAYOUT`, and `CONDGRAPH_MAPPING`, a mapping file. It
+    may also have the other addresses of an RDF store: `SPARQL_UPDATE`, and `SPARQL_STORE` (Graph Store
     Protocol).
     """
     options: dict[str, Any] = {name: getattr(login, name) for name in ("user", "password", "database", "folder")}

@@ -116,8 +116,8 @@ def ask(
 def chat(*, store: arguments.StoreOption, asking: AskingOptions, login: arguments.LoginOptions) -> None:
     """Ask questions one after the other, one per line of standard input. A question may refer to earlier
     answers, such as "and his wife?". The line "/choose NAME=KEY" asks the last question again with a
-    meaning for a name, and "/clear" starts a new conversation. The exit code is that of the least certain
-    answer.
+    meaning for a name, and "/clear" starts a new conversation. The exit code is that of the least
+    certain answer.
     """
     options = asking.options()
     with guard(), arguments.opened(store, login, read_only=asking.demos is None) as at:
@@ -256,8 +256,8 @@ def chain(
     timeout: arguments.TimeoutOption = None,
     login: arguments.LoginOptions,
 ) -> None:
-    """Answer a question by a chain of triples, which a model writes but cannot invent. With --verify, check
-    whether a text is such a chain.
+    """Answer a question by a chain of triples, which a model writes but cannot invent. With --verify,
+    check whether a text is such a chain.
     """
     with guard():
         question = arguments.program_text(text, file)

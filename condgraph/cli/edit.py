@@ -57,7 +57,9 @@ def add(
     note: Note = "",
     wait: Wait = WAIT,
 ) -> None:
-    """Add one statement as a change in the source `edits`, which is kept when other sources are loaded again."""
+    """Add one statement as a change in the source `edits`, which is kept when other sources are loaded
+    again.
+    """
     with guard(), opened(store, login, read_only=False) as at:
         link = _link(subject, predicate, thing, qualifiers)
         if link is not None:
@@ -81,8 +83,8 @@ def retract(
     note: Note = "",
     wait: Wait = WAIT,
 ) -> None:
-    """Hide one statement in all sources. Qualifiers are needed if several statements have the same subject,
-    predicate and object.
+    """Hide one statement in all sources. Qualifiers are needed if several statements have the same
+    subject, predicate and object.
     """
     with guard(), opened(store, login, read_only=False) as at:
         statement = _link(subject, predicate, thing, qualifiers) or _stated(subject, predicate, thing, qualifiers)

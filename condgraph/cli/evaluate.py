@@ -248,8 +248,8 @@ def generate(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file; standard output by default.")
     ] = None,
 ) -> None:
-    """Make questions about a graph, with programs, queries, answers and choices (KQA Pro, section 4). Standard
-    error says why there are fewer than requested.
+    """Make questions about a graph, with programs, queries, answers and choices (KQA Pro, section 4).
+    Standard error says why there are fewer than requested.
     """
     with guard(), opened(store, login) as at:
         from condgraph.questions.record import Distribution, write

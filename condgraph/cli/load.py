@@ -155,8 +155,8 @@ def guess(
         list[str] | None, typer.Option("--option", "-O", metavar="OPTION=VALUE", help="An option of the format, as of `load`.")
     ] = None,
 ) -> None:
-    """Write a declaration of related tables (keys, references, names), with the reason for each line. You can
-    edit it, and `load` reads it.
+    """Write a declaration of related tables (keys, references, names), with the reason for each line. You
+    can edit it, and `load` reads it.
     """
     options = arguments.loader_options(option or [])
     with guard():

@@ -491,8 +491,8 @@ def cypher(
     form: FormOption = "table",
     timeout: arguments.TimeoutOption = 60.0,
 ) -> None:
-    """Run a Cypher query that only reads. On Neo4j its text and plan are checked first; other graphs answer it
-    themselves.
+    """Run a Cypher query that only reads. On Neo4j its text and plan are checked first; other graphs
+    answer it themselves.
     """
     with guard():
         query = arguments.program_text(text, file)

@@ -283,9 +283,9 @@ def serve(
     bolt: BoltOptions,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
 ) -> None:
-    """Serve a graph over HTTP: the studio (a page for people), its API, and SPARQL for a graph in a folder or
-    in Neo4j; with --bolt, Cypher for Neo4j's drivers. When the graph is loaded again, the new version is
-    served.
+    """Serve a graph over HTTP: the studio (a page for people), its API, and SPARQL for a graph in a folder
+    or in Neo4j; with --bolt, Cypher for Neo4j's drivers. When the graph is loaded again, the new
+    version is served.
     """
     with guard(), opened(store, login) as at:
         from condgraph.endpoint.app import Limits, application

@@ -56,8 +56,8 @@ def status(
 def doctor(
     *, form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the report is written.")] = "table"
 ) -> None:
-    """Show what is installed for each part of condgraph, what is missing, and how to get it. The exit code is
-    1 if a required package is missing, or if a package has an unsuitable version.
+    """Show what is installed for each part of condgraph, what is missing, and how to get it. The exit code
+    is 1 if a required package is missing, or if a package has an unsuitable version.
     """
     from condgraph.doctor import examine
 
@@ -102,8 +102,8 @@ def conflicts(
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="How many conflicts to leave out first.")] = 0,
     timeout: arguments.TimeoutOption = None,
 ) -> None:
-    """Show statements that cannot hold together: different values, at the same time, of a predicate that has
-    only one.
+    """Show statements that cannot hold together: different values, at the same time, of a predicate that
+    has only one.
     """
     with guard(), arguments.opened(store, login, read_only=not declare) as at:
         if declare:
@@ -170,7 +170,9 @@ def versions(
     ] = None,
     form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the versions are written.")] = "table",
 ) -> None:
-    """Show the stored versions of a graph, or change how many are kept; `query --as-of` queries one of them."""
+    """Show the stored versions of a graph, or change how many are kept; `query --as-of` queries one of
+    them.
+    """
     with guard(), arguments.opened(store, login, read_only=keep is None) as at:
         if keep is not None:
             at.keep_versions(keep)
@@ -201,8 +203,8 @@ def export(
         str | None, typer.Option("--base", metavar="IRI", help="What IRIs of RDF begin with that are the graph's own.")
     ] = None,
 ) -> None:
-    """Write a whole graph with its sources in a form that `load` restores exactly, as Parquet files, as RDF,
-    or for Neo4j's import tool.
+    """Write a whole graph with its sources in a form that `load` restores exactly, as Parquet files, as
+    RDF, or for Neo4j's import tool.
     """
     output = arguments.file_of(output)
     if to in ("neo4j-import", "parquet") and output is None:
@@ -296,8 +298,8 @@ def browser(
     ),
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
 ) -> None:
-    """Write a style file and queries for Neo4j Browser: captions, colours for the most common concepts, and
-    queries to explore the graph. Drop the style file onto Browser, then `queries.zip`.
+    """Write a style file and queries for Neo4j Browser: captions, colours for the most common concepts,
+    and queries to explore the graph. Drop the style file onto Browser, then `queries.zip`.
     """
     with guard(), arguments.opened(store, login) as at:
         from condgraph.cypher import browser as made
@@ -369,8 +371,8 @@ def map_database(
     timeout: arguments.TimeoutOption = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Write how condgraph reads a Neo4j database, or the triples of an endpoint, that it did not write itself,
-    as a mapping file. Nothing is written to the server.
+    """Write how condgraph reads a Neo4j database, or the triples of an endpoint, that it did not write
+    itself, as a mapping file. Nothing is written to the server.
     """
     from condgraph.remote_native import NativeGraph
     from condgraph.remote_triples import TriplesGraph
