@@ -1,7 +1,6 @@
-"""Triples that condgraph did not write, asked where they are, with nothing written.
+"""Triples that condgraph did not write, queried in place; nothing is written.
 
-`look` finds out what an endpoint has, by few and bounded queries, and chooses a `mapping`, which a
-file may correct. `fetch` turns what a plan rests on into one query for the triples themselves;
-`store` makes a small graph of them by the rules of the loader of RDF, and runs the plan there: the
-answer is that of the same triples in a folder.
+`look` finds out what an endpoint holds by a few bounded queries and chooses a `mapping`, which a file may correct. `fetch`
+turns the evidence of a plan into one query for the triples themselves. `store` builds a small graph from them by the rules of
+the RDF loader and runs the plan on it, so the answer is the same as from a folder with the same triples.
 """

@@ -1,10 +1,10 @@
-"""What a plan rests on, as one SPARQL 1.1 query for the triples themselves.
+"""The evidence of a plan as one SPARQL 1.1 query for the triples themselves.
 
-A query may give more triples than the plan needs, never fewer: a test that SPARQL decides otherwise
-than the engine (a comparison of texts, a difference, times) is left to the engine, which runs the
-plan on what was fetched. So an operator becomes patterns that hold for all of its results.
+A query may return more triples than the plan needs, never fewer. Where SPARQL and the engine decide a test differently (a
+comparison of texts, a difference, times), the test is left to the engine, which runs the plan on what was fetched. So an
+operator becomes patterns that hold for all of its results.
 
-`Plain` and `WikibaseShape` are where a statement becomes triples; the rest is the same for both.
+`Plain` and `WikibaseShape` determine how a statement becomes triples; the rest is the same for both.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from condgraph.sparql.dialect import Dialect
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUBCLASS, TYPE, Mapping, Predicate, is_unknown, node_of
 
-#: The predicate of a row that says that a node is there; it is no triple of the endpoint.
+#: #: The predicate of a row that tells that a node exists; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
-#: Triples of one program; more are an error.
+#: #: The most triples of one program; more are an error.
 MOST: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
-#: A path from a node to each that is the same, itself included.
+#: #: A path from a node to all nodes that are the same, including itself.
 _SAME: Final = f"(<{SAME}>|^<{SAME}>)*"
-#: The predicate of a unit.
+#: #: The predicate of a unit.
 UNIT: Final = ONTOLOGY + "quantityUnit"
 _DERIVED: Final = "http://www.w3.org/ns/prov#wasDerivedFrom"
-#: Parts of a node of values, but for the unit, with their columns.
+#: #: Parts of a value node other than the unit, with their columns.
 _PARTS: Final = {
     "timeValue": "t",
     "timePrecision": "h",
@@ -54,17 +54,18 @@ _PARTS: Final = {
 
 
 class Given(str):
-    """A pattern of terms that are given. Stores join in the order that is written, so that these come first."""
+    """A pattern of terms that are given. Stores join patterns in written order, so these come first."""
 
 
 class Query(str):
-    """A pattern that has a query of its own in it."""
+    """A pattern that contains a query of its own."""
 
 
 class Fact(NamedTuple):
-    """The terms of a statement: variables, or IRIs in brackets. `statement` is its node, `value` the predicate that leads
-    from there to the object, `stated` the ends of the triple that it is inferred from, `graph` the named graph that it is in,
-    where the named graphs stand for statements.
+    """The terms of a statement: variables, or IRIs in brackets.
+
+    `statement` is its node, and `value` the predicate from there to the object. `stated` are the ends of the triple that it is
+    inferred from. `graph` is its named graph, if named graphs stand for statements.
     """
 
     subject: str
@@ -77,7 +78,7 @@ class Fact(NamedTuple):
 
     @property
     def triple(self) -> tuple[str, str, str]:
-        """The terms of the triple that is there."""
+        """The terms of the triple that exists."""
         subject, thing = self.stated or (self.subject, self.object)
         return subject, self.predicate, thing
 
@@ -102,33 +103,34 @@ class Part(NamedTuple):
 
 
 Fresh = Callable[[str], str]
-#: Subject, predicate and object of a triple: columns of a row, or IRIs; and the column of its graph, where there is one.
+#: #: Subject, predicate and object of a triple, as columns of a row or IRIs; and the column of its graph,
+#: if there is one.
 Recipe: TypeAlias = tuple[str, ...]
-#: Languages in which a text is looked up.
+#: #: The most languages in which a text is looked up.
 _WRITTEN: Final = 50
-#: Properties, or classes, of a list in a query.
+#: #: The most properties or classes in a list in a query.
 LISTED: Final = 500
-#: Rows of labels, and of nodes that are there.
+#: #: Columns of rows of labels, and of nodes that exist.
 _APART: Final[Recipe] = ("x", "y", "z")
 
 
 def listed(iris: Iterable[str], between: str = " ") -> str:
-    """IRIs as a list of a query."""
+    """Return IRIs as a list in a query."""
     return between.join(f"<{iri}>" for iri in iris)
 
 
 def datatype_of(literal: str) -> str:
-    """The datatype of a literal. Virtuoso tells none of a text with a language."""
+    """Return the datatype of a literal; Virtuoso gives none for a text with a language."""
     return f"COALESCE(DATATYPE({literal}), <{RDF}langString>)"
 
 
 def is_text(term: str) -> str:
-    """That a term is a text, with a language or without."""
+    """Return a test that a term is a text, with or without a language."""
     return f"isLiteral({term}) && {datatype_of(term)} IN (<{XSD}string>, <{RDF}langString>)"
 
 
 def anywhere(patterns: str, *, apart: bool) -> str:
-    """Patterns of one graph, whichever it is, where named graphs are apart from the default graph."""
+    """Return patterns within a single graph, whichever it is, if named graphs are apart from the default graph."""
     if not apart:
         return patterns
     graph = f"?g{blake2b(patterns.encode(), digest_size=6).hexdigest()}"
@@ -137,20 +139,21 @@ def anywhere(patterns: str, *, apart: bool) -> str:
 
 @dataclass(frozen=True)
 class Labels:
-    """The names of nodes: predicates that are in use, and languages."""
+    """The names of nodes: predicates that are used for them, and languages."""
 
     predicates: tuple[str, ...]
     languages: tuple[str, ...]
     apart: bool = False
 
     def of(self, node: str, predicate: str, text: str) -> str:
-        """Patterns of the names of a node."""
+        """Return patterns of the names of a node."""
         tags = ", ".join(string(tag) for tag in ("", *self.languages))
         return f"{anywhere(f'{node} <{predicate}> {text} .', apart=self.apart)} FILTER(LCASE(LANG({text})) IN ({tags}))"
 
     def name(self, node: str, predicate: str, text: str) -> str:
-        """Patterns of the names of a node of which the loader takes one: those in the first language where there are such, which
-        are not blank (that one has a character of ASCII is enough to know).
+        """Return patterns of the names of a node among which the loader chooses.
+
+        If there are names in the first language that are not blank (one ASCII character is enough to know), these are all.
         """
         if len(self.languages) < 2:
             return self.of(node, predicate, text)
@@ -166,87 +169,88 @@ class Labels:
 
 
 class Layout(Protocol):
-    """How statements and memberships are written as triples. `recipes` are the triples of one row of a
-    result: those whose columns are bound.
-    """
+    """How statements and memberships are written as triples. `recipes` are the triples of one row, for columns that are bound."""
 
     recipes: tuple[Recipe, ...]
 
     def statement(
         self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, *, backward: bool = False
     ) -> tuple[str, Fact]:
-        """Patterns of the statements of some predicates, by IRI (None: of any), and their terms; `backward` from the object, where
-        that is what other patterns give. Jena keeps the order of patterns around a filter.
+        """Return patterns of the statements of some predicates, by IRI (None: of any), and their terms.
+
+        `backward` starts from the object, if other patterns give it. Jena keeps the order of patterns around a filter.
         """
         ...
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
-        """Patterns of a qualifier of a statement, by the IRI of its key; none of what is no triple."""
+        """Return patterns of a statement's qualifier, by the IRI of its key; "" if it is no triple."""
         return ""
 
     def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
-        """Patterns of a qualifier of any statement, by the IRI of its key, for each way of writing such."""
+        """Return patterns of a qualifier of any statement, by the IRI of its key, for each way to write qualifiers."""
         ...
 
     def counting(self, fact: Fact, key: str = "", *, number: bool) -> str:
-        """Patterns that hold where a statement counts, and its value, or that of a qualifier of it, is a `number` without unit:
-        none where all do.
+        """Return patterns that hold if a statement counts and, with `number`, its value or a qualifier's has no unit.
+
+        There are none if that is always true.
         """
         return ""
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
-        """Patterns of the subjects, and of the objects, of all statements."""
+        """Return patterns of the subjects, and of the objects, of all statements."""
         ...
 
     def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
-        """The triples that a statement and its qualifiers are, with the names of the nodes in it."""
+        """Return the triples of a statement and its qualifiers, with the names of their nodes."""
         ...
 
     def bare(self, fact: Fact, keys: Sequence[str], *, full: bool) -> list[Branch]:
-        """The triples that give the ends of a statement, and the values of some qualifiers by the IRIs of their keys. `full`
-        says whether some of these may have a unit or a precision.
+        """Return the triples for the ends of a statement, and the values of some qualifiers by the IRIs of their keys.
+
+        `full` tells whether some of these may have a unit or a precision.
         """
         ...
 
     def leading(self, iri: str) -> str:
-        """The predicate whose objects are those of the statements of another one."""
+        """Return the predicate whose objects are those of another predicate's statements."""
         return iri
 
     def forms(self, number: str) -> tuple[str, str] | None:
-        """The predicates from a subject to a statement, and from there to its value, of a property whose statements a row has
-        by their ends alone; None where that is the property itself.
+        """Return the predicates from a subject to a statement, and from there to its value, or None if the property is
+        a triple.
+
+        That is for a property whose statements appear in a row only by their ends.
         """
         return None
 
     def member(self, entity: str, concept: str, fresh: Fresh, *, backward: bool = False) -> tuple[str, Fact]:
-        """Patterns of a membership as it is stated."""
+        """Return patterns of a membership as it is stated."""
         ...
 
     def above(self, concept: str, other: str) -> str:
-        """Patterns of a concept and each concept above it, itself included."""
+        """Return patterns of a concept and each concept above it, including itself."""
         ...
 
     def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
-        """Patterns of a subclass as it is stated."""
+        """Return patterns of a subclass as it is stated."""
         ...
 
     def links(self, node: str) -> list[Branch]:
-        """The links of all nodes that are the same as one."""
+        """Return the links of all nodes that are the same as one."""
         return []
 
 
 class Plain(Layout):
-    """A statement is one triple; what is said about it hangs on a node that stands for it, where the mapping says that there
-    are such.
-    """
+    """A statement is one triple; qualifiers belong to a node that stands for it, if the mapping has such nodes."""
 
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._inference = mapping.inference
-        #: The nodes that stand for statements, by what they are called.
+        #: #: The nodes that stand for statements, by name.
         self._nodes = {called: node_of(called) for called in mapping.statements}
         self._in_graphs = GRAPHS in self._nodes
         self._hidden = mapping.hidden
-        #: Predicates of triples that are no statements, unless a program names them.
+        #: #: Predicates of triples that are no statements, unless a program names them.
         self._unseen = listed((TYPE, SUBCLASS, *mapping.hidden), ", ")
         self._anywhere = partial(anywhere, apart=mapping.apart)
         statement = ("s", "p", "o", "g") if self._in_graphs else ("s", "p", "o")
@@ -255,7 +259,7 @@ class Plain(Layout):
     def statement(
         self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, *, backward: bool = False
     ) -> tuple[str, Fact]:
-        """As of `Layout`."""
+        """See `Layout.statement`."""
         if not self._inference:
             return self._triple(subject, predicates, thing, fresh, fresh("p"))
         p, s, o = fresh("p"), fresh("b"), fresh("d")
@@ -277,7 +281,7 @@ class Plain(Layout):
         return either(found), Fact(subject, p, thing, "", (s, o))
 
     def _stating(self, predicates: Sequence[str] | None, *, inverse: bool) -> list[str] | None:
-        """The predicates of the triples that statements of some predicates may be inferred from."""
+        """Return the predicates of triples from which statements of some predicates may be inferred."""
         if predicates is None:
             return self._inference.inverses if inverse else None
         wanted = set(predicates)
@@ -290,7 +294,7 @@ class Plain(Layout):
         return stating
 
     def _triple(self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, p: str) -> tuple[str, Fact]:
-        """Patterns of the statements of some predicates as they are stated."""
+        """Return patterns of the statements of some predicates as they are stated."""
         values = ""
         if predicates is not None and len(predicates) == 1:
             p = f"<{predicates[0]}>"
@@ -315,7 +319,7 @@ class Plain(Layout):
         return _one_of(parts), Fact(subject, p, thing, graph=graph)
 
     def _unspoken(self, subject: str, fresh: Fresh) -> str:
-        """That a node stands for no statement: what is said about such a one are qualifiers."""
+        """Return a test that a node stands for no statement; triples about such nodes are qualifiers."""
         found = ""
         for node in self._nodes.values():
             three = {name: fresh("x") for name in "spo"}
@@ -323,7 +327,7 @@ class Plain(Layout):
         return found
 
     def _unheld(self, p: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> str:
-        """That a triple leads to no node that stands for a statement."""
+        """Return a test that a triple leads to no node that stands for a statement."""
         found = ""
         for first, last in filter(None, (node.reached_by for node in self._nodes.values())):
             if predicates is None or first in predicates:
@@ -332,12 +336,12 @@ class Plain(Layout):
         return found
 
     def _unshared(self, predicate: str, fresh: Fresh) -> str:
-        """That a predicate is no singleton property."""
+        """Return a test that a predicate is no singleton property."""
         shared = SINGLETONS not in self._nodes
         return "" if shared else f" FILTER(NOT EXISTS {{ {predicate} <{SINGLETON}> {fresh('x')} }})"
 
     def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
-        """As of `Layout`."""
+        """See `Layout.qualifying`."""
         terms, found = {"s": fact.subject, "p": fact.predicate, "o": fact.object}, []
         for node in self._nodes.values():
             f = fresh("f")
@@ -347,15 +351,15 @@ class Plain(Layout):
         return found
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
-        """As of `Layout`."""
+        """See `Layout.ends`."""
         out, fact = self._triple(e, None, fresh("o"), fresh, fresh("p"))
-        # A predicate of which nothing but a label is stated is no entity.
+        # # A predicate with only a label is no entity.
         out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {fresh('s')} {e} {fresh('o')} }})"
-        # Nor has an inferred statement ends that no stated one has.
+        # # An inferred statement has no ends that no stated one has.
         found = [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
         classes = listed((*sorted(STATEMENTS), *self._hidden), ", ")
         for node in self._nodes.values():
-            # What is said about statements names entities as well.
+            # # Qualifiers name entities as well.
             f, b = fresh("f"), fresh("b")
             terms = {name: fresh("x") for name in "spo"}
             said = self._anywhere(f"{f} {b} {e} .")
@@ -366,10 +370,10 @@ class Plain(Layout):
         return found
 
     def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
-        """As of `Layout`."""
+        """See `Layout.branches`."""
         subject, predicate, thing = fact.triple
         row = {"s": subject, "p": predicate, "o": thing, **({"g": fact.graph} if fact.graph else {})}
-        # One predicate of names fits into the row of the statement; several would multiply its rows.
+        # # A single predicate of names fits into the statement's row; several would multiply the rows.
         single = labels.predicates[0] if len(labels.predicates) == 1 and not fact.stated else None
         name = f"OPTIONAL {{ {labels.of(fact.object, single, '?l')} }}" if single else ""
         found = [Branch(name, {**row, **({"l": "?l"} if single else {})})]
@@ -383,7 +387,7 @@ class Plain(Layout):
                 about = f"FILTER({predicate} = <{node.predicate}>) {about}"
             elif node.predicate and predicate != f"<{node.predicate}>":
                 continue
-            # Also the triple that leads to the node, or has it.
+            # # Also the triple that leads to the node, or contains it.
             beside = zip("xyz", (term % terms for term in node.beside), strict=True) if node.beside else ()
             found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c", **dict(beside)}))
             for label in labels.predicates:
@@ -391,16 +395,16 @@ class Plain(Layout):
         return [*found, *self.links(fact.subject), *self.links(fact.object)] if fact.stated else found
 
     def links(self, node: str) -> list[Branch]:
-        """As of `Layout`."""
+        """See `Layout.links`."""
         columns = {"x": "?x", "y": f"<{SAME}>", "z": "?z"}
         return [Branch(f"{node} {_SAME} ?x . ?x <{SAME}> ?z .", columns)] if self._inference.same else []
 
     def bare(self, fact: Fact, keys: Sequence[str], *, full: bool) -> list[Branch]:
-        """As of `Layout`; the language and the datatype of a value come with it."""
+        """See `Layout.bare`; a value arrives with its language and datatype."""
         return [Branch("", {"s": fact.subject, "p": fact.predicate, "o": fact.object})]
 
     def member(self, entity: str, concept: str, fresh: Fresh, *, backward: bool = False) -> tuple[str, Fact]:
-        """As of `Layout`."""
+        """See `Layout.member`."""
         stated = fresh("b") if self._inference.same else entity
         pattern = f"{self._anywhere(f'{stated} <{TYPE}> {concept} .')}{self._unspoken(stated, fresh)}"
         if stated == entity:
@@ -408,22 +412,23 @@ class Plain(Layout):
         return f"{pattern} {stated} {_SAME} {entity} .", Fact(entity, f"<{TYPE}>", concept, "", (stated, concept))
 
     def above(self, concept: str, other: str) -> str:
-        """As of `Layout`."""
+        """See `Layout.above`."""
         return self._anywhere(f"{concept} <{SUBCLASS}>* {other} .")
 
     def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
-        """As of `Layout`."""
+        """See `Layout.subclass`."""
         return self._anywhere(f"{concept} <{SUBCLASS}> {parent} ."), Fact(concept, f"<{SUBCLASS}>", parent)
 
 
 class WikibaseShape(Layout):
-    """A statement is a node between `p:` and `ps:`, with `pq:` for its qualifiers and nodes of values
-    behind `psv:` and `pqv:` (https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format).
+    """A statement is a node between `p:` and `ps:`, with `pq:` for qualifiers and value nodes behind `psv:` and `pqv:`.
+
+    See https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format.
     """
 
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._claim = f"{mapping.base}/prop/"
-        #: All properties, where they are known and few enough for a list.
+        #: #: All properties, if they are known and few enough for a list.
         self._properties = [one.iri for one in mapping.predicates] if mapping.whole and len(mapping.predicates) <= LISTED else []
         label = labels.predicates[0]
         self.recipes: tuple[Recipe, ...] = (
@@ -439,7 +444,7 @@ class WikibaseShape(Layout):
     def statement(
         self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, *, backward: bool = False
     ) -> tuple[str, Fact]:
-        """As of `Layout`."""
+        """See `Layout.statement`."""
         f, values, limits = fresh("f"), "", ""
         if predicates is not None and len(predicates) == 1:
             p, v = f"<{predicates[0]}>", self._form(predicates[0], "statement")
@@ -454,24 +459,24 @@ class WikibaseShape(Layout):
         return f"{values}{' '.join(reversed(ends) if backward else ends)}{limits}", Fact(subject, p, thing, f, value=v)
 
     def qualified(self, fact: Fact, key: str, value: str) -> str:
-        """As of `Layout`."""
+        """See `Layout.qualified`."""
         return f"{fact.statement} {self._form(key, 'qualifier')} {value} ."
 
     def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
-        """As of `Layout`."""
+        """See `Layout.qualifying`."""
         limit = f'FILTER(STRSTARTS(STR({fact.predicate}), "{self._claim}P"))'
         return [f"{self.qualified(fact, key, value)} {fact.subject} {fact.predicate} {fact.statement} . {limit}"]
 
     def counting(self, fact: Fact, key: str = "", *, number: bool) -> str:
-        """As of `Layout`. A number has a node that says its unit, 1 (Q199) where it has none."""
+        """See `Layout.counting`. A number has a node with its unit, which is 1 (Q199) for none."""
         node = self._form(key, "qualifier/value") if key else fact.value.replace("/statement/", "/statement/value/")
         unit = f"{fact.statement} {node} ?w . ?w <{UNIT}> <{self._claim.removesuffix('prop/')}entity/Q199> . " if number else ""
-        # Some stores take ten times as long for NOT EXISTS here.
+        # # Some stores take ten times as long for NOT EXISTS here.
         rank = f"OPTIONAL {{ {fact.statement} <{ONTOLOGY}rank> ?r }}"
         return f"{unit}{rank} FILTER(!BOUND(?r) || ?r != <{ONTOLOGY}DeprecatedRank>)"
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
-        """As of `Layout`, by the IRIs of all properties: that a predicate is one by its text, every triple would be asked."""
+        """See `Layout.ends`. All properties are listed by IRI, since recognising them by their text would test every triple."""
         f, f2, p, v = (fresh(prefix) for prefix in "ffpv")
         if self._properties:
             subjects = f"VALUES {p} {{ {listed(self._properties)} }}"
@@ -482,8 +487,9 @@ class WikibaseShape(Layout):
         return [f"{subjects} {e} {p} {f} .", f"{objects} {f2} {v} {e} ."]
 
     def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
-        """As of `Layout`: what hangs on a node of values, or is called so, is optional in the row of the node. Every
-        store looks that up for each row, where of alternatives many make a list first.
+        """See `Layout.branches`. A value node's triples and names are optional in the row of the node.
+
+        Every store looks these up row by row, while for alternatives many stores build a list first.
         """
         label = labels.predicates[0]
         optional = [
@@ -500,15 +506,17 @@ class WikibaseShape(Layout):
         ]
 
     def bare(self, fact: Fact, keys: Sequence[str], *, full: bool) -> list[Branch]:
-        """As of `Layout`, without what is deprecated. Nothing is optional: what is, some stores work out for all statements
-        that there are. The names of units are for the client to look up.
+        """See `Layout.bare`; deprecated statements are left out.
+
+        Nothing is optional, since some stores compute optional parts for all statements. The client looks up the names
+        of units.
         """
         f, own = fact.statement, fact.value.startswith("<")
         valid = f"FILTER(NOT EXISTS {{ {f} <{ONTOLOGY}rank> <{ONTOLOGY}DeprecatedRank> }})"
         row = {"s": fact.subject, "p": fact.predicate, "f": f}
         several = ", ".join((fact.value, *(self._form(key, "qualifier") for key in keys)))
         if own and not keys and not full:
-            # The node of the statement says no more; rows are half as long without it.
+            # # The statement's node adds nothing; rows without it are half as long.
             number = fact.predicate.strip("<>").removeprefix(self._claim)
             return [Branch(valid, {f"s{number}": fact.subject, f"o{number}": fact.object})]
         if keys and own:
@@ -531,23 +539,23 @@ class WikibaseShape(Layout):
         return result
 
     def leading(self, iri: str) -> str:
-        """As of `Layout`."""
+        """See `Layout.leading`."""
         return self._form(iri, "statement")[1:-1]
 
     def forms(self, number: str) -> tuple[str, str] | None:
-        """As of `Layout`."""
+        """See `Layout.forms`."""
         return self._claim + number, f"{self._claim}statement/{number}"
 
     def member(self, entity: str, concept: str, fresh: Fresh, *, backward: bool = False) -> tuple[str, Fact]:
-        """As of `Layout`."""
+        """See `Layout.member`."""
         return self.statement(entity, [f"{self._claim}P31"], concept, fresh, backward=backward)
 
     def above(self, concept: str, other: str) -> str:
-        """As of `Layout`."""
+        """See `Layout.above`."""
         return f"{concept} (<{self._claim}P279>/{self._form(self._claim + 'P279', 'statement')})* {other} ."
 
     def subclass(self, concept: str, parent: str, fresh: Fresh) -> tuple[str, Fact]:
-        """As of `Layout`."""
+        """See `Layout.subclass`."""
         return self.statement(concept, [f"{self._claim}P279"], parent, fresh, backward=True)
 
 
@@ -565,18 +573,20 @@ class Fetcher:
         numbers: Callable[[Predicate], Predicate | None],
         classes: Callable[[Sequence[str], str], Sequence[str] | None],
     ) -> None:
-        #: `languages` finds out those of the objects of a predicate, where these are nothing but texts (`written_as`), `numbers`
-        #: the kinds and units of all values of one whose kinds were sampled, `classes` those below some names, by their query;
-        #: None where they are too many for a list.
+        #: #: `languages` returns those of a predicate's objects, if all are texts (`written_as`);
+        #: `numbers` returns the kinds and units
+        #: #: of all values of a sampled predicate; `classes` returns the classes below some names, by
+        #: their query, or None if they are
+        #: #: too many for a list.
         self.mapping, self._dialect, self._languages, self._numbers, self._classes = mapping, dialect, languages, numbers, classes
-        #: Predicates with the kinds of all their values, where the mapping has those of a sample.
+        #: #: Predicates with the kinds of all their values, where the mapping has those of a sample.
         self._counted: dict[str, Predicate] = {}
         self._predicates = {one.name: one for one in mapping.predicates}
         self._qualifiers = {one.name: one for one in mapping.qualifiers if not one.iri.startswith(OWN)}
         self._keys = {name: one.iri for name, one in self._qualifiers.items()}
         known = {one.iri for one in mapping.predicates}
         named = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
-        #: Predicates of names that are in use.
+        #: #: Predicates of names that are used.
         self.labels = [iri for iri in named if iri in known] or list(named[:1])
         self._labels = Labels(tuple(self.labels), mapping.languages, mapping.apart)
         self._anywhere = partial(anywhere, apart=mapping.apart)
@@ -585,14 +595,14 @@ class Fetcher:
         self._variables = 0
 
     def fresh(self, prefix: str) -> str:
-        """A fresh variable."""
+        """Return a fresh variable."""
         self._variables += 1
         return f"?{prefix}{self._variables}"
 
     # -- the query ---------------------------------------------------------------------------------
 
     def union(self, parts: Sequence[Part]) -> str:
-        """Some parts as one query, whose rows `read` reads."""
+        """Return some parts as one query, whose rows `read` reads."""
         if not parts:
             return f"SELECT ?x ?y ?z WHERE {{ ?x ?y ?z . {NOTHING} }}"
         columns = dict.fromkeys(column for part in parts for column in part.columns)
@@ -600,14 +610,17 @@ class Fetcher:
         return f"SELECT {chosen} WHERE {{ {union} }} LIMIT {MOST + 1}"
 
     def parts(self, fetched: Sequence[Unit]) -> list[Part]:
-        """The parts of the query of some units, each a query."""
+        """Return the parts of the query of some units, each a query."""
         return list(dict.fromkeys(part for unit in fetched for part in self._unit(unit)))
 
     def shown(self, key: str, *, qualifier: bool = False) -> str:
-        """The query of what shows how the values of an attribute, or of a qualifier, are read (`snapshot.readings`): rows of a sort
-        (`?k`: numbers are "whole", "fraction" or "long", beyond 64 bits; texts "truth" or "word"), a value of it (`?o`), and the
-        subject (`?s`) and predicate (`?p`) of its statement. The kinds that a look found are often those of a sample, and say
-        nothing here.
+        """Return the query of how the values of an attribute or qualifier are read (`snapshot.readings`).
+
+        A row has a sort (`?k`: "whole", "fraction" or "long", beyond 64 bits, for numbers; "truth" or "word" for
+        texts), a value of it
+        (`?o`), and the subject (`?s`) and predicate (`?p`) of its statement. Kinds that a look found often come from a
+        sample, so they
+        do not help here.
         """
         s, p, o, f = (self.fresh(prefix) for prefix in "epof")
         if qualifier:
@@ -617,7 +630,7 @@ class Fetcher:
         else:
             iri = ""
             patterns, fact = self._scan(alg.Scan(None, (key,), family="attribute"), s, o)
-        # Virtuoso works out both sides of &&, and has no number of a text.
+        # # Virtuoso evaluates both sides of &&, and has no number for a text.
         truth, number = f'STR({o}) IN ("true", "false")', f"IF(isNumeric({o}), {o}, 0)"
         tests = {
             "whole": f"isNumeric({o}) && {o} = FLOOR({number})",
@@ -638,8 +651,9 @@ class Fetcher:
     # -- what the answer alone needs ----------------------------------------------------------------
 
     def answering(self, plan: Node) -> list[Part] | None:
-        """The parts of the query of what the answer to a plan reads, without what only its evidence shows: other qualifiers,
-        and names. None where an operator may read more.
+        """Return the query parts for a plan's answer, without what only its evidence shows (other qualifiers, names).
+
+        It is None if an operator may read more.
         """
         order = postorder(plan)
         if not self._is_told or not all(map(_is_bare, order)):
@@ -659,12 +673,13 @@ class Fetcher:
 
     @property
     def _is_told(self) -> bool:
-        """Whether a statement is what a triple, or a statement of a Wikibase, says: nothing is stated elsewhere, or inferred."""
+        """Tell whether each statement is a triple or a Wikibase statement: none is stated elsewhere or inferred."""
         return not (self.mapping.statements or self.mapping.times or self.mapping.infer)
 
     def ends(self, wanted: Sequence[Unit]) -> list[Part] | None:
-        """The parts of the query of the ends of some statements, without names and qualifiers. None where more is needed:
-        whether a label is a name, its subject says.
+        """Return the query parts for the ends of some statements, without names and qualifiers.
+
+        It is None if more is needed: the subject determines whether a label is a name.
         """
         named = [name for name, one in self._predicates.items() if one.iri in self.labels]
         scans = [part for unit in wanted for part in postorder(unit.compiled) if isinstance(part, alg.Scan)]
@@ -673,8 +688,9 @@ class Fetcher:
         return list(dict.fromkeys(part for unit in wanted for part in self._bare_unit(unit, _Reads((), names=False))))
 
     def literals(self, predicates: tuple[str, ...]) -> list[Part] | None:
-        """The part of the query of the distinct literals of some predicates, as of one subject; None where their statements have
-        to be fetched.
+        """Return the query part for the distinct literals of some predicates, as if of one subject.
+
+        It is None if their statements must be fetched.
         """
         if not self._is_told or self.mapping.shape != "plain":
             return None
@@ -686,8 +702,9 @@ class Fetcher:
     # -- numbers -----------------------------------------------------------------------------------
 
     def counting(self, plan: Node) -> str | None:
-        """The query of a number of entities (`?n`) that the endpoint can tell exactly: of all, of members of classes, and of what
-        relations lead to, from or to these. None where the engine has to tell.
+        """Return the query of a number of entities (`?n`) that the endpoint can count exactly, or None if the engine must.
+
+        These are all entities, members of classes, and what relations lead to, from or to these.
         """
         mapping, self._variables = self.mapping, 0
         if not isinstance(plan, alg.Count) or not self._is_told or mapping.shape != "plain":
@@ -700,8 +717,11 @@ class Fetcher:
         return f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {_joined([*patterns, *map(self._no_class, apart)])} }}"
 
     def _exact(self, node: Node | None, e: str, apart: dict[str, None]) -> list[str] | None:
-        """Patterns that hold for each entity of a set, and for no other but classes, where the variable is added to those that have
-        none `apart`: nothing for all entities. None where the engine has to tell.
+        """Return patterns that hold for each entity of a set and for nothing else except classes; none for all entities.
+
+        If classes may be among them, the variable is added to `apart`, whose variables must be no class. It is None if
+        the engine
+        must decide.
         """
         if node is None:
             return []
@@ -710,7 +730,7 @@ class Fetcher:
             return []
         if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
             apart[e] = None
-            # Names in other languages call no class.
+            # # Names in other languages do not name a class.
             called = [iri for iri, (name, _) in self.mapping.concepts.items() if name in node.concepts.names]
             known = called and len(self.mapping.concepts) <= LISTED
             return self.entities(alg.Members(alg.ById(tuple(called))), e) if known else None
@@ -722,20 +742,20 @@ class Fetcher:
             return None
         s, o = (e, self.fresh("o")) if scan.reach == "subject" else (self.fresh("s"), e)
         of = self._exact(scan.of, s if scan.anchor == "subject" else o, apart)
-        # That is looked up for each row.
+        # # That is looked up for each row.
         literals = not self.mapping.whole or any(self._predicates[name].values for name in scan.predicates or ())
         limit = f"FILTER(!isLiteral({o}))" if literals else ""
         return None if of is None else [*of, self.layout.statement(s, iris, o, self.fresh)[0], limit]
 
     def _no_class(self, e: str) -> str:
-        """That a node is no class. Compared with a list of all classes, nothing is looked up for each node."""
+        """Return a test that a node is no class; comparing with a list of all classes avoids a lookup for each node."""
         x, k = self.fresh("x"), self.fresh("k")
         declared = f"VALUES {k} {{ {listed(sorted(CLASSES))} }} {e} <{TYPE}> {k}"
         classes = (f"{x} <{TYPE}> {e}", f"{e} <{SUBCLASS}> {x}", f"{x} <{SUBCLASS}> {e}", declared)
         return f"MINUS {_query([e], [either(classes)])}"
 
     def labels_of(self, iris: Iterable[str]) -> str:
-        """The query of the labels of some nodes."""
+        """Return the query of the labels of some nodes."""
         return f"SELECT DISTINCT ?x ?z WHERE {{ VALUES ?x {{ {listed(iris)} }} {self._labels.of('?x', self.labels[0], '?z')} }}"
 
     def _bare_unit(self, unit: Unit, reads: _Reads) -> Iterable[Part]:
@@ -750,7 +770,7 @@ class Fetcher:
             patterns = self.entities(node, e)  # type: ignore[arg-type]
             named = isinstance(node, alg.ByName) and self.mapping.shape == "wikibase" and not self._iris_named(node.names)
             if not named:
-                # What is called by its IRI may have no label.
+                # # A node that is named by its IRI may have no label.
                 yield self._there(patterns, e)
             if isinstance(node, alg.ByName):
                 yield from self._called(patterns, e)
@@ -763,7 +783,8 @@ class Fetcher:
             yield self._branch(patterns, fact.terms, branch)
         of = fact.predicate
         if self.mapping.shape == "plain" and not isinstance(node, alg.Scan) and (of[0] == "?" or of[1:-1] in self.labels):
-            # Without its name, the label that a test finds would be taken for it, and for no fact.
+            # # Without the node's name, the label that a test finds would count as its name and not as a
+            # statement.
             yield from self._called(patterns, fact.subject)
         if reads.names or _compares_text(node):
             if (kinds is None or Kind.ENTITY in kinds) and not _is_named(node):
@@ -784,15 +805,16 @@ class Fetcher:
         return self._called(self.entities(node, e), e)
 
     def _called(self, patterns: list[str], e: str) -> Iterable[Part]:
-        """The names of nodes, and no more of their labels."""
+        """Return the names of nodes, and no other labels."""
         for label in self.labels:
             yield self._branch(patterns, [e], Branch(self._labels.name(e, label, "?z"), {"x": e, "y": f"<{label}>", "z": "?z"}))
 
     # -- units --------------------------------------------------------------------------------------
 
     def read(self, rows: Iterable[Any], variables: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-        """The triples in the rows of a result with some variables, each once, as terms of pyoxigraph, the name of a named graph
-        last. A node that is there has the predicate `THERE`.
+        """Yield the distinct triples in the rows of a result, as pyoxigraph terms, with the name of a named graph last.
+
+        A node that exists has the predicate `THERE`.
         """
         import pyoxigraph
 
@@ -825,8 +847,9 @@ class Fetcher:
                     yield triple
 
     def in_units(self, found: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """The triples of nodes of values that were not fetched, because the look says what they say: numbers of some
-        statements, or qualifiers, in the one unit that these have.
+        """Yield the triples of value nodes that were not fetched because the look already knows them.
+
+        These are numbers of some statements or qualifiers, all in the same unit.
         """
         import pyoxigraph
 
@@ -846,7 +869,7 @@ class Fetcher:
                 )
 
     def _unit(self, unit: Unit) -> Iterable[Part]:
-        # Of equal patterns equal texts are made.
+        # # Equal patterns must give equal texts.
         node, self._variables = unit.compiled, 0
         if isinstance(node, alg.Facts):
             flips = _undirected(node)
@@ -866,8 +889,10 @@ class Fetcher:
             yield self._branch(patterns, fact.terms, branch)
 
     def _branch(self, patterns: list[str], terms: Iterable[str], branch: Branch) -> Part:
-        """The query of a branch of some statements, or of an entity. Virtuoso loses rows where more than their patterns is joined
-        with a query within the same group: these are a group of their own then.
+        """Return the query of a branch of some statements, or of an entity.
+
+        Virtuoso loses rows if a query is joined with more than its own patterns in a group, so these become a group of
+        their own.
         """
         if branch.patterns and not self._dialect.joins_paths and isinstance(_joined(patterns), Query):
             patterns = [_query(dict.fromkeys(term for term in terms if term.startswith("?")), patterns)]
@@ -887,8 +912,9 @@ class Fetcher:
             yield self._branch(patterns, [e], branch)
 
     def _members(self, unit: Unit, e: str, concepts: Node) -> tuple[list[str], Fact]:
-        """Patterns of the memberships of some entities in concepts, and their terms. A store may lose rows where the path to
-        the concepts is in a query twice.
+        """Return patterns of the memberships of some entities in concepts, and their terms.
+
+        A store may lose rows if the path to the concepts is in a query twice.
         """
         whole = unit.compiled
         parts = whole.parts if isinstance(whole, alg.Intersect) else (whole,)
@@ -901,8 +927,11 @@ class Fetcher:
         return [*among, *patterns], fact
 
     def _belonging(self, e: str, concepts: Node, *, bound: bool) -> tuple[list[str], Fact]:
-        """Patterns of the memberships of a node in some concepts, and their terms. From nodes that other patterns give (`bound`),
-        a path leads to the few concepts above each of theirs: Jena would follow it for each from all concepts below.
+        """Return patterns of the memberships of a node in some concepts, and their terms.
+
+        For nodes that other patterns give (`bound`), a path leads to the few concepts above each of theirs; Jena would
+        follow it from
+        all concepts below for each node.
         """
         first = self.fresh("c")
         if bound and self._dialect.joins_paths:
@@ -914,15 +943,19 @@ class Fetcher:
         return [below, member], fact
 
     def _subclasses(self, concepts: Node) -> tuple[list[str], Fact]:
-        """Patterns of what is a subclass of some concepts, or of one below them, and their terms."""
+        """Return patterns of the subclasses of some concepts, direct or indirect, and their terms."""
         low, high = self.fresh("c"), self.fresh("c")
         subclass, fact = self.layout.subclass(low, high, self.fresh)
         return [self._below(concepts, high), subclass], fact
 
     def _below(self, concepts: Node, first: str) -> str:
-        """Some concepts and all below them. Where the store follows a path among other patterns from everywhere, as a list that is
-        asked for before: of a path in a query of its own, Virtuoso loses rows that it is joined with. Where they are too many
-        for a list it is such a query; other stores join what is of its own only when all of it is there.
+        """Return some concepts and all below them.
+
+        If the store follows a path among other patterns from everywhere, this is a list that is fetched first, since
+        Virtuoso loses
+        rows joined with a query of just the path. If they are too many for a list it is such a query, which other
+        stores join only when
+        it is complete.
         """
         top = self.fresh("c")
         if self._dialect.joins_paths:
@@ -930,7 +963,7 @@ class Fetcher:
         path = self.layout.above(first, top)
         names = concepts.names if isinstance(concepts, alg.ByName) else concepts.ids if isinstance(concepts, alg.ById) else ()
         if names:
-            # Where a path ends in one of several alternatives, Virtuoso does not follow it, or some of it.
+            # # Virtuoso does not fully follow a path that ends in one of several alternatives.
             labelled = self._labelled(names, top) if isinstance(concepts, alg.ByName) else ()
             ends = [f"{one} {path}" for one in labelled] + [self.layout.above(first, f"<{iri}>") for iri in self._iris_named(names)]
         else:
@@ -944,7 +977,10 @@ class Fetcher:
     # -- entities ----------------------------------------------------------------------------------
 
     def entities(self, node: alg.Entities, e: str, *, bound: bool = False) -> list[str]:
-        """Patterns that hold for each entity of a set, and maybe for others. `bound`: patterns before give the variable."""
+        """Return patterns that hold for each entity of a set, and perhaps for others;
+
+        `bound` if earlier patterns give the variable.
+        """
         if isinstance(node, alg.AllEntities):
             return self._all(node, e)
         if isinstance(node, alg.ById):
@@ -959,11 +995,12 @@ class Fetcher:
         if isinstance(node, alg.Members):
             return self._belonging(e, node.concepts, bound=bound)[0]
         if isinstance(node, alg.Union):
-            # As a query of its own: joined with other patterns, an alternative is tried for each of their rows.
+            # # As a query of its own: if joined with other patterns, an alternative is tried for each of
+            # their rows.
             return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NOTHING])]
         if isinstance(node, alg.Intersect):
             narrow = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
-            # Jena goes through those that follow for each of the first.
+            # # Jena evaluates what follows for each of the first ones.
             narrow.sort(key=_is_many)
             return [pattern for at, part in enumerate(narrow) for pattern in self.entities(part, e, bound=bound or at > 0)]
         if isinstance(node, alg.Minus):
@@ -998,7 +1035,7 @@ class Fetcher:
             member += f" FILTER({fact.object} NOT IN ({listed(self.mapping.hidden, ', ')}))"
         parts.append(member)
         if self.mapping.shape == "wikibase":
-            # Units and properties are entities by their labels alone.
+            # # Units and properties are entities only because of their labels.
             parts += [f"{e} <{label}> {self.fresh('l')} ." for label in self.labels]
         if EntityKind.CONCEPT in wanted:
             parts.append(self.layout.member(self.fresh("s"), e, self.fresh)[0])
@@ -1009,21 +1046,21 @@ class Fetcher:
         return [_query([e], [either(parts), f"FILTER({test})"])]
 
     def _iris_named(self, names: Sequence[str]) -> list[str]:
-        """The nodes that are called so by their IRIs."""
+        """Return the nodes that have one of these names by their IRIs."""
         iris = [name for name in names if is_iri(name)]
         if self.mapping.names == "local":
             iris += [iri for name in names for space in self.mapping.namespaces if is_iri(iri := space + name)]
         return iris
 
     def _labelled(self, names: Sequence[str], e: str) -> list[Given]:
-        """Patterns of the nodes with some labels, of which one holds."""
+        """Return patterns of the nodes with some labels, of which any one may hold."""
         n = self.fresh("n")
-        # Stores that keep tags as they are written have most regions and scripts in capitals.
+        # # Stores that keep language tags as written have most regions and scripts in capitals.
         tags = dict.fromkeys(form for tag in self.mapping.languages for form in (tag, _with_capitals(tag)))
         terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in tags))]
         parts = [Given(f"VALUES {n} {{ {' '.join(terms)} }} {self._anywhere(f'{e} <{label}> {n} .')}") for label in self.labels]
         if self.mapping.shape == "plain" and any(name in self._predicates for name in names):
-            # A predicate of which nothing but a label is stated is no entity.
+            # # A predicate with only a label is no entity.
             s, p, p2, o, o2 = (self.fresh(name) for name in "sppoo")
             used = f"EXISTS {{ {self.fresh('s')} {e} {o2} }}"
             more = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
@@ -1041,7 +1078,7 @@ class Fetcher:
         flipped: bool = False,
         backward: bool = False,
     ) -> tuple[list[str], Fact]:
-        """Patterns that hold for each statement of some facts, and their terms; `backward`: patterns before give the object."""
+        """Return patterns that hold for each statement, and their terms; `backward` if earlier patterns give the object."""
         if isinstance(node, alg.Scan):
             return self._scan(node, subject or self.fresh("e"), thing or self.fresh("o"), backward=backward)
         if isinstance(node, alg.FactsOf):
@@ -1055,8 +1092,9 @@ class Fetcher:
             scan = _scanned(node)
             subject, thing = subject or self.fresh("e"), thing or self.fresh("o")
             tests = self._test(node.condition, thing, node.facts) if scan is not None else []
-            # After an entity by its name, terms that are given come behind its statements, which are few: before them, they are
-            # combined with it.
+            # # After an entity given by name, given terms come after its statements, which are few:
+            # before them, they would be
+            # # combined with it.
             few = scan is not None and scan.anchor == "subject" and isinstance(scan.of, alg.ById | alg.ByName)
             given = [test for test in tests if isinstance(test, Given) and not few]
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward or bool(given))
@@ -1075,7 +1113,7 @@ class Fetcher:
         raise UnsupportedError(TARGET, [type(node).__name__])
 
     def iris(self, names: tuple[str, ...] | None) -> list[str] | None:
-        """Predicates by their names; those of a name that is not known are none."""
+        """Return predicates by their names; an unknown name gives none."""
         return None if names is None else [self._predicates[name].iri for name in names if name in self._predicates]
 
     def _scan(self, node: alg.Scan, s: str, o: str, *, backward: bool = False) -> tuple[list[str], Fact]:
@@ -1093,7 +1131,7 @@ class Fetcher:
         return [*patterns, pattern, *limit], fact
 
     def _known(self, facts: Node | None) -> list[Predicate] | None:
-        """The predicates of facts, where all that they lead to is known."""
+        """Return the predicates of statements, if everything that they lead to is known."""
         scan = _scanned(facts)
         if scan is None or scan.predicates is None:
             return None
@@ -1102,7 +1140,7 @@ class Fetcher:
         return found if self.mapping.whole or len(found) == len(scan.predicates) else None
 
     def _values(self, facts: Node | None) -> set[Kind] | None:
-        """The kinds that the objects of facts have; None where that is not known."""
+        """Return the kinds of the statements' objects, or None if unknown."""
         scan, found = _scanned(facts), self._known(facts)
         if scan is not None and scan.family == "relation":
             return {Kind.ENTITY}
@@ -1112,11 +1150,12 @@ class Fetcher:
         return kinds - {Kind.UNKNOWN}
 
     def _written(self, facts: Node | None) -> list[str] | None:
-        """How the objects of facts, which are texts, are written behind their characters: `@en` for each language, nothing
-        for none. None where that is not known, or where some are written with other spaces than they are read with.
+        """Return what follows the characters of the objects, if these are texts: `@en` for each language, "" for none.
+
+        It is None if that is unknown, or if white space of some texts is folded.
         """
         scan, mapping = _scanned(facts), self.mapping
-        # Of these, some statements are written otherwise than with their predicate.
+        # # Some of their statements are written with other predicates.
         spread = mapping.statements or mapping.infer
         if scan is None or scan.predicates is None or scan.family == "relation" or spread:
             return None
@@ -1134,9 +1173,10 @@ class Fetcher:
         return sorted(ends) if 0 < len(ends) <= _WRITTEN else None
 
     def _in_units(self, tests: Sequence[alg.Condition], o: str, facts: Node | None) -> list[str]:
-        """A comparison of numbers with a quantity, or with the same in several units: the numbers that satisfy it in one of the
-        units that these have, whichever is theirs. (Alternatives by unit take a store longer than fetching all of them.) Empty
-        where the units are not known, or where some cannot be compared, which a warning counts.
+        """Return a comparison of numbers with a quantity, in any of the units that they have.
+
+        Fetching all numbers is faster for a store than alternatives by unit. It is empty if the units are unknown, or if some
+        numbers cannot be compared, which a warning counts.
         """
         bounds = {one.value.unit: one.value for one in tests if isinstance(one, alg.Compare) and isinstance(one.value, Quantity)}
         operators = {one.operator for one in tests if isinstance(one, alg.Compare)}
@@ -1146,7 +1186,7 @@ class Fetcher:
         if self.mapping.shape == "plain":
             return _number(operators, bounds.values(), o) if len(bounds) == 1 else []
         if not self.mapping.whole and scan is not None and isinstance(scan.of, alg.AllEntities | alg.Members | None):
-            # For the numbers of a few entities a look at all is too much.
+            # # For the numbers of a few entities, a look at all numbers costs too much.
             for one in map(self._predicates.get, scan.predicates or ()):
                 if one is not None and (counted := self._numbers(one)) is not None:
                     self._counted[one.name] = counted
@@ -1157,7 +1197,7 @@ class Fetcher:
         return _number(operators, [bounds[unit] for unit in sorted(unit for _, unit in kinds)], o)
 
     def _test(self, test: alg.Condition, o: str, facts: Node | None) -> list[str]:
-        """What an endpoint can tell of a test: a filter that everything passes which satisfies it, or cannot be compared."""
+        """Return a filter that everything passes that satisfies a test or cannot be compared, as far as an endpoint can tell."""
         if isinstance(test, alg.Among):
             return self.entities(test.entities, o, bound=True)
         if isinstance(test, alg.AllOf):
@@ -1179,7 +1219,7 @@ class Fetcher:
                 return []
             if self._values(facts) == {Kind.TEXT}:
                 return [f"FILTER(CONTAINS(STR({o}), {string(word)}))"]
-            # A node is met by its name, and a warning counts what cannot be compared.
+            # # A node matches by its name, and a warning counts what cannot be compared.
             return [f"FILTER(COALESCE(!({is_text(o)}) || CONTAINS(STR({o}), {string(word)}), true))"]
         return []
 
@@ -1225,7 +1265,7 @@ class Fetcher:
 
         def place(of: Any, *, entity: bool) -> str:
             if isinstance(of, alg.Variable):
-                # Equal values may be written otherwise: only nodes join.
+                # # Equal values may be written differently, so only nodes join.
                 if entity or shape[of.name].sort == "entity":
                     return scope.variable(of.name, self.fresh)
                 own = self.fresh("o")
@@ -1272,8 +1312,9 @@ class Fetcher:
 
 
 class _Scope:
-    """The variables of rows and the terms of their statements, by the names that the plan has for them. `wanted` is
-    the statement whose terms are asked for; where it may be matched either way, `flipped` says which.
+    """The variables of rows and the terms of their statements, by their names in the plan.
+
+    `wanted` is the statement whose terms are needed; if it matches in either direction, `flipped` tells in which.
     """
 
     def __init__(self, wanted: str = "", *, flipped: bool = False) -> None:
@@ -1282,32 +1323,32 @@ class _Scope:
         self.wanted, self.flipped = wanted, flipped
 
     def variable(self, name: str, fresh: Fresh) -> str:
-        """The variable of a name."""
+        """Return the variable of a name."""
         if name not in self.variables:
             self.variables[name] = fresh("r")
         return self.variables[name]
 
 
 def _undirected(node: Node) -> bool:
-    """Whether some statement of a pattern may be matched either way."""
+    """Tell whether some statement of a pattern matches in either direction."""
     return any(isinstance(one, alg.Pattern) and any(part.undirected for part in one.statements) for one in postorder(node))
 
 
 def _scanned(facts: Node | None) -> alg.Scan | None:
-    """The scan that facts are a part of."""
+    """Return the scan that some statements come from."""
     while isinstance(facts, alg.Facts) and (inner := alg.passed(facts)) is not None:
         facts = inner
     return facts if isinstance(facts, alg.Scan) else None
 
 
 def _has_nodes(predicate: Predicate) -> bool:
-    """Whether the nodes of values say more of a predicate's than the look (`Fetcher.in_units`)."""
+    """Tell whether value nodes have more about a predicate's values than the look. See `Fetcher.in_units`."""
     kinds = {kind for kind, _ in predicate.values}
     return Kind.TIME in kinds or (Kind.QUANTITY in kinds and not predicate.unit)
 
 
 def _is_many(node: Node) -> bool:
-    """Whether a set begins at a class, or at all that has a property, and not at what the plan names."""
+    """Tell whether a set starts from a class, or from all with a property, rather than from what the plan names."""
     if isinstance(node, alg.Reached):
         scan, test = _scanned(node.facts), node.facts
         if isinstance(test, alg.Where) and isinstance(test.condition, alg.Compare) and isinstance(test.condition.value, str):
@@ -1319,13 +1360,13 @@ def _is_many(node: Node) -> bool:
 
 
 def _is_named(facts: alg.Facts) -> bool:
-    """Whether the objects of facts are called by names that the plan has, so that a unit of its own fetches these."""
+    """Tell whether the objects are named in the plan, so that a unit of their own fetches them."""
     scan = _scanned(facts)
     return scan is not None and scan.anchor == "object" and isinstance(scan.of, alg.ByName)
 
 
 def reach_of(node: Node) -> alg.End:
-    """The end that facts reach."""
+    """Return the end that statements reach."""
     while not isinstance(node, (alg.Scan, alg.OtherEnd, alg.FactsOf)):
         node = node.inputs()[0]
     return node.reach
@@ -1341,12 +1382,12 @@ def _query(chosen: Iterable[str], patterns: Iterable[str]) -> Query:
 
 
 def _chosen(patterns: Iterable[str], v: str, e: str) -> Query:
-    """The bindings of a variable, by another name."""
+    """Return the bindings of a variable, under another name."""
     return _query([f"({v} AS {e})"], [*patterns, f"FILTER(!isLiteral({v}))"])
 
 
 def _with_capitals(tag: str) -> str:
-    """A language tag as it is mostly written: `en-GB`, `zh-Hant`."""
+    """Return a language tag as it is usually written: `en-GB`, `zh-Hant`."""
     language, *rest = tag.split("-")
     return "-".join([language, *(part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part for part in rest)])
 
@@ -1357,12 +1398,12 @@ def _one_of(patterns: Iterable[str]) -> str:
 
 
 def either(patterns: Iterable[str]) -> str:
-    """Alternatives."""
+    """Return alternatives."""
     return _joined((type(part)(f"{{ {part} }}") for part in patterns), " UNION ")
 
 
 def _number(operators: Iterable[str], bounds: Iterable[Quantity], o: str) -> list[str]:
-    """Numbers on one side of one of some bounds, with a margin for stores that compare doubles; and all that is no number."""
+    """Return a filter for numbers on one side of some bound, with a margin for stores that compare doubles; others pass."""
     tests = []
     for operator in operators:
         for bound in bounds:
@@ -1375,7 +1416,7 @@ def _number(operators: Iterable[str], bounds: Iterable[Quantity], o: str) -> lis
 
 
 def _year(operator: str, value: Time, o: str, dialect: Dialect) -> list[str]:
-    """Moments up to, or from, a year; and all of which a store cannot tell the year."""
+    """Return a filter for times up to, or from, a year; others pass, and those whose year a store cannot tell."""
     if value.start <= OPEN_START or value.end >= OPEN_END:
         return []
     first, last = civil(value.start // DAY_SECONDS)[0] - 1, civil((value.end - 1) // DAY_SECONDS)[0] + 1
@@ -1397,7 +1438,7 @@ def _year(operator: str, value: Time, o: str, dialect: Dialect) -> list[str]:
     return [f'FILTER(!REGEX(STR({o}), "^[0-9]{{4}}(-|$)") || ({test}))']
 
 
-#: Operators that read of statements no more than their ends and the qualifiers that they name.
+#: #: Operators that read only the ends of statements and the qualifiers that they name.
 _BARE: Final = (
     *(alg.AllEntities, alg.ById, alg.ByName, alg.Members, alg.Union, alg.Intersect, alg.Minus, alg.Reached, alg.ArgExtreme),
     *(alg.Scan, alg.Where, alg.WhereQualifier, alg.OtherEnd, alg.Objects, alg.Qualifiers, alg.Predicates, alg.Names),
@@ -1407,14 +1448,14 @@ _TESTING: Final = (alg.Where, alg.WhereQualifier, alg.AnySatisfies)
 
 
 class _Reads(NamedTuple):
-    """What an answer reads of statements: qualifiers, and whether it reads the names of objects and of values of qualifiers."""
+    """What an answer reads of statements: qualifiers, and whether it reads the names of objects and of qualifiers' values."""
 
     keys: tuple[str, ...]
     names: bool
 
 
 def _is_bare(node: Node) -> bool:
-    """Whether an operator reads no more than `_Reads` has."""
+    """Tell whether an operator reads no more than `_Reads` has."""
     if isinstance(node, _TESTING) and not all(
         isinstance(part, alg.Compare | alg.AllOf | alg.AnyOf | alg.Among) for part in _parts(node.condition)
     ):
@@ -1431,7 +1472,7 @@ def _parts(condition: alg.Condition) -> Iterator[alg.Condition]:
 
 
 def _compares_text(node: Node) -> bool:
-    """Whether an operator, or another on the same facts, compares with a text, which meets an entity by its name."""
+    """Tell whether an operator, or another one on the same statements, compares with a text, which can be an entity's name."""
     tests = isinstance(node, _TESTING) and any(
         isinstance(part, alg.Compare) and isinstance(part.value, str) for part in _parts(node.condition)
     )
@@ -1447,7 +1488,7 @@ _MINE: Final = (
 
 
 def beyond(order: Iterable[Node]) -> set[int]:
-    """The operators of a plan (by identity), inputs first, that are no patterns, or take one that is none."""
+    """Return the operators of a plan (by identity), inputs first, that are no patterns or that take one that is none."""
     found: set[int] = set()
     for node in order:
         if (
@@ -1460,5 +1501,5 @@ def beyond(order: Iterable[Node]) -> set[int]:
 
 
 def fetched(plan: Node) -> list[Unit]:
-    """What has to be fetched for a plan."""
+    """Return what must be fetched for a plan."""
     return units(plan, beyond(postorder(plan)))

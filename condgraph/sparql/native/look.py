@@ -1,5 +1,6 @@
-"""Looks at an endpoint and chooses its mapping: a few bounded queries, with nothing written. What was
-found is cached on this machine.
+"""Looks at an endpoint and chooses its mapping, by a few bounded queries; nothing is written.
+
+The result is cached on this machine.
 """
 
 from __future__ import annotations
@@ -55,26 +56,30 @@ from condgraph.vectors.stored import cache_folder
 if TYPE_CHECKING:
     from condgraph.sparql.client import Endpoint
 
-#: Seconds of a query over all triples, of each of the others, and of a whole look.
+#: #: The most seconds of a query over all triples, of any other query, and of a whole look.
 SCAN, STEP, LONGEST = 8.0, 5.0, 28.0
-#: Queries of a look, and triples up to which the kinds of all values are counted; on a slow endpoint a twentieth.
+#: #: The most queries of a look, and the most triples for which the kinds of all values are counted; on a
+#: slow endpoint, a
+#: #: twentieth of these.
 MOST_QUERIES: Final = 60
 FEW: Final = 2_000_000
-#: Triples of the sample where counting all takes too long, those of a predicate whose kinds of values are sampled, and
-#: predicates of one query of these.
+#: #: How many triples are sampled if counting all takes too long; how many triples of a predicate are
+#: sampled for kinds of
+#: #: values; and how many predicates one such query covers.
 SAMPLE: Final = 200_000
 SHARE: Final = 1_000
 TOGETHER: Final = 100
-#: Named graphs, and triples of them, that are looked at.
+#: #: The most named graphs, and the most of their triples, that are looked at.
 SOME: Final = 50
-#: Queries of such samples, and of the predicates of members of classes; members of each class.
+#: #: The most queries for such samples, and for predicates of class members; and the most members of each
+#: class.
 MOST_SAMPLES: Final = 12
 MOST_STRATA: Final = 5
 MEMBERS: Final = 20
-#: Rows of the result that shows whether the endpoint has a limit; many have one of 10,000.
+#: #: The rows requested to see whether the endpoint has a limit; many limit results to 10,000.
 ROWS: Final = 10_001
 MOST_CLASSES: Final = 10_000
-#: Seconds for which what was found is taken for what is there.
+#: #: For how many seconds a cached look counts as current.
 FRESH: Final = 24 * 3600.0
 _LANGUAGES: Final = 12
 _TOGETHER: Final = 200
@@ -84,38 +89,40 @@ _FORM: Final = re.compile(r"(.+/prop)/(statement|qualifier)/(P\d+)").fullmatch
 _LANG: Final = RDF + "langString"
 _DURATIONS: Final = frozenset(XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
 _TIMES: Final = frozenset(XSD + name for name in ("date", "gYear", "gYearMonth", "dateTime", "dateTimeStamp"))
-#: Types of Wikibase's properties.
+#: #: Types of Wikibase's properties.
 _TYPES: Final = {
     "WikibaseItem": Kind.ENTITY, "WikibaseProperty": Kind.ENTITY, "Quantity": Kind.QUANTITY, "Time": Kind.TIME,
 }  # fmt: skip
 
 
 class Look:
-    """One look at an endpoint. `said` is what a mapping file states."""
+    """One look at an endpoint. `said` is the content of a mapping file."""
 
     def __init__(self, endpoint: Endpoint, said: dict[str, Any]) -> None:
         self._endpoint, self._said, self._preset = endpoint, said, preset_of(said)
         self._graphs: tuple[str, ...] = tuple(said.get("graphs", ()))
         self._language = said.get("languages", ["en"])[0].lower()
-        #: Nodes that stand for statements because the file says it; whether named graphs are read, and apart.
+        #: #: Nodes that stand for statements because the file says so; and whether named graphs are read
+        #: apart.
         self._declared: tuple[str, ...] = tuple(said.get("statements", ()))
         self._apart = False
-        #: Types of nodes on the paths of presets.
+        #: #: Types of nodes on the paths of presets.
         self._node_types: set[str] = set()
-        #: How many queries were asked, and how many of them gave nothing in time.
+        #: #: How many queries were asked, and how many of them failed to answer in time.
         self.queries = self._missed = 0
         self._notes: list[str] = []
         self._types: dict[str, dict[str, str]] = {}
         self._texts: dict[str, tuple[str, ...]] = {}
-        #: Whether statements are those of a Wikibase, whose other predicates are of no use.
+        #: #: Whether statements are those of a Wikibase, whose other predicates are of no use.
         self._claims = False
         self._until = time.monotonic() + LONGEST
-        #: Whether something was left out for want of time.
+        #: #: Whether something was left out for lack of time.
         self.cut = False
 
     def _ask(self, text: str, seconds: float | None = None, *, needed: bool = False) -> list[Any] | None:
-        """The rows of a query; None where it does not end in time, or the endpoint cannot run it. What is `needed` is asked
-        even where the look has no time left. The time for which a busy endpoint wants to be left alone does not count.
+        """Return the rows of a query, or None if it does not end in time or the endpoint cannot run it.
+
+        A `needed` query is asked even if the look has no time left. Pauses that a busy endpoint asks for do not count.
         """
         seconds = STEP if seconds is None else seconds
         rest = seconds if needed else self._until - time.monotonic()
@@ -143,7 +150,7 @@ class Look:
         raise AssertionError("unreachable")
 
     def mapping(self) -> Mapping:
-        """What the endpoint is taken for. Raises `StoreMissingError` where it has no triples."""
+        """Return the mapping of the endpoint; raise `StoreMissingError` if it has no triples."""
         base = self._base()
         shape = self._said.get("shape", "wikibase" if base else "plain")
         if shape == "wikibase" and not base:
@@ -162,7 +169,7 @@ class Look:
         self._claims = shape == "wikibase"
         self._apart = GRAPHS in self._declared and self._are_apart()
         rows, whole = self._counted()
-        # That has a note of its own.
+        # # That has a note of its own.
         self._missed = 0
         if not rows:
             raise StoreMissingError(f"there is nothing at {self._endpoint.query_url}", hint="load something first, or name graphs")
@@ -205,7 +212,7 @@ class Look:
         return replace(found, notes=tuple(self._notes))
 
     def _fit(self, counted: dict[str, Counts]) -> None:
-        """Take of presets what the triples have."""
+        """Take from the presets what the triples have."""
         own = "statements" in self._said
         self._said = fitted(self._said, self._preset, counted)
         if (paths := self._said.get("statements", ())) and not own:
@@ -220,7 +227,7 @@ class Look:
         self._declared = tuple(self._said.get("statements", ()))
 
     def _propose_presets(self, found: Mapping) -> None:
-        """Note the presets of vocabularies that are there."""
+        """Note the presets of vocabularies that the endpoint uses."""
         iris = (*(one.iri for one in found.predicates), *found.concepts)
         for name in PRESETS:
             is_of = re.compile(rf"http://www\.w3\.org/.*\b{name}(/core)?#").match
@@ -229,7 +236,7 @@ class Look:
                 self._notes.append(f"{what} of {name.upper()}: preset = [{name!r}] reads what is common of it")
 
     def _in(self, patterns: str) -> str:
-        """Patterns of one graph, whichever it is."""
+        """Return patterns within a single graph, whichever it is."""
         return anywhere(patterns, apart=self._apart)
 
     @property
@@ -255,12 +262,13 @@ class Look:
         return ""
 
     def _counted(self) -> tuple[list[dict[str, Any]], bool]:
-        """How often each predicate has nodes and literals of each datatype, with an example of how numbers are written;
-        whether all triples were counted.
+        """Return how often each predicate has nodes and literals of each datatype, and whether all triples were counted.
+
+        Each row has an example of how numbers are written.
         """
         begun = time.monotonic()
         totals = self._totals(f"{{ {self._any} }}", SCAN)
-        # The kinds take some times as long.
+        # # Counting kinds takes several times as long.
         quick = time.monotonic() - begun < SCAN / 5
         if totals is not None and sum(totals.values()) <= (FEW if quick else FEW // 20):
             rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {self._any} {self._sort} }} GROUP BY ?p ?t", SCAN)
@@ -276,7 +284,7 @@ class Look:
             if iri not in wanted:
                 found.append({"p": iri, "t": "", "n": number, "x": ""})
             elif iri not in known:
-                # Of unknown kind: both, so that programs may take it for either.
+                # # Its kind is unknown, so it counts as both and programs may use it as either.
                 unknown += 1
                 found += [{"p": iri, "t": datatype, "n": number, "x": ""} for datatype in ("", XSD + "string")]
         of = f"all {len(totals):,} predicates were counted" if every else f"{len(totals):,} predicates were found by samples"
@@ -285,8 +293,9 @@ class Look:
         return found, False
 
     def _written(self) -> dict[str, tuple[str, ...]]:
-        """The languages of the texts of each predicate that has no other literals, and no text that is written with other
-        spaces than it is read with: so their texts are looked up. None where that takes too long.
+        """Return the languages of texts, for predicates with no other literals, so that their texts can be looked up.
+
+        Predicates with texts whose white space is folded are left out; if it takes too long, all are.
         """
         missed = self._missed
         rows = self._ask(f"SELECT DISTINCT ?p ?t WHERE {{ {self._any} FILTER(isLiteral(?o)) {WRITTEN} }}", SCAN)
@@ -298,8 +307,8 @@ class Look:
         return None if rows is None else {row["p"].value: int(row["n"].value) for row in rows if row["p"] is not None}
 
     def _sampled(self) -> dict[str, int]:
-        """Predicates of a part of the triples, of some members of each class, and those that are declared."""
-        # A busy endpoint may still run what was asked before: the sample becomes smaller.
+        """Return the predicates of a part of the triples, of some members of each class, and those that are declared."""
+        # # A busy endpoint may still be running the query before, so the sample gets smaller.
         sizes = (SAMPLE, SAMPLE // 10)
         samples = (self._totals(f"{{ {{ SELECT ?p WHERE {{ {self._any} }} LIMIT {size} }} }}", STEP) for size in sizes)
         totals = next((found for found in samples if found is not None), None)
@@ -324,11 +333,11 @@ class Look:
         return totals
 
     def _kinds(self, totals: dict[str, int]) -> list[dict[str, Any]]:
-        """The kinds of values of predicates by a sample of each, as `_counts` has them, in proportion to their numbers."""
+        """Return rows as `_counts` does, with the kinds of predicates' values estimated from a sample of each."""
         found = []
         wanted = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
         for some in list(cut(wanted, TOGETHER))[:MOST_SAMPLES]:
-            # A store may give nodes first, and those of unknown values in the order of their IRIs.
+            # # A store may return nodes first, and nodes of unknown values in the order of their IRIs.
             known = KNOWN if self._claims else ""
             parts = (f"SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known} }} LIMIT {SHARE}" for iri in some)
             asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} {self._sort} }} GROUP BY ?p ?t")
@@ -342,7 +351,7 @@ class Look:
         return found
 
     def _most_rows(self, triples: int, whole: bool) -> int:
-        """How many rows a result may have for certain: an endpoint may have a limit that it does not state."""
+        """Return how many rows a result can certainly have, since an endpoint may have a limit that it does not report."""
         rows = self._ask(f"SELECT ?x WHERE {{ {self._any} BIND(1 AS ?x) }} LIMIT {ROWS}", needed=True)
         there = len(rows or ())
         if rows is not None and whole and there < min(triples, ROWS):
@@ -366,19 +375,19 @@ class Look:
         return (*best, *others)
 
     def _labels(self, iris: Iterable[str], labels: Iterable[str], languages: tuple[str, ...]) -> dict[str, str]:
-        """The names of some nodes."""
+        """Return the names of some nodes."""
         ranks = {iri: rank for rank, iri in enumerate(labels)}
         order = {tag: rank for rank, tag in enumerate((languages[0], *languages[1:]))}
         best: dict[str, tuple[tuple[int, int, str, str], str]] = {}
-        # A class may be a blank node.
+        # # A class may be a blank node.
         for some in cut(filter(is_iri, iris), _TOGETHER):
             if self.queries >= MOST_QUERIES - 8:
                 self._notes.append("some predicates and classes are called by their IRIs: there are too many")
                 break
-            # Of two lists that meet in a triple, stores may go through all triples.
+            # # For two lists that meet in a triple, stores may read all triples.
             parts = (f"VALUES ?s {{ {listed(some)} }} {self._in(f'?s <{iri}> ?l .')} BIND(<{iri}> AS ?k)" for iri in ranks)
             text = f"SELECT ?s ?k ?l WHERE {{ {either(parts)} }}"
-            # Without the names of predicates, hardly a program can be asked.
+            # # Without the names of predicates, few programs can be asked.
             for row in self._ask(text, SCAN, needed=True) or ():
                 literal = row["l"]
                 language = (getattr(literal, "language", None) or "").lower()
@@ -399,7 +408,7 @@ class Look:
     # -- plain -------------------------------------------------------------------------------------
 
     def _singletons(self, counted: dict[str, Counts]) -> set[str]:
-        """The singleton properties. What their triples are counted as counts for the properties that they stand for."""
+        """Return the singleton properties. The counts of their triples are added to the properties that they stand for."""
         rows = self._ask(f"SELECT ?f ?p WHERE {{ {self._in(f'?f <{SINGLETON}> ?p .')} }} LIMIT {SAMPLE + 1}", SCAN)
         if rows is None or len(rows) > SAMPLE:
             raise OptionError(
@@ -412,7 +421,7 @@ class Look:
         return {row["f"].value for row in rows}
 
     def _are_apart(self) -> bool:
-        """Whether the default graph has no triples of named graphs. Raises `OptionError` where there are no named graphs."""
+        """Tell whether the default graph lacks the triples of named graphs; raise `OptionError` if there are no named graphs."""
         some = f"SELECT ?s ?p ?o WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SOME}"
         rows = self._ask(f"SELECT ?x WHERE {{ {{ {some} }} OPTIONAL {{ ?s ?p ?o BIND(1 AS ?x) }} }}", needed=True)
         if not rows:
@@ -425,7 +434,7 @@ class Look:
         return apart
 
     def _ends_of(self, called: str, counted: dict[str, Counts]) -> None:
-        """Count the objects of the statements that nodes on a path stand for. Raises `OptionError` where there are none."""
+        """Count the objects of the statements that nodes on a path stand for; raise `OptionError` if there are none."""
         node = node_of(called)
         if not node.predicate:
             return
@@ -434,14 +443,14 @@ class Look:
         rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {where} }} GROUP BY ?p ?t")
         if rows == []:
             raise OptionError(f"statements in the mapping file names {called!r}, and no node is on this path")
-        # Of unknown kind: both.
+        # # Its kind is unknown, so it counts as both.
         either = {(Kind.ENTITY, NO_UNIT): 1, (Kind.TEXT, NO_UNIT): 1}
         for key, count in _tally(_counts(rows or [])).get(node.predicate, either).items():
             counts = counted.setdefault(node.predicate, {})
             counts[key] = counts.get(key, 0) + count
 
     def _propose(self, leading: list[str]) -> None:
-        """Note what may stand for statements and is not declared: named graphs, and blank nodes that predicates lead to."""
+        """Note what may stand for statements but is not declared: named graphs, and blank nodes that predicates lead to."""
         if GRAPHS not in self._declared and not self._graphs:
             first = f"SELECT ?g WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SHARE}"
             some = f"SELECT ?g WHERE {{ {{ {first} }} }} GROUP BY ?g LIMIT {SOME}"
@@ -475,7 +484,7 @@ class Look:
                 )
 
     def _axioms(self) -> tuple[tuple[str, str, str], ...]:
-        """The axioms of properties. Raises `OptionError` where there are too many, or the endpoint does not give them."""
+        """Return the axioms of properties; raise `OptionError` if there are too many or the endpoint does not return them."""
         wanted = rules_of(self._said.get("infer", ())) & {SUBPROPERTY, INVERSE}
         stated = set(filter(None, map(axiom_of, self._said.get("axioms", ()))))
         if not wanted:
@@ -488,7 +497,7 @@ class Look:
         return tuple(sorted(stated | {(_ident(row["s"]), row["p"].value, _ident(row["o"])) for row in rows}))
 
     def _inferred(self, inference: Inference, counted: dict[str, Counts]) -> dict[str, Counts]:
-        """How many objects each predicate may have, with those of inferred statements."""
+        """Return how many objects each predicate may have, including those of inferred statements."""
         found = {iri: dict(counts) for iri, counts in counted.items()}
         for iri in inference.properties:
             for key, count in counted.get(iri, {}).items():
@@ -534,7 +543,7 @@ class Look:
     @cached_property
     def _all_classes(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        # A type of a node that stands for a statement is said about that.
+        # # A type of a node that stands for a statement is about the statement.
         nodes = (node_of(called).patterns.replace("?f", "?s") % {"s": "?a", "p": "?b", "o": "?d"} for called in self._declared)
         members = " ".join((self._in(f"?s <{TYPE}> ?c ."), *(f"FILTER(NOT EXISTS {{ {node} }})" for node in nodes)))
         text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ {members} }} GROUP BY ?c LIMIT {MOST_CLASSES + 1}"
@@ -609,7 +618,7 @@ class Look:
         )
 
     def _units(self, claim: str, languages: tuple[str, ...]) -> dict[tuple[str, str], dict[str, tuple[str, int]]]:
-        """The units of properties and of qualifiers, by their nodes: names, and how many numbers are in them."""
+        """Return the units of properties and qualifiers, by their nodes: the name, and how many numbers have the unit."""
         text = f"SELECT ?k ?u (COUNT(*) AS ?n) WHERE {{ ?f ?k ?v . ?v <{ONTOLOGY}quantityUnit> ?u }} GROUP BY ?k ?u"
         rows = self._ask(text, SCAN) or []
         names = self._labels({row["u"].value for row in rows}, (LABEL,), languages)
@@ -623,7 +632,7 @@ class Look:
         return found
 
     def _items(self, claim: str, languages: tuple[str, ...]) -> dict[str, tuple[str, int]]:
-        """The classes of a Wikibase with their names, the commonest of a sample."""
+        """Return the commonest classes in a sample of a Wikibase, with their names."""
         inner = f"SELECT ?s ?c WHERE {{ ?s <{claim}P31> ?f . ?f <{claim}statement/P31> ?c }} LIMIT {SAMPLE}"
         rows = self._ask(f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ {{ {inner} }} }} GROUP BY ?c", SCAN) or []
         counts = {row["c"].value: int(row["n"].value) for row in rows}
@@ -639,24 +648,26 @@ class Look:
 
 
 _OWL_CLASS: Final = "http://www.w3.org/2002/07/owl#Class"
-#: Classes of predicates.
+#: #: Classes of predicates.
 _DECLARED: Final = (
     RDF + "Property",
     *(f"http://www.w3.org/2002/07/owl#{name}" for name in ("ObjectProperty", "DatatypeProperty", "AnnotationProperty")),
 )
-#: Binds what a value is to ?t: its datatype, with an example of how numbers are written, which tells that or another one.
+#: #: Binds the kind of a value to ?t: its datatype, and an example of how numbers are written, which may
+#: suggest another one.
 _MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
 _SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR({datatype_of("?o")}), " ", {_MARK}), %s) AS ?t)'
-#: That an object of a Wikibase is known.
+#: #: Tests that an object of a Wikibase is known.
 KNOWN: Final = f"FILTER(isLiteral(?o) || !({is_unknown('?o')}))"
-#: Spaces that texts are not read with: at an end, several, others than U+0020.
+#: #: White space that is folded in texts: at an end, several in a row, or other than U+0020.
 _SPACES: Final = "^ | $|  |[^\\\\S ]|[\u000b\u000c\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-#: Binds the language of a text to ?t; of other literals, and of one with such spaces, a question mark, of nodes nothing.
+#: #: Binds the language of a text to ?t; "?" for other literals and for texts with such white space;
+#: nothing for nodes.
 WRITTEN: Final = f'BIND(IF({is_text("?o")} && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
 
 
 def written_as(rows: Iterable[Any]) -> dict[str, tuple[str, ...]]:
-    """The languages of the texts of predicates that lead to nothing else, of rows with a predicate and what `WRITTEN` binds."""
+    """Return the languages of texts, for predicates that lead to nothing else; rows have a predicate and the `WRITTEN` value."""
     found: dict[str, set[str]] = {}
     for row in rows:
         found.setdefault(row["p"].value, set()).add("?" if row["t"] is None else row["t"].value)
@@ -664,8 +675,11 @@ def written_as(rows: Iterable[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def numbers_of(mapping: Mapping, predicate: Predicate) -> tuple[str, Callable[[Iterable[Any]], Predicate | None]]:
-    """The query of all values of a predicate of a Wikibase by kind and unit, and what reads its rows: the predicate with these
-    in place of those of a sample; None where some number has a unit that the sample did not show, or none.
+    """Return the query of all values of a Wikibase predicate by kind and unit, and the function that reads its rows.
+
+    The function returns the predicate with these counts instead of a sample's, or None if some number has no unit or
+    one that the
+    sample did not show.
     """
     number = predicate.iri.removeprefix(f"{mapping.base}/prop/")
     direct, node = (f"{mapping.base}/prop/statement/{form}{number}" for form in ("", "value/"))
@@ -689,7 +703,7 @@ def numbers_of(mapping: Mapping, predicate: Predicate) -> tuple[str, Callable[[I
 
 
 def _counts(rows: Iterable[Any]) -> list[dict[str, Any]]:
-    """Rows of predicates, kinds and numbers: the datatype as `t`, the example as `x`."""
+    """Return rows of predicates, kinds and numbers, with the datatype as `t` and the example as `x`."""
     return [
         {"p": row["p"].value, "t": datatype, "n": int(row["n"].value), "x": written}
         for row in rows
@@ -699,12 +713,12 @@ def _counts(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _tally(rows: list[dict[str, Any]]) -> dict[str, Counts]:
-    """How many objects each predicate has of each kind."""
+    """Return how many objects each predicate has of each kind."""
     found: dict[str, Counts] = {}
     for row in rows:
         key = kind_of(row["t"]), NO_UNIT
         if row["t"] in _DURATIONS:
-            # By what they are read in: one that has months alone is in months.
+            # # By the usual unit; a duration of only months is in months.
             key = Kind.QUANTITY, "second"
         counts = found.setdefault(row["p"], {})
         counts[key] = counts.get(key, 0) + row["n"]
@@ -712,7 +726,7 @@ def _tally(rows: list[dict[str, Any]]) -> dict[str, Counts]:
 
 
 def _datatypes(rows: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
-    """The commonest datatype of the literals of each predicate whose texts tell another one; by how they are written."""
+    """Return the commonest datatype of each predicate's literals whose text suggests another one, by how they are written."""
     most: dict[tuple[str, str], tuple[int, str]] = {}
     for row in rows:
         kind, datatype = kind_of(row["t"]), row["t"]
@@ -728,7 +742,7 @@ def _datatypes(rows: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
 
 
 def kind_of(datatype: str) -> Kind:
-    """The kind of values of a datatype; of an empty one nodes, of `_` blank ones, of `?` those that stand for the unknown."""
+    """Return the kind of values of a datatype; "" stands for nodes, `_` for blank ones, `?` for those of unknown values."""
     if datatype in ("", "_", "?"):
         return Kind.UNKNOWN if datatype == "?" else Kind.ENTITY
     return Kind.QUANTITY if datatype in NUMBERS or datatype in _DURATIONS else Kind.TIME if datatype in _TIMES else Kind.TEXT
@@ -747,8 +761,9 @@ def _local(iri: str) -> str:
 
 
 def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bool = False) -> Mapping:
-    """The mapping of an endpoint: from the cache of this machine where it is at most a day old, else
-    looked for now. `file` is the place of a mapping file.
+    """Return the mapping of an endpoint, from this machine's cache if it is at most a day old, else by a new look.
+
+    `file` is the path of a mapping file.
     """
     said = {} if file is None else stated(file)
     settings = {key: value for key, value in said.items() if key not in ("predicate", "hide", "times")}
@@ -757,16 +772,17 @@ def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bo
         with suppress(OSError, ValueError, TypeError, KeyError):
             found = loads(place.read_text("utf-8"))
             if 0 <= time.time() - found.at <= FRESH:
-                # Else the first query would be written for another store: no reply has said yet which it is.
+                # # Otherwise the first query would be written for a different store, since no reply has
+                # identified it yet.
                 endpoint.dialect = DIALECTS[found.dialect]
                 return renamed(found, said)
     look = Look(endpoint, said)
     found = replace(look.mapping(), dialect=endpoint.dialect.name)
     if look.cut:
-        # The next look may have the time for it.
+        # # The next look may have enough time for it.
         return renamed(found, said)
     with suppress(OSError):
-        # A folder that cannot be written to costs time, and nothing else.
+        # # A folder that cannot be written to only costs time.
         place.parent.mkdir(parents=True, exist_ok=True)
         part = place.with_suffix(f".{os.getpid()}")
         part.write_text(found.dumps(), "utf-8")

@@ -1,6 +1,4 @@
-"""What the triples of an endpoint are taken for: their shape, names and predicates; and the mapping
-file, which a person can edit.
-"""
+"""What the triples of an endpoint stand for: their shape, names and predicates; and the mapping file, which people can edit."""
 
 from __future__ import annotations
 
@@ -24,12 +22,12 @@ from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, path_of
 from condgraph.loaders.validity import StatementTimes
 from condgraph.sparql.dialect import STANDARD
 
-#: How statements are written: as single triples, or as the statement nodes of Wikibase.
+#: #: How statements are written: as single triples, or as Wikibase statement nodes.
 Shape: TypeAlias = Literal["plain", "wikibase"]
 
 LABEL: Final = RDFS + "label"
 SKOS: Final = "http://www.w3.org/2004/02/skos/core#"
-#: Predicates of names, best first, as the loader of RDF has them.
+#: #: Predicates of names, best first, as in the RDF loader.
 NAMING: Final = (
     LABEL,
     SKOS + "prefLabel",
@@ -39,10 +37,10 @@ NAMING: Final = (
     "http://purl.org/dc/terms/title",
 )
 TYPE: Final = RDF + "type"
-#: What qualifiers that no predicate gives (the language of a text) begin with.
+#: #: The prefix of qualifiers that no predicate gives (such as the language of a text).
 OWN: Final = "urn:condgraph:"
 SUBCLASS: Final = RDFS + "subClassOf"
-#: Datatypes of numbers.
+#: #: Datatypes of numbers.
 NUMBERS: Final = frozenset(
     XSD + name
     for name in (
@@ -51,25 +49,29 @@ NUMBERS: Final = frozenset(
     )
 )
 REIFIES: Final = RDF + "reifies"
-#: What nodes are called that are singleton properties.
+#: #: The name for nodes that are singleton properties.
 SINGLETONS: Final = "rdf:singletonPropertyOf"
 
 
 def is_unknown(node: str) -> str:
-    """A test that a node of a Wikibase stands for a value that nobody knows."""
+    """Return a test that a Wikibase node stands for an unknown value."""
     return f'isBlank({node}) || CONTAINS(STR({node}), "/genid/")'
 
 
 class Node(NamedTuple):
-    """How a node `?f` stands for statements: the patterns of their terms `s`, `p`, `o`, with `p` fixed where `predicate` is
-    given, and the triple of the patterns that is not of the node. `own` are its predicates, which programs do not see.
+    """How a node `?f` stands for statements.
+
+    `patterns` are those of the terms `s`, `p`, `o`, with `p` fixed if `predicate` is given. `beside` is the triple of
+    the patterns
+    that is not about the node. `own` are the node's predicates, which programs do not see.
     """
 
     patterns: str
     own: tuple[str, ...] = ()
     predicate: str = ""
     beside: tuple[str, str, str] | None = None
-    #: Predicates from a subject to the node, and from there to an object; such triples are no statements.
+    #: #: Predicates from a subject to the node, and from there to an object; such triples are no
+    #: statements themselves.
     reached_by: tuple[str, str] | None = None
 
 
@@ -77,7 +79,7 @@ def _reified(subject: str, predicate: str, thing: str) -> Node:
     return Node(f"?f <{subject}> %(s)s ; <{predicate}> %(p)s ; <{thing}> %(o)s", (subject, predicate, thing))
 
 
-#: Nodes that stand for statements by what they are called in a mapping.
+#: #: Nodes that stand for statements, by their names in a mapping.
 NODES: Final = {
     "rdf:Statement": _reified(*PARTS),
     "owl:Axiom": _reified(*AXIOM_PARTS),
@@ -88,12 +90,12 @@ NODES: Final = {
 
 
 def node_of(called: str) -> Node:
-    """How nodes stand for statements: one of `NODES`, or a path. Raises `OptionError` for another text."""
+    """Return how nodes stand for statements: one of `NODES`, or a path; raise `OptionError` for any other text."""
     if called in NODES:
         return NODES[called]
     path = path_of(called)
     if path.inverse:
-        # A literal is no subject.
+        # # A literal cannot be a subject.
         return Node(f"?f <{path.first}> %(s)s ; <{path.last}> %(o)s . FILTER(!isLiteral(%(s)s))", (), path.predicate)
     return Node(
         *(f"%(s)s <{path.first}> ?f . ?f <{path.last}> %(o)s", (), path.predicate, ("%(s)s", f"<{path.first}>", "?f")),
@@ -101,16 +103,18 @@ def node_of(called: str) -> Node:
     )
 
 
-#: Counts of values by kind and unit.
+#: #: Counts of values by kind and unit.
 Counts: TypeAlias = "dict[tuple[Kind, str], int]"
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """A predicate: what programs call it, how often it leads to a node, and to values of each kind.
-    `types` has the commonest datatype of literals whose text tells another. `languages` are those of its texts, "" for
-    none; None where they are not known, or where a text is written with other spaces than it is read with. `units` are the
-    nodes, with their names, of the units that all its numbers have (of a Wikibase); of a sample, of those that were seen.
+    """A predicate: its name in programs, and how often it leads to a node and to values of each kind.
+
+    `types` has the commonest datatype of literals whose text suggests another one. `languages` are those of its texts,
+    "" for none;
+    they are None if unknown, or if white space of a text is folded. `units` are the nodes and names of all its numbers'
+    units (in a Wikibase); in a sample, of those that were seen.
     """
 
     iri: str
@@ -123,21 +127,22 @@ class Predicate:
 
     @property
     def unit(self) -> str:
-        """The one unit, empty where there are several."""
+        """The only unit, or "" if there are several."""
         return next(iter(self.units)) if len(self.units) == 1 else ""
 
 
 @dataclass(frozen=True)
 class Mapping:
-    """What an endpoint is taken for.
+    """What the triples of an endpoint stand for.
 
-    `languages` are those of names, best first; a name in another language is not seen. `base`
-    begins the IRIs of a Wikibase (`base/prop/P31`, `base/entity/Q5`). `concepts` are classes by
-    their IRI with their names and direct members; of a Wikibase, only the best known. `whole`:
-    the predicates were counted over all triples. `statements`: the nodes that stand for statements, by
-    the names of `NODES` or as paths. `apart`: named graphs are read for these, and the default graph does not have
-    their triples. `infer`: the rules
-    of inference, `axioms`: those of properties. `rows`: a result of so many came whole.
+    `languages` are those of names, best first; names in other languages are ignored. `base` is the prefix of a Wikibase's IRIs
+    (`base/prop/P31`, `base/entity/Q5`). `concepts` maps classes by IRI to names and numbers of direct members (in a
+    Wikibase, only
+    the best known). `whole` tells whether predicates were counted over all triples. `statements` are the nodes that stand for
+    statements, by names in `NODES` or as paths. `apart` tells whether named graphs are read for these and the default
+    graph lacks
+    their triples. `infer` are the rules of inference, `axioms` those of properties. `rows` is the size of a result known to be
+    complete.
     """
 
     shape: Shape = "plain"
@@ -149,7 +154,7 @@ class Mapping:
     statements: tuple[str, ...] = ()
     apart: bool = False
     infer: tuple[str, ...] = ()
-    #: Predicates and classes that programs do not see.
+    #: #: Predicates and classes that programs do not see.
     hidden: tuple[str, ...] = ()
     axioms: tuple[tuple[str, str, str], ...] = ()
     predicates: tuple[Predicate, ...] = ()
@@ -160,20 +165,20 @@ class Mapping:
     whole: bool = True
     rows: int = 0
     notes: tuple[str, ...] = ()
-    #: The qualifiers that say when statements hold, by predicate, as `times=` of a load has them.
+    #: #: The qualifiers that tell when statements hold, by predicate, as with `times=` when loading.
     times: dict[str, str] = field(default_factory=dict)
-    #: When the endpoint was looked at, in seconds since 1970, and the name of its dialect.
+    #: #: When the endpoint was looked at, in seconds since 1970, and the name of its dialect.
     at: float = 0.0
     dialect: str = STANDARD.name
 
     @property
     def declared(self) -> list[str]:
-        """The nodes that stand for statements because a mapping file says it."""
+        """The nodes that stand for statements because a mapping file says so."""
         return [called for called in self.statements if called == GRAPHS or called not in NODES]
 
     @property
     def given_labels(self) -> tuple[str, ...] | None:
-        """The predicates of names where they are not the default."""
+        """The predicates of names, or None if they are the default."""
         return None if self.labels == NAMING else self.labels
 
     @cached_property
@@ -185,8 +190,8 @@ class Mapping:
         return found
 
     def terms(self, used: Iterable[str]) -> Terms:
-        """The names of the predicates of some triples, and of what they imply, as the loader of RDF takes them for a source
-        that it adds to.
+        """Return names of the predicates of some triples and of what they imply, as the RDF loader takes them for a
+        source that grows.
         """
         implied = (one.iri for one in self.predicates) if self.infer else ()
         found, ends = Terms(), {_end(iri) for iri in (*used, *implied)}
@@ -196,7 +201,7 @@ class Mapping:
 
     @cached_property
     def _by_end(self) -> dict[str, list[tuple[int, Predicate]]]:
-        """The predicates, with their places, by what all forms of theirs have in common."""
+        """The predicates with their places, by the part that all forms of a property share."""
         found: dict[str, list[tuple[int, Predicate]]] = {}
         for place, one in enumerate((*self.qualifiers, *self.predicates)):
             if not one.iri.startswith(OWN):
@@ -205,9 +210,7 @@ class Mapping:
 
     @cached_property
     def value_nodes(self) -> dict[str, tuple[str, str]]:
-        """The predicates that lead to the numbers of a Wikibase whose unit is known: the one that leads to the node of such a
-        number, and the unit.
-        """
+        """The predicates of a Wikibase's numbers with a known unit, with the predicate of the number's node and the unit."""
         start = f"{self.base}/prop/"
         return {
             f"{start}{form}/{_end(one.iri)}": (f"{start}{form}/value/{_end(one.iri)}", one.unit)
@@ -223,7 +226,7 @@ class Mapping:
         return {iri: name for iri, name in named if name != NO_UNIT}
 
     def dumps(self) -> str:
-        """As JSON, which `loads` reads."""
+        """Return the mapping as JSON, which `loads` reads."""
         said = asdict(self)
         for key in ("predicates", "qualifiers"):
             for one in said[key]:
@@ -232,12 +235,12 @@ class Mapping:
 
 
 def _end(iri: str) -> str:
-    """What all forms of a property of a Wikibase have in common."""
+    """Return the part that all forms of a Wikibase property share."""
     return iri.rpartition("/")[2]
 
 
 def loads(text: str) -> Mapping:
-    """The mapping that `dumps` wrote. Raises `ValueError`, `TypeError` or `KeyError` for another text."""
+    """Return the mapping that `dumps` wrote; raise `ValueError`, `TypeError` or `KeyError` for other text."""
     said = json.loads(text)
     for key in ("predicates", "qualifiers"):
         said[key] = tuple(
@@ -253,7 +256,7 @@ def loads(text: str) -> Mapping:
     for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer", "statements", "hidden"):
         said[key] = tuple(said[key])
     said["axioms"] = tuple(tuple(axiom) for axiom in said["axioms"])
-    # A text of an earlier version has none: the endpoint is looked at again.
+    # # A text by an earlier version lacks some keys, so the endpoint is looked at again.
     said["dialect"] = str(said["dialect"])
     said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
     return Mapping(**said)
@@ -261,15 +264,15 @@ def loads(text: str) -> Mapping:
 
 # -- the mapping file --------------------------------------------------------------------------------
 
-#: What is common of vocabularies, by name: parts of mapping files.
+#: #: Common vocabularies by name, as parts of mapping files.
 PRESETS: Final = read_file(Path(__file__).with_name("presets.toml"))
-#: Keys of presets whose lists a file replaces by its own.
+#: #: Keys of presets whose lists are replaced by those of a file.
 _LISTS: Final = ("labels", "infer", "axioms", "statements")
 _KEYS: Final = ("preset", "shape", "languages", "names", "graphs", "hide", *_LISTS, "predicate", "times")
 
 
 def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a mapping file says, checked. Raises `OptionError` or `SourceError`."""
+    """Return the checked content of a mapping file; raise `OptionError` or `SourceError`."""
     place, said = os.fspath(path), read_file(path)
     for key, value in said.items():
         if key not in _KEYS:
@@ -312,7 +315,7 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def axiom_of(text: Any) -> tuple[str, str, str] | None:
-    """An axiom of properties, written as `IRI owl:inverseOf IRI`; None for what is none."""
+    """Return an axiom of properties written as `IRI owl:inverseOf IRI`, or None for other text."""
     parts = text.split(" ") if isinstance(text, str) else []
     if len(parts) != 3 or RULES.get(parts[1]) not in (SUBPROPERTY, INVERSE) or not (is_iri(parts[0]) and is_iri(parts[2])):
         return None
@@ -320,7 +323,7 @@ def axiom_of(text: Any) -> tuple[str, str, str] | None:
 
 
 def preset_of(stating: dict[str, Any]) -> dict[str, Any]:
-    """What the presets of a mapping file say together, the first before the others."""
+    """Return the combined presets of a mapping file; earlier ones come first."""
     found: dict[str, Any] = {}
     for name in stating.get("preset", ()):
         for key, value in PRESETS[name].items():
@@ -333,7 +336,10 @@ def preset_of(stating: dict[str, Any]) -> dict[str, Any]:
 
 
 def fitted(said: dict[str, Any], preset: dict[str, Any], there: Container[str]) -> dict[str, Any]:
-    """What a file says with what its presets say of predicates that are there. Lists of the file replace those of presets."""
+    """Return a file's content plus what its presets state about existing predicates.
+
+    Lists of the file replace those of presets.
+    """
     found: dict[str, Any] = {**{key: preset[key] for key in _LISTS if key in preset}, **said}
     if "statements" not in said:
         paths = (path_of(text) for text in preset.get("statements", ()))
@@ -357,9 +363,7 @@ def fitted(said: dict[str, Any], preset: dict[str, Any], there: Container[str]) 
 
 
 def preset_hides(preset: dict[str, Any], found: Mapping, types: Container[str]) -> dict[str, Any]:
-    """The hidden terms and the times of presets, as far as a mapping, or the `types` of nodes that stand for statements, has
-    them.
-    """
+    """Return the hidden terms and times of presets, limited to what the mapping or the `types` of statement nodes have."""
     iris = {one.iri for one in (*found.predicates, *found.qualifiers)}
     called = {one.name for one in (*found.predicates, *found.qualifiers)}
     times = {
@@ -380,11 +384,12 @@ def _is_name(value: Any) -> bool:
 
 
 def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
-    """A guess with the names of predicates that a file states, without those it hides. Raises
-    `OptionError` for a predicate that the endpoint does not have, and for a name of two.
+    """Return a guess with the names of predicates that a file gives, without those it hides.
+
+    Raise `OptionError` for a predicate that the endpoint lacks, and for two predicates with the same name.
     """
     known = {one.iri for one in (*guess.predicates, *guess.qualifiers)} | guess.concepts.keys()
-    # Those of nodes that stand for statements are no concepts.
+    # # Types of nodes that stand for statements are no concepts.
     known.update(*(preset.get("hide", ()) for preset in PRESETS.values()))
     hidden, called = said.get("hide", ()), said.get("predicate", {})
     for iri in (*called, *hidden):
@@ -413,7 +418,7 @@ _RULES: Final = {iri: name for name, iri in RULES.items()}
 
 
 def written(mapping: Mapping, place: str) -> str:
-    """A mapping as the text of a mapping file."""
+    """Return a mapping as the text of a mapping file."""
     lines = [
         f"# What {place} is taken for. Every key may be left out: it is found out then.",
         *(f"# {note}" for note in mapping.notes),

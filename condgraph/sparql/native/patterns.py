@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class TriplePatterns(PlannedPatterns):
-    """Patterns on the triples of an endpoint. Nodes without an IRI cannot be asked for, and are no candidates."""
+    """Patterns on the triples of an endpoint. Nodes without an IRI cannot be asked for, so they are no candidates."""
 
     @property
     def _triples(self) -> NativeRdfStore:
         return cast("NativeRdfStore", self._store)
 
     def catalogue_now(self) -> Catalogue:
-        """As of `Statements`, without blank nodes."""
+        """Return the catalogue without blank nodes."""
         found = super().catalogue_now()
         blank = sum(ident.startswith("_:") for ident in found.ids)
         if not blank:
@@ -41,9 +41,9 @@ class TriplePatterns(PlannedPatterns):
         )  # fmt: skip
 
     def texts_now(self, schema: StoredSchema) -> tuple[list[str], dict[str, bool]]:
-        """As of `Statements`. Labels are names, but for those that a node has apart from its name."""
+        """Return texts and predicates with edges. Labels are names, except those that a node has besides its name."""
         store, labels = self._triples, self._triples.label_names
-        # What is said of literals themselves is no predicate of the endpoint.
+        # # Qualifiers about literals themselves are no predicates of the endpoint.
         said = {one.name for one in store.mapping.qualifiers if one.iri.startswith(OWN)}
         stated = {one.name for one in store.mapping.predicates}
         edged = {name: used for name, used in edged_predicates(schema).items() if name in stated or name not in said}
@@ -62,5 +62,5 @@ class TriplePatterns(PlannedPatterns):
         return sorted(texts), edged
 
     def gathered(self, units: Sequence[Unit], *, ends: bool) -> Snapshot:
-        """As of `Statements`."""
+        """See `Statements.gathered`."""
         return self._triples.gather(units, ends=ends)

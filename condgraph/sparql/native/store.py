@@ -1,5 +1,6 @@
-"""An endpoint that condgraph did not prepare as a store: what a plan rests on is fetched with one
-query, read by the rules of the loader of RDF, and the plan is run on it in process.
+"""An endpoint that condgraph did not prepare, as a store.
+
+One query fetches the evidence of a plan; the rules of the RDF loader read it, and the plan runs on it in process.
 """
 
 from __future__ import annotations
@@ -47,42 +48,44 @@ if TYPE_CHECKING:
     from condgraph.overview.survey import Survey
     from condgraph.patterns.matches import Matches
 
-#: The source of all statements.
+#: #: The source of all statements.
 SOURCE: Final = "sparql"
-#: Rows up to which a result is not counted again.
+#: #: Results with fewer rows are not checked for a limit by counting again.
 UNCAPPED: Final = 1_000
-#: Rows of a result in JSON take about this many bytes; more than the bound are refused unread.
+#: #: The most bytes of a JSON result (about those of the most rows); larger ones are refused unread.
 MOST_BYTES: Final = 256 * 2**20
 
-#: Names of one program that are looked up by a query.
+#: #: The most names of one program that a query looks up.
 _MOST_NAMES: Final = 1_000
-#: Seconds for how the texts of a predicate are written, once.
+#: #: How many seconds a look at how a predicate's texts are written may take.
 _LOOKED: Final = 5.0
-#: Seconds for names that are like one which nothing has.
+#: #: How many seconds the search for similar names may take, if a name does not exist.
 _LIKE: Final = 2.0
 
 
 class EndpointSchema(StoredSchema):
-    """What lowering knows of an endpoint. Names of entities are looked up, each once."""
+    """The schema of an endpoint for lowering. Names of entities are looked up, each once."""
 
     def __init__(self, mapping: Mapping, store: NativeRdfStore) -> None:
         super().__init__(_described(mapping), store.shows)
         self.mapping, self._store = mapping, store
         self._names: dict[str, bool] = {}
-        #: Names that are taken to be there until an answer shows it; None where names are looked up at once.
+        #: #: Names that are assumed to exist until an answer confirms it; None if names are looked up at
+        #: once.
         self.assumed: set[str] | None = None
 
     def assuming(self) -> EndpointSchema:
-        """This schema for one program, whose names are taken to be there."""
+        """Return this schema for one program, whose names are assumed to exist."""
         found = copy(self)
-        # What was looked up serves other programs as well.
+        # # What was looked up serves other programs as well.
         self.kept.setdefault("leases", {})
         found.assumed, found.kept = set(), {**self.kept, "plans": dict(self.kept.get("plans", ()))}
         return found
 
     def confirm(self, program: EndpointSchema, snapshot: Snapshot | None) -> bool:
-        """Whether the names that were assumed for a program are there: a snapshot of what it reads may show it, and the
-        endpoint is asked for the others. If so, the plan of the program is kept.
+        """Tell whether the names that a program assumed exist; if so, keep the program's plan.
+
+        The snapshot of what it reads may show a name; the endpoint is asked about the others.
         """
         for name in sorted(program.assumed or ()):
             if snapshot is not None and len(snapshot.named(name)):
@@ -93,7 +96,7 @@ class EndpointSchema(StoredSchema):
         return True
 
     def has_entity(self, name: str) -> bool:
-        """Whether some node is called so: one small query for each new name."""
+        """Tell whether some node has this name, by one small query for each new name."""
         if name not in self._names:
             if self.assumed is not None:
                 self.assumed.add(name)
@@ -102,12 +105,15 @@ class EndpointSchema(StoredSchema):
         return self._names[name]
 
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
-        """The types and units of a qualifier's values; which predicates have it is not known."""
+        """Return the types and units of a qualifier's values; which predicates have it is unknown."""
         return super().qualifier_kinds(key) if predicate is None or predicate in self._of else {}
 
     def _read_alone(self, key: str, qualifier: bool) -> bool:
-        """As of other schemas: the language and the datatype of a literal, the named graph of a triple, and what has neither texts
-        nor numbers without unit in a Wikibase, whose properties have one type.
+        """Tell whether each value is read on its own. See `StoredSchema._read_alone`.
+
+        That is also true of a literal's language and datatype, of a triple's named graph, and, in a Wikibase, whose
+        properties have
+        one type, of properties with neither texts nor numbers without unit.
         """
         if qualifier and any(one.name == key and one.iri.startswith(OWN) for one in self.mapping.qualifiers):
             return True
@@ -116,15 +122,15 @@ class EndpointSchema(StoredSchema):
         return others and self.mapping.shape == "wikibase"
 
     def has_concept(self, name: str) -> bool:
-        """Whether some class is called so; of a Wikibase the endpoint knows."""
+        """Tell whether some class has this name; in a Wikibase, ask the endpoint."""
         return super().has_concept(name) or (self.mapping.shape == "wikibase" and self.has_entity(name))
 
     def has_id(self, ident: str) -> bool:
-        """Whether some triple has this node."""
+        """Tell whether some triple has this node."""
         return self._store.has(alg.ById((ident,)))
 
     def nearest_entities(self, name: str, *, most: int = 5) -> list[str]:
-        """Names like a name, among those that begin with its first word."""
+        """Return names similar to a name, among those that begin with its first word."""
         return offered(name, [], self._store.names_like(name), most)
 
 
@@ -149,7 +155,7 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "qualifiers": qualifiers,
         "concepts": sorted(concepts),
         "sources": [SOURCE],
-        # On every predicate (`qualifier_kinds`).
+        # # On every predicate (`qualifier_kinds`).
         "on": {},
         "predicates": {one.name: [0] for one in sorted(mapping.predicates, key=lambda one: one.name)},
         "tables": [],
@@ -163,8 +169,9 @@ def _described(mapping: Mapping) -> dict[str, Any]:
 
 
 class EndpointAnswer(ExplainedAnswer):
-    """The answer to one program, with the SPARQL that fetched what it reads. What else its evidence shows is fetched when
-    that is first looked at, unless `whole` says that it is here.
+    """The answer to one program, with the SPARQL that fetched what it reads.
+
+    The rest of its evidence is fetched when it is first looked at, unless `whole` says that it was fetched already.
     """
 
     def __init__(self, store: NativeRdfStore, request: Request, lowered: Lowered, run: Run, text: str, *, whole: bool) -> None:
@@ -177,7 +184,7 @@ class EndpointAnswer(ExplainedAnswer):
 
     @kept
     def _whole(self) -> Run:
-        """The plan run on all that it rests on."""
+        """The plan run on all of its evidence."""
         if self._is_whole:
             return self.run
         run = self._endpoint.witness(self.plan)
@@ -186,15 +193,15 @@ class EndpointAnswer(ExplainedAnswer):
 
     @kept
     def evidence(self) -> EvidenceList:
-        """What the answer rests on: one further query."""
+        """The evidence of the answer, by one more query."""
         return EvidenceList(trace_back(self._whole, self.plan), self.plan, self._counted)
 
     def evidence_of(self, row: int) -> EvidenceList:
-        """What one row of a table rests on."""
+        """Return the evidence of one row of a table."""
         return self._evidence_of(self._whole, row)
 
     def ready(self, timeout: float | None = None) -> None:
-        """Fetch the statements that the answer rests on, within so many seconds."""
+        """Fetch the statements of the evidence, within so many seconds."""
         with within(timeout):
             self._whole  # noqa: B018 - it is kept
 
@@ -202,19 +209,19 @@ class EndpointAnswer(ExplainedAnswer):
         return [len(self._whole.outcome(node)) for node in nodes]  # type: ignore[arg-type]
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
-        """How many statements, or entities, each operator gives of what was fetched."""
+        """Return how many fetched statements or entities each operator gives."""
         return count(self._whole.snapshot, nodes, timeout)
 
     def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
         size, sample = self._size_in(self._whole, node)
         if isinstance(node, alg.AllEntities):
-            # Of all entities only those are here that the program needs.
+            # # Of all entities, only those that the program needs were fetched.
             size = max(size, self._endpoint.number_of(node))
         return size, sample
 
 
 class NativeRdfStore:
-    """The triples of an endpoint, asked where they are. `build` makes a graph of triples (the loader of RDF)."""
+    """The triples of an endpoint, queried in place. `build` makes a graph from triples (the RDF loader)."""
 
     declared: tuple[str, ...] = ()
 
@@ -223,15 +230,15 @@ class NativeRdfStore:
         self.place, self.read_only = endpoint.query_url, True
         self._mapping: Mapping | None = None
         self._schema: EndpointSchema | None = None
-        #: Languages of the objects of predicates.
+        #: #: Languages of the objects of predicates.
         self._written: dict[str, tuple[str, ...] | None] = {}
-        #: Attributes of which it is not known how all of their values are read.
+        #: #: Attributes for which it is not known how all of their values are read.
         self._unread: set[str] = set()
-        #: Names below which there are classes that are not a list, where a store loses rows otherwise.
+        #: #: Names of superclasses with subclasses that are no list, for stores that lose rows otherwise.
         self._unlisted: set[str] = set()
-        #: Labels of units, as triples.
+        #: #: Labels of units, as triples.
         self._units: dict[Any, list[tuple[Any, Any, Any]]] = {}
-        #: Rows of the longest result that was counted and is whole.
+        #: #: The size of the longest result that was counted and is complete.
         self._complete = 0
 
     def __repr__(self) -> str:
@@ -239,19 +246,19 @@ class NativeRdfStore:
 
     @property
     def timeout(self) -> float | None:
-        """Seconds of a call without a deadline of its own."""
+        """The seconds for a call without a deadline of its own."""
         return self.endpoint.timeout
 
     @property
     def mapping(self) -> Mapping:
-        """What the endpoint is taken for."""
+        """The endpoint's mapping."""
         if self._mapping is None:
             self._mapping = self._look(False)
         return self._mapping
 
     @property
     def schema(self) -> EndpointSchema:
-        """What lowering knows."""
+        """The schema that lowering uses."""
         if self._schema is None:
             self._schema = EndpointSchema(self.mapping, self)
         return self._schema
@@ -274,12 +281,10 @@ class NativeRdfStore:
     # -- queries -----------------------------------------------------------------------------------
 
     def select(self, text: str) -> tuple[list[Any], list[str]]:
-        """The rows of a query, and the names of their variables. Raises `StoreError` where the endpoint gives fewer rows
-        than there are.
-        """
+        """Return the rows of a query and the names of their variables; raise `StoreError` if the endpoint omits rows."""
         found: Any = self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MOST_BYTES)
         rows = list(watched(found))
-        # A limit below a number of rows that was once complete is none. Limits are round numbers.
+        # # A limit cannot be below the size of a result that was complete. Limits are round numbers.
         if len(rows) > max(self._complete, self.mapping.rows, UNCAPPED - 1) or (len(rows) >= UNCAPPED and len(rows) % 100 == 0):
             counting = f"SELECT (COUNT(*) AS ?n) WHERE {{ {{ {text} }} }}"
             counted = list(self.endpoint.query(counting, graphs=self.mapping.graphs))  # type: ignore[arg-type]
@@ -301,8 +306,9 @@ class NativeRdfStore:
         return Fetcher(self.mapping, self.endpoint.dialect, self._languages, self._numbers, self._classes)
 
     def _languages(self, iri: str) -> tuple[str, ...] | None:
-        """The languages of the objects of a predicate, where these are nothing but texts (`written_as`): one query for each
-        predicate whose texts are compared.
+        """Return the languages of a predicate's objects if all are texts (`written_as`).
+
+        That takes one query for each predicate whose texts are compared.
         """
         if iri not in self._written:
             self._written[iri] = None
@@ -317,8 +323,9 @@ class NativeRdfStore:
         return self._written[iri]
 
     def _numbers(self, predicate: Predicate) -> Predicate | None:
-        """A predicate with the kinds and units of all its values, in place of those of a sample: one query; None where it takes
-        too long, or shows other units.
+        """Return a predicate with the kinds and units of all its values instead of a sample's, by one query.
+
+        It is None if that takes too long or shows other units.
         """
 
         def looked() -> Predicate | None:
@@ -334,8 +341,9 @@ class NativeRdfStore:
         return self.schema.leased(("numbers", predicate.iri), looked)
 
     def _classes(self, names: Sequence[str], query: str) -> list[str] | None:
-        """The classes that a query of one variable gives, those of some names and below them; None where they are too many for a
-        list, or one has no IRI.
+        """Return the classes that a query of one variable finds: those with some names, and their subclasses.
+
+        It is None if they are too many for a list, or one has no IRI.
         """
 
         def looked() -> list[str] | None:
@@ -348,8 +356,9 @@ class NativeRdfStore:
         return known
 
     def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
-        """The values by which others of an attribute, or of a qualifier, are read (`Schema.shows`): one query. An answer that reads
-        others without it says so.
+        """Return the values by which others of an attribute or qualifier are read (`Schema.shows`), by one query.
+
+        If that fails, answers that read the other values report it.
         """
         names = {one.iri: one.name if qualifier else key for one in self.mapping.predicates}
         self._unread.discard(key)
@@ -365,19 +374,19 @@ class NativeRdfStore:
         word = found.get("word") if "truth" in found else None
         first = [one for one in (number, word) if one is not None]
         if not all(is_iri(node.value) and predicate.value in names for node, _, predicate in first):
-            # What hangs on a blank node cannot be asked for.
+            # # Values of a blank node cannot be asked for.
             self._unread.add(key)
         known = [one for one in first if is_iri(one[0].value) and one[2].value in names]
         return [[node.value, names[predicate.value], value.value] for node, value, predicate in known]
 
     def has(self, node: alg.Entities) -> bool:
-        """Whether some entity is in a set."""
+        """Tell whether a set has any entity."""
         fetcher = self._fetcher()
         text = f"ASK {{ {' '.join(fetcher.entities(node, '?e'))} }}"
         return bool(self.endpoint.query(text, graphs=self.mapping.graphs))
 
     def number_of(self, node: alg.Entities) -> int:
-        """About how many entities a set has; 0 where the endpoint takes too long for it."""
+        """Return about how many entities a set has, or 0 if the endpoint takes too long."""
         fetcher = self._fetcher()
         about = f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {' '.join(fetcher.entities(node, '?e'))} }}"
         try:
@@ -392,7 +401,7 @@ class NativeRdfStore:
         return sum(int(row["n"].value) for row in rows)
 
     def names_like(self, name: str) -> list[str]:
-        """Some names that begin as a name does; none where the endpoint takes too long for it."""
+        """Return some names that begin like a name, or none if the endpoint takes too long."""
         beginning = name.split(" ")[0][:20] or name
         label = self._fetcher().labels[0]
         test = f"FILTER(STRSTARTS(LCASE(STR(?l)), {string(beginning.lower())}))"
@@ -410,7 +419,7 @@ class NativeRdfStore:
         return self._gathered(fetcher, fetcher.parts(wanted))
 
     def _gathered(self, fetcher: Fetcher, parts: Sequence[Part], *, bare: bool = False) -> tuple[Snapshot, str]:
-        """The triples of some parts as a graph, and the text of their query. `bare` parts have no names of units."""
+        """Return the triples of some parts as a graph, and their query. `bare` parts have no names of units."""
         text = fetcher.union(parts)
         texts = [part.text for part in parts] if self.endpoint.dialect.gathers_in_parts else [text]
         found = [triple for text in texts for triple in fetcher.read(*self.select(text))]
@@ -420,7 +429,7 @@ class NativeRdfStore:
         return self._graph_of(found), text
 
     def _of_units(self, units: Collection[Any]) -> list[tuple[Any, Any, Any]]:
-        """The labels of some units: one query for those that were not met before, by the look neither."""
+        """Return the labels of some units, by one query for those that neither the look nor earlier answers fetched."""
         if fresh := [unit for unit in units if unit not in self._units]:
             import pyoxigraph
 
@@ -441,7 +450,7 @@ class NativeRdfStore:
         classes: dict[str, None] = {}
         known = self.mapping.concepts
         if not self.mapping.apart:
-            # The default graph has the triples of named graphs as well.
+            # # Here the default graph also has the triples of named graphs.
             found = list(found)
             named = {triple[:3] for triple in found if len(triple) > 3}
             found = [triple for triple in found if len(triple) > 3 or triple not in named]
@@ -460,12 +469,12 @@ class NativeRdfStore:
     # -- asking ------------------------------------------------------------------------------------
 
     def _local(self, plans: Sequence[Node]) -> tuple[Snapshot, str]:
-        """What some plans rest on, as a small graph, and the query that fetched it."""
+        """Return the evidence of some plans as a small graph, and the query that fetched it."""
         parts = [part for plan in map(self._resolved, plans) for part in (*fetched(plan), *shown(plan, self.schema))]
         plain = [part for part in parts if part.named is None]
         snapshot, text = self._fetched(plain)
         if len(plain) < len(parts):
-            # Entities by names that the first query brings to light.
+            # # Entities whose names only the first query reveals.
             names = {snapshot.name(number) for number in range(snapshot.entities)}
             for part in (part for plan in plans for part in postorder(plan)):
                 if isinstance(part, alg.Constants):
@@ -476,8 +485,9 @@ class NativeRdfStore:
         return snapshot, text
 
     def _resolved(self, plan: Node) -> Node:
-        """A plan in which entities by names that only the client works out are entities by these names: without
-        it, what hangs on them would be fetched of all entities.
+        """Return a plan with names that only the client can compute replaced by these names.
+
+        Otherwise, what depends on them would be fetched for all entities.
         """
 
         def resolved(node: Any) -> Any:
@@ -491,7 +501,7 @@ class NativeRdfStore:
         return cast("Node", remade(plan, resolved))
 
     def answer(self, request: Request) -> EndpointAnswer:
-        """Answer a program with one query, which shows as well that its names are there."""
+        """Answer a program with one query, which also shows that its names exist."""
         schema, answer = self.schema.assuming(), None
         try:
             answer = self._answer(request, schema)
@@ -500,7 +510,7 @@ class NativeRdfStore:
             if not schema.assumed or self.schema.confirm(schema, None):
                 raise
         if answer is None or not self.schema.confirm(schema, answer.run.snapshot):
-            # Some name is not there: its program is read otherwise, or is an error that says so.
+            # # Some name does not exist, so its program is read differently or is an error that names it.
             return self._answer(request, self.schema)
         return answer
 
@@ -528,7 +538,7 @@ class NativeRdfStore:
         return EndpointAnswer(self, request, lowered, run, text, whole=whole)
 
     def explain(self, request: Request) -> str:
-        """The SPARQL of a program, without running it."""
+        """Return the SPARQL of a program, without running it."""
         plan, fetcher = request.lowered(self.schema).plan, self._fetcher()
         if (counting := fetcher.counting(plan)) is not None:
             return counting
@@ -536,22 +546,23 @@ class NativeRdfStore:
         return fetcher.union(fetcher.parts([part for part in fetched(plan) if part.named is None]) if parts is None else parts)
 
     def witness(self, plan: Node) -> Run:
-        """A plan run in process on the statements it rests on."""
+        """Run a plan in process on its evidence."""
         run = Run(self._local([plan])[0])
         run.execute(plan)
         return run
 
     def steady(self, ask: Any) -> Any:
-        """What `ask` gives: nobody says when others change their triples."""
+        """Return what `ask` gives: nobody tells when others change their triples."""
         return ask()
 
     def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
-        """The size of each operator."""
+        """Return the size of each operator."""
         return [(size, ()) for size in self.counted(nodes, lambda _: [])]
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives: one query for all of them, and one that counts for all
-        entities of a kind.
+        """Return how many statements or entities each operator gives.
+
+        That takes one query for all of them, and one for each count of all entities of a kind.
         """
         every = {id(node): self.number_of(node) or int(self.has(node)) for node in nodes if isinstance(node, alg.AllEntities)}
         others = [node for node in nodes if id(node) not in every]
@@ -559,7 +570,10 @@ class NativeRdfStore:
         return [every[id(node)] if id(node) in every else count(snapshot, [node])[0] for node in nodes]  # type: ignore[arg-type]
 
     def gather(self, units: Sequence[Unit], *, ends: bool = False) -> Snapshot:
-        """The statements, sets and memberships of some units: one query. With `ends`, names and qualifiers need not be there."""
+        """Return the statements, sets and memberships of some units, by one query.
+
+        With `ends`, names and qualifiers may be missing.
+        """
         fetcher = self._fetcher()
         parts = fetcher.ends(units) if ends else None
         return self._fetched(units)[0] if parts is None else self._gathered(fetcher, parts, bare=True)[0]
@@ -570,7 +584,7 @@ class NativeRdfStore:
         return frozenset(one.name for one in self.mapping.predicates if one.iri in self._fetcher().labels)
 
     def literals(self, predicates: Sequence[str]) -> Snapshot:
-        """The distinct literals of some predicates, as a graph that has each of them."""
+        """Return the distinct literals of some predicates, as a graph that has each of them."""
         fetcher, names = self._fetcher(), tuple(predicates)
         if not names:
             return self._graph_of(())
@@ -580,12 +594,12 @@ class NativeRdfStore:
         return self._gathered(fetcher, parts)[0]
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
-        """The statements around entities, for chains: one query."""
+        """Return the statements around entities, for chains, by one query."""
         of, scans = around_of(ids, names, values=values)
         return self._fetched([Unit(of), *map(Unit, scans)])[0]
 
     def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern: plans fetch the statements that the search reaches."""
+        """Return the subgraphs nearest to a pattern; plans fetch the statements that the search reaches."""
         if not exact:
             raise UnsupportedError(
                 TARGET, ["an approximate index of triples that condgraph did not write"], hint="leave `exact` out"
@@ -599,31 +613,31 @@ class NativeRdfStore:
     # -- looking -----------------------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """An endpoint that answers is there."""
+        """Return True: an endpoint that answers exists."""
         return True
 
     def left(self) -> Snapshot | None:
-        """Nothing is loaded here."""
+        """Return None: nothing is loaded here."""
         return None
 
     def under_way(self) -> tuple[list[str], bool] | None:
-        """Nothing is loaded here."""
+        """Return None: nothing is loaded here."""
         return None
 
     def abandon(self) -> bool:
-        """Nothing is loaded here."""
+        """Return False: nothing is loaded here."""
         return False
 
     def delete(self) -> bool:
-        """Nothing is written here."""
+        """Raise `UnsupportedError`: nothing is written here."""
         raise UnsupportedError(TARGET, ["removing triples that condgraph did not write"])
 
     def sources(self) -> tuple[Source, ...]:
-        """The endpoint itself."""
+        """Return the endpoint as the only source."""
         return (Source(SOURCE, self.place, "sparql"),)
 
     def counts(self) -> dict[str, int]:
-        """What the endpoint is taken to hold."""
+        """Return the counts of what the endpoint is known to hold."""
         mapping = self.mapping
         return {
             "entities": 0,
@@ -637,11 +651,11 @@ class NativeRdfStore:
         }
 
     def survey(self) -> Survey:
-        """What the endpoint is taken to hold."""
+        """Return the survey of what the endpoint is known to hold."""
         return partial_survey(self.schema, self.counts())
 
     def snapshot(self) -> Snapshot:
-        """All triples, copied into process. Raises `StoreError` where the endpoint has a limit."""
+        """Return all triples, copied into process; raise `StoreError` if the endpoint has a limit."""
         triples = self.endpoint.triples("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", graphs=self.mapping.graphs, whole=True)
         rows = [(one.subject, one.predicate, one.object) for one in watched(triples)]
         counting = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"
