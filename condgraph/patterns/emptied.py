@@ -1,4 +1,4 @@
-"""Explains an empty search: which option or edge emptied it, and what the nearest looser search gives."""
+"""Explains an empty search: which option or edge emptied it, and what the nearest looser search finds."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.options import MatchOptions
 from condgraph.patterns.result import Solution
 
-#: Seconds that looser searches may take, all together.
+#: The most seconds that all looser searches together may take.
 SECONDS: Final = 2.0
-#: Edges that are left out one by one.
+#: The most edges that are left out one by one.
 _EDGES: Final = 8
 
-#: Searches for the nearest solution of a pattern; None where there is none.
+#: Searches for the nearest solution of a pattern; returns None if there is none.
 Asked = Callable[[Pattern, MatchOptions], Solution | None]
 
 
 def emptied(pattern: Pattern, options: MatchOptions, ask: Asked) -> list[str]:
-    """What emptied a search, as lines for a user; the nearest of what looser ones give."""
+    """Return what emptied a search, as lines for a user, and the nearest solutions that looser searches find."""
     found: list[tuple[int, str]] = []
     late = False
     try:
@@ -42,7 +42,7 @@ def emptied(pattern: Pattern, options: MatchOptions, ask: Asked) -> list[str]:
                     found.append((solution.total, f"{what} there is one: {solution}"))
     except DeadlineError:
         late = True
-    # A stable order: by distance, then as they were tried.
+    # A stable order: by distance, then in the order tried.
     lines = [line for _, line in sorted(found, key=lambda one: one[0])]
     if not lines and not late:
         lines.append("nor is there one with any one option loosened, or any one edge left out")
@@ -50,7 +50,7 @@ def emptied(pattern: Pattern, options: MatchOptions, ask: Asked) -> list[str]:
 
 
 def _looser(options: MatchOptions) -> Iterator[tuple[str, MatchOptions]]:
-    """Each option that narrows the search, loosened alone."""
+    """Yield the options with each one that narrows the search loosened on its own."""
     alone: list[tuple[bool, str, dict[str, Any]]] = [
         (options.directed is True, "without directed=True", {"directed": None}),
         (options.injective, "without injective=True", {"injective": False}),
@@ -71,7 +71,7 @@ def _looser(options: MatchOptions) -> Iterator[tuple[str, MatchOptions]]:
 
 
 def _without(pattern: Pattern, rest: tuple[Any, ...]) -> Pattern:
-    """A pattern of some of the edges, and their nodes alone."""
+    """Return a pattern of some of the edges and only their nodes."""
     texts = [
         (pattern.nodes[edge.head].text, edge.relation, pattern.nodes[edge.tail].text) for edge in rest
     ]  # fmt: skip

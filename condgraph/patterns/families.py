@@ -1,16 +1,14 @@
 """Families of relations: which words of a phrase refer to which relation, in any order.
 
-The table of everyday words (`patterns.words`) knows phrases; this one knows words. A line has a
-family (`directed`), behind `~` the family that says the same the other way round (`parents`,
-`children`), and its words. `helm*` begins so, `came+out` are words that stand together in a phrase
-and then count for nothing else, `?make` speaks of the family weakly. Where there are two ways
-round, a noun means the other one before "of" or "to" ("is the father of"), a verb (`^raise*`) with
-"by", and `=born+to` neither.
+`patterns.words` has a table of phrases; the table here has words. Each line has a family (`directed`), after `~` the family with
+the same meaning in the other direction (`parents`, `children`), and its words. `helm*` is the start of a word; `came+out` are
+words that stand together in a phrase and then count for nothing else; `?make` suggests the family only weakly. If a family has
+another direction, a noun means it before "of" or "to" ("is the father of"), a verb (`^raise*`) with "by", and `=born+to`
+never does.
 
-How well a phrase fits a predicate is a whole number of thousandths, so that every store agrees:
-what a word says is doubted (`STRONG`, `WEAK`), two words are doubted less, and the fit is that of
-the phrase with a family, times that of the predicate's name with it. The words of the predicates of
-a graph are families too: a word that two of them have says half.
+How well a phrase fits a predicate is a whole number of thousandths, so that every store agrees. A word alone is doubted
+(`STRONG`, `WEAK`), two words together less. The fit is that of the phrase with a family, times that of the predicate's name
+with it. The words of a graph's predicates are families too; a word that two of them share counts half.
 """
 
 from __future__ import annotations
@@ -26,28 +24,27 @@ from condgraph.names.vocabulary import one_wrong
 from condgraph.names.words import STOP, stem
 from condgraph.vectors.encoders import spelled
 
-#: What a predicate costs at least that a relation fits by its words alone, in millionths.
+#: The least cost, in millionths, of a predicate that a relation fits only by its words.
 FITS: Final = 60_000
-#: How much words say, in thousandths: alone, together, weakly; those of a predicate's name where
-#: one begins with the other; with one letter wrong.
+#: How much words count, in thousandths: alone, together, weakly; when one is the start of the other in a predicate's name; with
+#: one wrong letter.
 STRONG: Final = 900
 TOGETHER: Final = 950
 WEAK: Final = 450
 BEGINS: Final = 700
-#: Which part of the lesser of the fits by families and by words counts beside the better.
+#: The divisor of the lesser of the fits by families and by words when it is added to the better one.
 BOTH: Final = 20
-#: What is left of a family that says the same the other way round.
+#: How much of a fit, in thousandths, a family keeps if it has the same meaning in the other direction.
 TURNED: Final = 800
-#: Words of names that say that a predicate is another one the other way round.
+#: Words in names that mark a predicate as the inverse of another.
 _INVERSE: Final = frozenset(map(stem, ["inverse", "inversed", "reverse", "reversed"]))
-#: Letters of a stem from which on another may begin with it, and letters of a word from which on
-#: one may be wrong.
+#: The least length of a stem that may be the start of another, and of a word that may have one wrong letter.
 _STEM: Final = 4
 _LONG: Final = 5
 
 TABLE: Final = Path(__file__).with_name("families.txt").read_text(encoding="utf-8").strip()
 _WORD: Final = re.compile(r"[^\W_]+")
-#: Words of relations that say nothing alone, beside those of questions.
+#: Words of relations that mean nothing on their own, in addition to those of questions.
 _EMPTY: Final = STOP | frozenset(
     [
         "s",
@@ -75,8 +72,10 @@ _EMPTY: Final = STOP | frozenset(
 
 @dataclass(frozen=True)
 class Item:
-    """Words of a family: `parts` stand together in a phrase, a part ending in `*` begins a word;
-    `kind` says when it means the other way round.
+    """Words of a family.
+
+    `parts` stand together in a phrase; a part ending in `*` is the start of a word. `kind` tells when the item means the other
+    direction.
     """
 
     family: str
@@ -88,13 +87,13 @@ class Item:
 @dataclass(frozen=True)
 class _Table:
     inverse: dict[str, str]
-    #: Items of one word by the word, of several words by the first.
+    #: Items of one word, by the word; and items of several words, by the first.
     single: dict[str, list[Item]]
     several: dict[str, list[Item]]
 
     @cached_property
     def longest(self) -> int:
-        """Letters of the longest beginning that the table has."""
+        """The length of the longest word start in the table."""
         parts = (part for items in (self.single, self.several) for many in items.values() for one in many for part in one.parts)
         return max(len(part) - 1 for part in parts if part.endswith("*"))
 
@@ -117,13 +116,14 @@ def _table() -> _Table:
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a relation, folded."""
+    """Return the words of a relation, with case folded."""
     return _WORD.findall(spelled(text).casefold())
 
 
 def _begun(token: str) -> Iterable[str]:
-    """What the table may call a word: what it begins with, shortest first, and itself. No longer than
-    the table has any: a word of others may have a million letters.
+    """Yield the table's possible entries for a word: its beginnings, shortest first, and the word itself.
+
+    They are no longer than the table's entries, since a word may have a million letters.
     """
     for end in range(2, min(len(token), _table().longest) + 1):
         yield token[:end] + "*"
@@ -131,7 +131,7 @@ def _begun(token: str) -> Iterable[str]:
 
 
 def _told(items: Iterable[Item], words: list[str]) -> dict[str, int]:
-    """How well a phrase fits each family, from the items that it has."""
+    """Return how well a phrase fits each family, given the items that it contains."""
     turns = {"noun": words[-1:] in (["of"], ["to"]), "verb": "by" in words, "fixed": False}
     inverse = _table().inverse
     doubt: dict[str, int] = {}
@@ -143,7 +143,7 @@ def _told(items: Iterable[Item], words: list[str]) -> dict[str, int]:
 
 @lru_cache(4096)
 def _items(text: str) -> tuple[tuple[Item, frozenset[str]], ...]:
-    """The items of the table that a phrase has, with the words that each takes."""
+    """Return the items of the table that a phrase contains, with the words that each uses."""
     table, words = _table(), tokens(text)
     there: dict[str, set[str]] = {}
     for token in words:
@@ -155,13 +155,13 @@ def _items(text: str) -> tuple[tuple[Item, frozenset[str]], ...]:
         for item in table.several.get(begun, ())
         if all(part in there for part in item.parts)
     ]
-    # "Shot on location" is not "shot on"; what stands together says nothing alone.
+    # "Shot on location" is not "shot on"; words that stand together mean nothing on their own.
     longest = [one for one in several if not any(one[1] < taken and one[0].family != other.family for other, taken in several)]
     used = {(token, item.family) for item, taken in longest for token in taken}
     taken_words = {token for token, _ in used}
     found = list(longest)
     for token in dict.fromkeys(words):
-        # Of a family's items that say as much the longest counts, the word itself before all.
+        # Among equally strong items of a family the longest counts; the word itself comes first.
         best: dict[str, Item] = {}
         for begun in _begun(token):
             for item in table.single.get(begun, ()):
@@ -172,8 +172,7 @@ def _items(text: str) -> tuple[tuple[Item, frozenset[str]], ...]:
 
 
 def fits(text: str) -> dict[str, int]:
-    """How well a phrase fits each family, in thousandths; those that it says nothing of are left
-    out.
+    """Return how well a phrase fits each family, in thousandths, without the families that it does not fit.
 
     >>> fits("was helmed by"), fits("is the father of")["children"]
     ({'directed': 900}, 950)
@@ -182,7 +181,7 @@ def fits(text: str) -> dict[str, int]:
 
 
 def disagree(one: str, other: str) -> bool:
-    """Whether two relations speak of different families, as far as words of both tell.
+    """Tell whether two relations belong to different families, if both have words that tell.
 
     >>> disagree("date of death", "date of birth"), disagree("acted in", "starred_actors"), disagree("budget", "tags")
     (True, False, False)
@@ -201,19 +200,19 @@ class Names:
         for name in names:
             words = [word for word in dict.fromkeys(tokens(name)) if word not in _EMPTY]
             taken = frozenset().union(*(words for _, words in _items(name)))
-            # A name of which the table knows half says less of its family.
+            # If the table knows only half of a name, the name tells less about its family.
             known = 1000 if not words else 600 + 400 * len(taken.intersection(words)) // len(words)
             self._families.append({family: min(fit + 100, 1000) * known // 1000 for family, fit in fits(name).items()})
             self._own.append({stem(word): word for word in words})
         counts: dict[str, int] = {}
-        # A predicate and its inverse (`plays_for`, `plays_for_inverse`) are one relation.
+        # A predicate and its inverse (`plays_for`, `plays_for_inverse`) count as one relation.
         for stems in {frozenset(own) - _INVERSE for own in self._own}:
             for word in stems:
                 counts[word] = counts.get(word, 0) + 1
         self._counts = counts
 
     def fits(self, relation: str) -> list[int]:
-        """How well a relation fits each name, in thousandths; its spelling aside."""
+        """Return how well a relation fits each name, in thousandths, apart from its spelling."""
         inverse, said = _table().inverse, fits(relation)
         told = self._both_ways(said)
         words = [word for word in dict.fromkeys(tokens(relation)) if word not in _EMPTY]
@@ -224,10 +223,10 @@ class Names:
             doubt = 1000
             for stems in meant.values():
                 doubt = doubt * (1000 - max((weight for one, weight in stems.items() if one in own), default=0)) // 1000
-            # "Is the parent of" has the word of `parents`, and says the other way round.
+            # "Is the parent of" has the word of `parents` but means the other direction.
             turned = any(said.get(inverse.get(family, ""), 0) > said.get(family, 0) for family in families)
             own_words = (1000 - doubt) * (TURNED if turned else 1000) // 1000
-            # The better of the two; the other decides between names that fit as well.
+            # The better of the two counts; the other decides between names that fit equally well.
             found.append(min(max(best, own_words) + min(best, own_words) // BOTH, 1000))
         return found
 
@@ -241,7 +240,7 @@ class Names:
         return found
 
     def _meant(self, word: str) -> dict[str, int]:
-        """The stems of names that a word of a phrase means, with what that says."""
+        """Return the stems of names that a word of a phrase means, with how much each counts."""
         own = stem(word)
         if own in self._counts:
             return {own: STRONG // self._counts[own]}
@@ -256,5 +255,5 @@ class Names:
 
 
 def _one_wrong(one: str, other: str) -> bool:
-    """Whether a word of some letters is another but for one of them."""
+    """Tell whether two words of some length differ in only one letter."""
     return min(len(one), len(other)) >= _LONG - 1 and one_wrong(one, other)

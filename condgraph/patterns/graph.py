@@ -1,11 +1,9 @@
-"""The graph as a search for patterns sees it: nodes, and for each node its neighbours with how they
-are reached.
+"""The graph as pattern search sees it: nodes, and for each node its neighbours with how they are reached.
 
-Nodes 0..E-1 are the entities, concepts and rows of a snapshot, by its numbers; E.. are the distinct
-texts that attributes have as values, by code point. Edges are relations, attributes with a text
-value, and memberships as they were stated (predicate `instance of`); values of other types are no
-nodes. An entry of the adjacency is a neighbour and a label, which says predicate and direction, so
-that one look-up in an array of weights gives the price of an edge:
+Nodes 0..E-1 are the entities, concepts and rows of a snapshot, by its numbers; from E on they are the distinct texts that
+attributes have as values, by code point. Edges are relations, attributes with a text value, and memberships as they were stated
+(predicate `instance of`); other values are no nodes. An entry of the adjacency is a neighbour and a label. The label tells
+predicate and direction, so that looking it up in an array of weights gives the price of an edge:
 
     2 p          the node is the subject of a statement with predicate p
     2 p + 1      it is the object
@@ -36,35 +34,33 @@ Costs: TypeAlias = NDArray[np.int64]
 
 
 class SearchGraph:
-    """Neighbours of all nodes: entry i of node n is `neighbours[offsets[n] + i]`, reached as
-    `labels[offsets[n] + i]` says.
+    """The neighbours of all nodes: entry i of node n is `neighbours[offsets[n] + i]`, with `labels[offsets[n] + i]`.
 
-    The entries of a node are ascending by neighbour, so that those of a pair are found by
-    bisection. `rank` orders the nodes where distances tie: entities by id, then texts, by code
-    point.
+    The entries of a node are sorted by neighbour, so that those of a pair are found by bisection. `rank` orders nodes whose
+    distances tie: entities by id, then texts, by code point.
     """
 
     def __init__(
         self, offsets: NDArray[np.int64], neighbours: Numbers, labels: NDArray[Any], predicates: int, entities: int, rank: Numbers
     ) -> None:
         self.offsets, self.neighbours, self.labels, self.rank = offsets, neighbours, labels, rank
-        #: How many nodes, entities among them, and predicates with the one for memberships.
+        #: The number of nodes, of entities among them, and of predicates including the one for memberships.
         self.size, self.entities, self.predicates = len(offsets) - 1, entities, predicates
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> SearchGraph:
-        """The adjacency of a snapshot; made when it is first asked for, and kept with it."""
+        """Return the adjacency of a snapshot, built at the first call and kept with the snapshot."""
         found = shared(snapshot.schema.kept, "search.graph", lambda: _adjacency(snapshot))
         assert isinstance(found, SearchGraph)
         return found
 
     def degrees(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
-        """How many entries each of these nodes has."""
+        """Return how many entries each of these nodes has."""
         found: NDArray[np.int64] = self.offsets[1:].take(nodes) - self.offsets.take(nodes)
         return found
 
     def expand(self, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], Numbers, NDArray[Any]]:
-        """All entries of these nodes, one after the other: position in `nodes`, neighbour, label."""
+        """Return all entries of these nodes, one after the other: position in `nodes`, neighbour, label."""
         if len(nodes) == 1:
             begin, end = self.offsets[nodes[0]], self.offsets[nodes[0] + 1]
             return np.zeros(end - begin, np.int64), self.neighbours[begin:end], self.labels[begin:end]
@@ -73,22 +69,17 @@ class SearchGraph:
         return np.arange(len(nodes), dtype=np.int64).repeat(end - begin), self.neighbours.take(at), self.labels.take(at)
 
     def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """The entries of each node of `ones` that lead to the node of `others` beside it: position
-        of the pair, and label.
-        """
+        """Return the entries from each node of `ones` to the node of `others` next to it: position of the pair, and label."""
         begin = self._bisect(ones, others)
         end = self._bisect(ones, others + 1)
         return np.arange(len(ones), dtype=np.int64).repeat(end - begin), self.labels.take(ranges(begin, end))
 
     def _bisect(self, nodes: NDArray[Any], neighbours: NDArray[Any]) -> NDArray[np.int64]:
-        """For each node the place of its first entry whose neighbour is not less; all by one
-        bisection side by side.
-        """
+        """Return for each node the place of its first entry whose neighbour is not smaller, by parallel bisection."""
         low, high = self.offsets.take(nodes), self.offsets[1:].take(nodes)
         for _ in range(int((high - low).max(initial=0)).bit_length()):
             middle = (low + high) >> 1
-            # Where nothing is left to halve, the middle may be one too far; it does not count
-            # there.
+            # If nothing is left to halve, the middle may be one too far, where it does not count.
             less = (self.neighbours.take(middle, mode="clip") < neighbours) & (low < high)
             low = np.where(less, middle + 1, low)
             high = np.where(less, high, middle)
@@ -96,14 +87,14 @@ class SearchGraph:
 
     @cached
     def loops(self) -> tuple[Numbers, NDArray[Any]]:
-        """The loops of the graph: node and label of each, by node."""
+        """Return the loops of the graph: node and label of each, by node."""
         at = np.flatnonzero((self.labels >= 2 * self.predicates) & (self.labels < 3 * self.predicates))
         nodes = np.searchsorted(self.offsets, at, side="right") - 1
         return nodes.astype(np.int32), self.labels[at].astype(np.int64)
 
 
 def text_nodes(snapshot: Snapshot) -> Numbers:
-    """The texts that are nodes, as numbers of the pool: node E + i is the i-th of them."""
+    """Return the texts that are nodes, as numbers in the pool: node E + i is the i-th of them."""
     kept = snapshot.schema.kept
     found = kept.get("search.texts")
     if found is None:
@@ -115,12 +106,12 @@ def text_nodes(snapshot: Snapshot) -> Numbers:
 
 
 def predicate_names(snapshot: Snapshot) -> list[str]:
-    """The names of all predicates in the order of their numbers, the one of memberships last."""
+    """Return the names of all predicates in the order of their numbers, with that of memberships last."""
     return [*(snapshot.predicate_name(number) for number in range(snapshot.predicate_count)), INSTANCE_OF]
 
 
 def concepts(snapshot: Snapshot) -> Numbers:
-    """All concepts, by number."""
+    """Return the numbers of all concepts."""
     kept = snapshot.schema.kept
     found = kept.get("search.concepts")
     if found is None:
@@ -162,7 +153,7 @@ def _adjacency(snapshot: Snapshot) -> SearchGraph:
         order = np.argsort(of, kind="stable")
         subjects = snapshot.attribute_subject[attributes[order]]
         families.append((_counted(of, size), subjects, owners[attributes[order]] + kind(1)))
-    # A membership may be stated by several sources, and is one edge.
+    # A membership stated by several sources is a single edge.
     pairs = different(get("mem.e").astype(np.int64) << 32 | get("mem.c"))
     if len(pairs):
         members, of = (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
@@ -175,7 +166,7 @@ def _adjacency(snapshot: Snapshot) -> SearchGraph:
     offsets = np.sum([family[0] for family in families], axis=0)
     neighbours, labels = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), kind)
     for number, (begin, nodes, marks) in enumerate(families):
-        # Behind what families before it have at the node, before what those after it have.
+        # After the entries of earlier families at the node, before those of later ones.
         shift = np.zeros(size, np.int64)
         for other, (starts, _, _) in enumerate(families):
             if other != number:
@@ -190,14 +181,14 @@ def _adjacency(snapshot: Snapshot) -> SearchGraph:
 
 
 def ascending(offsets: NDArray[np.int64], neighbours: Numbers, labels: NDArray[Any]) -> tuple[Numbers, NDArray[Any]]:
-    """The entries of every node in the order of their neighbours."""
+    """Return the entries of every node in the order of their neighbours."""
     owners = np.arange(len(offsets) - 1).repeat(np.diff(offsets))
     order = np.argsort(owners << 32 | neighbours, kind="stable")
     return neighbours[order], labels[order]
 
 
 def _widened(offsets: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Offsets of entities as offsets of all nodes."""
+    """Return offsets of entities as offsets of all nodes."""
     return np.concatenate([offsets, np.full(size + 1 - len(offsets), offsets[-1] if len(offsets) else 0, np.int64)])
 
 

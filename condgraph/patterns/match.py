@@ -1,6 +1,4 @@
-"""From a pattern to its answer on a snapshot: domains and bonds, the search, and how its solutions
-are read back.
-"""
+"""From a pattern to its answer on a snapshot: domains and bonds, the search, and how solutions are read back."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ def match(
     cancelled: Event | None = None,
     **options: Any,
 ) -> Matches:
-    """The subgraphs of a snapshot that are nearest to a pattern; see `Graph.match`."""
+    """Return the subgraphs of a snapshot that are nearest to a pattern. See `Graph.match`."""
     check_bounds(timeout, limit, what="solutions to show")
     with within(timeout, cancelled):
         found = _match(snapshot, program, encoder, terms, index, limit, options)
@@ -83,7 +81,7 @@ def _match(
                 lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, loosened),
             )
             if not done.complete:
-                check()  # the time is up: that nothing was found says nothing
+                check()  # If time is up, finding nothing tells nothing.
             return next(iter(Solutions(found, read)), None)
 
         why = emptied(pattern, chosen, ask)
@@ -92,7 +90,7 @@ def _match(
 
 
 def unsearched(program: Any, limit: int | None, seconds: float, options: dict[str, Any]) -> Matches:
-    """The answer where the deadline came before the search: no subgraph, and not complete."""
+    """Return the answer if the deadline came before the search: no subgraph, and not complete."""
     pattern = Pattern.of(program)
     hits = Hits(np.empty(0, np.int64), np.empty((0, pattern.things), np.int32), complete=False)
     nothing: Any = None

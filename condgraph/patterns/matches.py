@@ -1,4 +1,4 @@
-"""Matches of a pattern: options checked, and the answer with its solutions."""
+"""Matches of a pattern: checks of the options, and the answer with its solutions."""
 
 from __future__ import annotations
 
@@ -35,17 +35,16 @@ if TYPE_CHECKING:
 
 
 # -- checked -----------------------------------------------------------------------------------------
-# Checking the answer to a pattern: the same search on a graph of its evidence alone finds the same
-# subgraphs.
+# Checks the answer to a pattern: the same search on a graph of only its evidence must find the same subgraphs.
 
 
-#: Where fewer statements can give further subgraphs, so many are looked at.
+#: If fewer statements may give more subgraphs, how many of these are looked at.
 _FURTHER: Final = 10_000
 _RESTS: Final = "that no subgraph is nearer rests on the search of the whole graph"
 
 
 class PatternAnswer(Protocol):
-    """What a check takes of the answer to a pattern (`matches.Matches`)."""
+    """What a check needs from the answer to a pattern. See `matches.Matches`."""
 
     pattern: Pattern
     options: MatchOptions
@@ -57,7 +56,7 @@ class PatternAnswer(Protocol):
 
     @property
     def shown(self) -> list[Solution]:
-        """The subgraphs that a limit leaves."""
+        """The subgraphs within the limit."""
 
     def __len__(self) -> int: ...
 
@@ -65,9 +64,7 @@ class PatternAnswer(Protocol):
 def check_matches(
     found: PatternAnswer, evidence: Sequence[Evidence] | None, encoder: Encoder | str | None, timeout: float | None
 ) -> Checked:
-    """Search a graph of the evidence for the same pattern; raises `OptionError` where the encoder
-    is another one.
-    """
+    """Search a graph of the evidence for the same pattern; raise `OptionError` if the encoder differs."""
     with within(timeout):
         return _check(found, evidence, encoder)
 
@@ -80,8 +77,8 @@ def _check(found: PatternAnswer, evidence: Sequence[Evidence] | None, encoder: E
     terms = TextTerms.of(snapshot, encoder)
     if terms.id != found.encoder:
         raise OptionError(f"the distances come from the encoder {found.encoder!r}", hint="give it: check(encoder=...)")
-    # What is forbidden or left out by name or by rank is not all here: of such a search only that
-    # the subgraphs are found counts.
+    # Nodes that are forbidden, or left out by name or rank, are missing from the evidence, so such a search only has to find
+    # the subgraphs.
     bounded = found.options.induced or found.options.approximate or bool(found.options.distinct_from)
     options = replace(found.options, distinct_from=(), k=_FURTHER) if bounded else found.options
     hits, reader, _ = solve(
@@ -109,22 +106,22 @@ def _ranked(solution: Solution) -> tuple[Any, ...]:
 # -- matches -----------------------------------------------------------------------------------------
 
 
-#: The term of a relation from which on a predicate is only the nearest, in millionths: what words and
-#: their families tell costs 250,000 at most on the sets that were looked at, what is wrong 540,000 at least.
+#: From this term of a relation on, in millionths, its predicate is merely the nearest one. On the sets examined, matches by
+#: words and their families cost at most 250,000, wrong ones at least 540,000.
 DOUBTED: Final = 500_000
-#: Subgraphs whose relations are looked at.
+#: The most subgraphs whose relations are looked at.
 _MOST_READ: Final = 200
-#: The encoder that goes by spelling.
+#: The encoder that compares spellings.
 SPELLED = LexicalEncoder().id
 
 
 class Matches(Answer):
     """The answer to a pattern.
 
-    `solutions` are the subgraphs. `values` and `texts` are the answers: what the `group_by` nodes
-    are, or else the one unknown node, or else the subgraphs as text. `exact` says that no subgraph
-    is nearer than those given; it is False with limited candidates (`approximate`) and after a
-    deadline (`complete` is False then).
+    `solutions` are the subgraphs. `values` and `texts` are the answers: the `group_by` nodes if given, else the only
+    unknown node,
+    else the subgraphs as text. `exact` tells that no subgraph is nearer than those given; it is False with limited candidates
+    (`approximate`) and after a deadline (`complete` is False then).
     """
 
     def __init__(
@@ -145,30 +142,27 @@ class Matches(Answer):
         self.pattern, self.options, self.hits = pattern, options, hits
         self._reader = reader
         self.solutions = Solutions(hits, reader)
-        #: The approximate index that candidates come from; empty where every name was looked at.
+        #: The approximate index that candidates come from; "" if every name was looked at.
         self.index = index
         self.complete, self.approximate = hits.complete, options.approximate or bool(index)
         self.exact = hits.complete and not self.approximate
         self.report = report or Report()
-        #: Of an empty answer, what emptied it, and what the nearest looser searches give.
+        #: For an empty answer, what emptied it, and what the nearest looser searches find.
         self.why: tuple[str, ...] = tuple(why or ())
         #: The id of the encoder that the distances come from.
         self.encoder = encoder
         self.language = "pattern"
         self._given, self._limit, self._program = warnings, limit, program if isinstance(program, str) and program else str(pattern)
-        #: What was joined on Neo4j, in the order it was asked: texts with their parameters, as a
-        #: driver takes them.
+        #: The joins on Neo4j, in the order asked: texts with their parameters, as a driver takes them.
         self.cypher_queries: tuple[tuple[str, dict[str, Any]], ...] = ()
-        #: How a query is written with its parameters; the target's own.
+        #: Writes a query with its parameters; supplied by the target.
         self.pasted: Callable[[str, dict[str, Any]], str] | None = None
         self.sparql: str | None = None
         self._cypher: str | None = None
 
     @property
     def cypher(self) -> str | None:
-        """The queries of the joins with their parameters (`:param` lines), as Neo4j Browser takes
-        them; None elsewhere.
-        """
+        """The queries of the joins with their parameters (`:param` lines), as Neo4j Browser takes them; None on other stores."""
         if self._cypher is None and self.pasted is not None:
             self._cypher = "\n;\n".join(dict.fromkeys(self.pasted(*query) for query in self.cypher_queries))
         return self._cypher
@@ -178,7 +172,7 @@ class Matches(Answer):
         self._cypher = text
 
     def keep_to(self, timeout: float | None) -> Self:
-        """Itself, each later look at which has that timeout (seconds)."""
+        """Return this answer, with a timeout in seconds for each later look at it."""
         if timeout is not None:
             self._timeout = timeout
             self.solutions = Solutions(self.hits, TimedReader(self._reader, timeout))
@@ -193,7 +187,7 @@ class Matches(Answer):
 
     @kept
     def _asked(self) -> tuple[int, ...]:
-        """The nodes whose values are the answer; none where solutions are."""
+        """The nodes whose values are the answer; empty if the solutions are."""
         if self.options.group_by:
             return self.options.group_by
         unknown = [number for number, node in enumerate(self.pattern.nodes) if not node.known]
@@ -206,7 +200,7 @@ class Matches(Answer):
 
     @kept
     def values(self) -> list[Any]:
-        """The answers as text, one a solution, in their order."""
+        """The answers as text, one per solution, in order."""
         return [self._text(solution) for solution in watched(self.shown, FEW)]
 
     def _text(self, solution: Solution) -> str:
@@ -216,23 +210,23 @@ class Matches(Answer):
 
     @kept
     def texts(self) -> list[str]:
-        """The answers as distinct texts."""
+        """The distinct texts of the answers."""
         return list(dict.fromkeys(watched(self.values)))
 
     @kept
     def entities(self) -> list[Entity]:
-        """The entities among the answers, each once, in their order."""
+        """The distinct entities among the answers, in order."""
         found = (solution.nodes[number].value for solution in watched(self.shown, FEW) for number in self._asked)
         return list(dict.fromkeys(value for value in found if isinstance(value, Entity)))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """None: the answer is no table."""
+        """Empty: the answer is no table."""
         return ()
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
-        """None: the answer is no table."""
+        """Empty: the answer is no table."""
         return []
 
     @property
@@ -254,7 +248,7 @@ class Matches(Answer):
 
     @timed
     def _repr_html_(self) -> str:
-        """The first subgraphs with their distances, and warnings, for notebooks."""
+        """Return the first subgraphs with their distances, and warnings, for notebooks."""
         rows = [_html_row(solution) for solution in watched(self.shown[: html.MOST_ROWS], FEW)]
         below = [html.table("subgraphs", ("distance", "subgraph"), rows, len(self.shown) - len(rows))] if rows else []
         return html.page(f"Matches: {len(self)} of {self.pattern}", below, warnings=self.warnings)
@@ -263,7 +257,7 @@ class Matches(Answer):
 
     @kept
     def evidence(self) -> Any:
-        """The statements of all solutions with their sources, each once."""
+        """The distinct statements of all solutions, with their sources."""
         found: dict[str, Evidence] = {}
         for solution in watched(self.shown, FEW):
             for edge in solution.edges:
@@ -274,11 +268,11 @@ class Matches(Answer):
 
     @kept
     def evidence_by_step(self) -> list[list[int]]:
-        """All of it: a pattern is one step."""
+        """Return all evidence as a single step, since a pattern is one step."""
         return [list(range(len(self.evidence)))]
 
     def evidence_of(self, row: int) -> EvidenceList:
-        """Raises `PlanError`: a solution has its own statements, `solutions[row].edges`."""
+        """Raise `PlanError`: a solution has its own statements, `solutions[row].edges`."""
         raise PlanError(
             "only the rows of a table have evidence of their own", hint=f"solutions[{row!r}].edges have their statements"
         )
@@ -292,18 +286,16 @@ class Matches(Answer):
         timeout: float | None = None,
         encoder: Encoder | str | None = None,
     ) -> Checked:
-        """Whether a search of the evidence alone finds the same subgraphs at the same distance; see
-        `Answer.check`.
+        """Tell whether a search of only the evidence finds the same subgraphs at the same distances. See `Answer.check`.
 
-        That none is nearer rests on the search of the whole graph, of which there is nothing to
-        count again (`full`, `graph`). `encoder` is the one that was asked with, where it was not
-        the default.
+        That no subgraph is nearer rests on the search of the whole graph, of which nothing can be counted again
+        (`full`, `graph`).
+        `encoder` is the one of the original search, if it was not the default.
         """
         return check_matches(self, evidence, encoder, timeout)
 
     def verbalised(self) -> str:
-        """The subgraphs as the paper's prompts hold them (section 4.4 and Appendix B): triples of
-        each graph, as JSON strings.
+        """Return the subgraphs as in the paper's prompts (section 4.4, Appendix B): each graph's triples, as JSON strings.
 
         `{"graph [1]": [("Unforgiven", "directed by", "Clint Eastwood"),], ...}`
         """
@@ -319,8 +311,9 @@ class Matches(Answer):
 
     @kept
     def _read_as(self) -> list[str]:
-        """The relations of the pattern that are other predicates in the subgraphs: what words or their
-        families tell as a remark, what is merely nearest as a substitution.
+        """The relations of the pattern that are other predicates in the subgraphs.
+
+        Matches by words or their families are remarks; merely nearest predicates are substitutions.
         """
         used: dict[str, dict[str, int]] = {}
         found: list[str] = []
@@ -347,16 +340,15 @@ class Matches(Answer):
 
     @property
     def substitutions(self) -> list[Substitution]:
-        """The relations of the pattern that are predicates which only their letters or vectors are near to:
-        what words and their families tell is what a pattern is for.
+        """The relations replaced by predicates that are near only by letters or vectors.
+
+        Matches by words and their families do not count, since these are what patterns are for.
         """
         return [warning for warning in self._read_as if isinstance(warning, Substitution)]
 
     @kept
     def warnings(self) -> list[str]:
-        """What a user should know: hints that were not used, a deadline that came first, limited
-        candidates, an empty answer.
-        """
+        """What a user should know: unused hints, a deadline that came first, limited candidates, an empty answer."""
         found = [*self.pattern.warnings, *self._given, *self._read_as]
         if not self.complete:
             found.append("the deadline came first: these are the best found so far, and nearer ones may exist")
@@ -382,7 +374,7 @@ class Matches(Answer):
 
     @kept
     def trace(self) -> list[Step]:
-        """One step a node and edge of the best solution: what it is there, at which distance."""
+        """The nodes and edges of the best solution, one step each: what it is there, and at which distance."""
         if not len(self.solutions):
             return []
         best = self.solutions[0]
@@ -394,7 +386,7 @@ class Matches(Answer):
 
     @timed
     def explain(self) -> str:
-        """The pattern, its solutions with every term, and warnings, as text."""
+        """Return the pattern, its solutions with every term, and warnings, as text."""
         lines = [str(self.pattern), ""]
         for number, solution in enumerate(watched(self.shown, FEW), 1):
             lines.append(f"{number}. distance {solution.distance:.6f}")
@@ -413,9 +405,7 @@ class Matches(Answer):
 
     @timed
     def data(self) -> list[dict[str, Any]]:
-        """One record a solution: `text`, `distance`, for a single answer its `id` and `name`, and
-        every node by its name.
-        """
+        """Return one record per solution: `text`, `distance`, `id` and `name` of a single answer, and every node by its name."""
         records = []
         for solution, text in watched(zip(self.shown, self.values, strict=True), FEW):
             record: dict[str, Any] = {"text": text}
@@ -427,7 +417,7 @@ class Matches(Answer):
         return records
 
     def _query(self, language: str) -> None:
-        """None: a pattern becomes several queries, if any."""
+        """Return None: a pattern becomes several queries, if any."""
 
     def _typed(self) -> Typed:
         return typed_columns(self.data(), {"distance": "double"})

@@ -13,40 +13,41 @@ if TYPE_CHECKING:
     from condgraph.engine.period import Period
     from condgraph.languages.pattern.pattern import Pattern
 
-#: How many solutions (or groups of them) are given; the paper's k.
+#: How many solutions (or groups of them) are returned; the paper's k.
 K: Final = 3
-#: The most solutions given with `k=None`.
+#: The most solutions returned with `k=None`.
 MOST: Final = 100_000
-#: What an edge costs that runs against the pattern, in millionths, where direction is neither
-#: required nor ignored.
+#: The cost, in millionths, of an edge against the pattern's direction, if direction is neither required nor ignored.
 AGAINST: Final = 50_000
-#: What an edge adds that stands for a path of two, and one that is left out; and from which distance
-#: on the best subgraph is far enough off to try without an edge.
+#: The cost of an edge that stands for a path of two, and of one left out; and the distance of the best subgraph from which on
+#: leaving out an edge is tried.
 STRETCHED: Final = 250_000
 LEFT_OUT: Final = 1_000_000
 NEAR: Final = 1_000_000
-#: What `fast=True` stands for: the paper's values for MetaQA, and its number of types.
+#: The limits that `fast=True` sets: the paper's values for MetaQA, and its number of types.
 FAST_NODES: Final = 16
 FAST_RELATIONS: Final = 16
 FAST_TYPES: Final = 16
 
-#: An entity that a node is not to be: its name (all of that name), a `Ref` with its id, or an
-#: `Entity`.
+#: An entity that a node must not be: its name (all entities of that name), a `Ref` with its id, or an `Entity`.
 Excluded: TypeAlias = str | Ref | Entity
 
 
 @dataclass(frozen=True, slots=True)
 class MatchOptions:
-    """Options of a search; make them with `options_for`, which checks them against the pattern.
+    """Options of a search; `options_for` makes them and checks them against the pattern.
 
-    `k` solutions are given, or groups of them; None is all at the best distance. `group_by` are
-    numbers of nodes: solutions that agree in them are one group, whose best is given.
-    `distinct_from` says for numbers of nodes what they are not to be. `k_nodes`, `k_relations` and
-    `k_types` limit the candidates of a known node, a known relation and a hint to the nearest; None
-    is all. Edges that meet take different statements, and nodes may be the same; `injective` keeps
-    nodes apart too (Definition 1), `free` neither. `directed` None prices an edge against the
-    pattern (`AGAINST`). With `stretch` an edge may stand for a path of two (`STRETCHED`), with
-    `leave_out` a named edge may be left out where nothing is near (`LEFT_OUT`).
+    `k` is how many solutions, or groups of them, are returned; None means all at the best distance. `group_by` are numbers of
+    nodes: solutions with the same nodes there form a group, of which the best is returned. `distinct_from` lists, by
+    number of a
+    node, what it must not be. `k_nodes`, `k_relations` and `k_types` limit the candidates of a known node, a known
+    relation and a
+    hint to the nearest; None means all. Edges that meet take different statements, while nodes may be the same;
+    `injective` also
+    keeps nodes different (Definition 1), `free` requires neither. If `directed` is None, an edge against the pattern costs
+    `AGAINST`. With `stretch`, an edge may become a path of two edges (`STRETCHED`); with `leave_out`, a named edge may
+    be left out
+    if nothing is near (`LEFT_OUT`).
     """
 
     k: int | None = K
@@ -69,8 +70,9 @@ class MatchOptions:
 
 
 def check_timed(period: Period | None, chosen: MatchOptions, place: str) -> None:
-    """Raise `UnsupportedError` for a search of a period on a server whose candidates are those names and types of which
-    something holds then: the server has those of all times.
+    """Raise `UnsupportedError` for a search of a period on a server that limits candidates to names and types.
+
+    Only those of the period should count, but the server has those of all times.
     """
     limits = {name: getattr(chosen, name) for name in ("k_nodes", "k_relations", "k_types", "leave_out")}
     named = [name for name, value in limits.items() if value]
@@ -82,7 +84,7 @@ def check_timed(period: Period | None, chosen: MatchOptions, place: str) -> None
         )
 
 
-#: The options that `match` takes beside the pattern.
+#: The options of `match` besides the pattern.
 NAMES: Final = (
     "k", "injective", "free", "induced", "directed", "group_by", "distinct_from", "k_nodes", "k_relations", "k_types", "fast",
     "stretch", "leave_out",
@@ -90,9 +92,7 @@ NAMES: Final = (
 
 
 def options_for(pattern: Pattern, **given: Any) -> MatchOptions:
-    """Options for a pattern; raises `OptionError` for one that makes no sense, `PlanError` for a
-    node that is not there.
-    """
+    """Return options for a pattern; raise `OptionError` for a meaningless option, `PlanError` for an unknown node."""
     for name in given:
         if name not in NAMES:
             raise OptionError(
@@ -141,7 +141,7 @@ def _groups(pattern: Pattern, given: Any) -> tuple[int, ...]:
 
 
 def _thing(pattern: Pattern, name: str, option: str) -> int:
-    """The number of a node that is no value; raises `OptionError` for one that is."""
+    """Return the number of a node that is no value; raise `OptionError` for one that is."""
     number = pattern.number(name)
     if number >= pattern.things:
         names = ", ".join(node.name for node in pattern.nodes[: pattern.things])
@@ -155,7 +155,7 @@ def _distinct(pattern: Pattern, given: Any) -> tuple[tuple[int, tuple[Excluded, 
     if given is None:
         return ()
     if not isinstance(given, Mapping):
-        # Without a node, it holds for every unknown one.
+        # Without a node, it applies to every unknown one.
         excluded = _excluded(given)
         return tuple((number, excluded) for number, node in enumerate(pattern.nodes) if not node.known)
     found: dict[int, tuple[Excluded, ...]] = {}

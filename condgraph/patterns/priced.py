@@ -1,6 +1,4 @@
-"""A pattern, priced for a graph: what each node and edge of it costs at each name, before anything
-is searched.
-"""
+"""Prices a pattern for a graph: what each node and edge costs for each name, before anything is searched."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
 
 
 class NamedNodes(Protocol):
-    """What pricing a pattern asks of a graph: its nodes and predicates by name, and never a
-    statement.
-    """
+    """What pricing needs from a graph: its nodes and predicates by name, never a statement."""
 
     @property
     def graph(self) -> SearchGraph:
@@ -37,7 +33,7 @@ class NamedNodes(Protocol):
 
     @property
     def predicate_names(self) -> Sequence[str]:
-        """The names of all predicates in the order of their numbers, the one of memberships last."""
+        """The names of all predicates in the order of their numbers, with that of memberships last."""
         ...
 
     @property
@@ -46,31 +42,30 @@ class NamedNodes(Protocol):
         ...
 
     def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
-        """The entities in any of the k concepts nearest to a hint, closed under subclass, at no
-        cost.
-        """
+        """Return the entities in any of the k concepts nearest to a hint, including subclasses, at no cost."""
         ...
 
     def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """The nodes that have such a value, and under which predicate; a pair a statement. None
-        where the server of the graph looks for them (`Problem.asked`).
+        """Return the nodes with such a value and the predicate of each, a pair per statement.
+
+        It is None if the graph's server searches for them (`Problem.asked`).
         """
         ...
 
     def holding(self, condition: Condition) -> NDArray[np.bool_]:
-        """The predicates that may have such a value: one truth value each."""
+        """Return the predicates that may have such a value, as one truth value each."""
         ...
 
     def identified(self, ident: str) -> int:
-        """The node of an entity's id, or -1."""
+        """Return the node of an entity's id, or -1."""
         ...
 
     def named(self, name: str) -> list[int]:
-        """All nodes of this name, texts included."""
+        """Return all nodes with this name, including texts."""
         ...
 
     def some_names(self) -> Sequence[str]:
-        """Names to choose near ones of, for a message."""
+        """Return names among which a message can suggest near ones."""
         ...
 
 
@@ -84,24 +79,24 @@ class SnapshotNames:
 
     @property
     def predicate_names(self) -> Sequence[str]:
-        """The names of all predicates, the one of memberships last."""
+        """The names of all predicates, with that of memberships last."""
         return predicate_names(self._snapshot)
 
     def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
-        """The members of the k types nearest to a hint."""
+        """Return the members of the k types nearest to a hint."""
         return members_of_nearest(concepts(self._snapshot), self._snapshot.members, self.graph.rank, hint, k, terms)
 
     def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The nodes that have such a value, and under which predicate."""
+        """Return the nodes with such a value, and the predicate of each."""
         _, nodes, predicates = holders(self._snapshot, condition)
         return nodes, predicates
 
     def holding(self, condition: Condition) -> NDArray[np.bool_]:
-        """Any predicate: what has such a value is known already."""
+        """Return every predicate, since it is already known which nodes have such a value."""
         return np.ones(self.graph.predicates, bool)
 
     def named(self, name: str) -> list[int]:
-        """All nodes of this name, texts included."""
+        """Return all nodes with this name, including texts."""
         snapshot = self._snapshot
         texts = text_nodes(snapshot)
         numbers: list[int] = snapshot.named(name).tolist()
@@ -112,19 +107,17 @@ class SnapshotNames:
         return numbers
 
     def some_names(self) -> Sequence[str]:
-        """Names of entities."""
+        """Return names of entities."""
         return self._snapshot.texts.take(np.unique(self._snapshot.entity_name[: 1 << 16]))
 
 
 def prepare(snapshot: Snapshot, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> Problem:
-    """Price a pattern for a snapshot; what a user should know goes to `warnings`."""
+    """Price a pattern for a snapshot; what a user should know is added to `warnings`."""
     return priced(SnapshotNames(snapshot), pattern, options, terms, warnings)
 
 
 def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> Problem:
-    """Price a pattern for a graph whose nodes and predicates are known; what a user should know
-    goes to `warnings`.
-    """
+    """Price a pattern for a graph with known nodes and predicates; what a user should know is added to `warnings`."""
     graph = names.graph
     excluded = {node: _numbers(names, given) for node, given in options.distinct_from}
     allowed = _types(names, pattern, options, terms, warnings)
@@ -176,7 +169,7 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
 def bonds_of(
     pattern: Pattern, prices: Sequence[Costs | None], predicates: int, *, directed: bool | None
 ) -> tuple[list[PairEdges], dict[int, PairEdges]]:
-    """The edges of a pattern by the pair of nodes they join, priced; loops apart, by node."""
+    """Return the priced edges of a pattern by the pair of nodes they join; loops separately, by node."""
     pairs: dict[tuple[int, int], list[int]] = {}
     for number, edge in enumerate(pattern.edges):
         if max(edge.head, edge.tail) >= pattern.things:
@@ -209,9 +202,7 @@ def bonds_of(
 
 
 def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[tuple[int, int], NDArray[np.int64]]:
-    """What an induced subgraph must not have: for pairs of nodes (also of one with itself), prices
-    that are 0 for such edges.
-    """
+    """Return what an induced subgraph must not have: for pairs of nodes (also a node with itself), prices of 0 for such edges."""
     heads = {(edge.head, edge.tail) for edge in pattern.edges}
     found = {}
     size = pattern.things
@@ -233,8 +224,9 @@ def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[
 
 
 def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
-    """The prices of the predicates of the k nearest names; the rest is barred. A predicate may be
-    called as memberships are.
+    """Return the prices of predicates with the k nearest names; others are barred.
+
+    A predicate may have the same name as memberships.
     """
     _, place = np.unique(np.array(names, object), return_inverse=True)
     own = np.full(int(place.max()) + 1, BARRED, np.int64)
@@ -244,7 +236,7 @@ def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
 
 
 def _types(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> dict[int, Domain]:
-    """What is of the types nearest to the hint of each unknown node, where types are asked for."""
+    """Return what belongs to the types nearest to the hint of each unknown node, if types are asked for."""
     hinted = {number: node.hint for number, node in enumerate(pattern.nodes) if not node.known and node.hint}
     if not hinted:
         return {}
@@ -266,9 +258,7 @@ def members_of_nearest(
     k: int,
     terms: Terms,
 ) -> Domain:
-    """The members of the k types (of those given) nearest to a hint, ties by rank: k(t) of section
-    5.1.
-    """
+    """Return the members of the k given types nearest to a hint, ties by rank: k(t) of section 5.1."""
     own = terms.nodes(hint).at(types)
     assert own is not None
     found = np.unique(members(tuple(types[nearest(own, k, rank.take(types))].tolist()))).astype(np.int32)
@@ -276,9 +266,7 @@ def members_of_nearest(
 
 
 def _numbers(names: NamedNodes, excluded: Sequence[Excluded]) -> NDArray[np.int32]:
-    """The nodes that names, ids and entities stand for; a name stands for every node of that name,
-    texts included.
-    """
+    """Return the nodes for names, ids and entities; a name means every node of that name, including texts."""
     found: list[int] = []
     for one in excluded:
         if isinstance(one, Entity | Ref):

@@ -1,6 +1,4 @@
-"""A pattern prepared for a graph: candidates of its nodes and edges, constraints on solutions, and
-who joins them.
-"""
+"""A pattern prepared for a graph: candidates of its nodes and edges, constraints on solutions, and who joins them."""
 
 from __future__ import annotations
 
@@ -19,29 +17,28 @@ from condgraph.patterns.values import ValueEdge
 
 
 class Server(Protocol):
-    """Where a graph is that joins connected parts of a pattern itself."""
+    """The place of a graph that itself joins connected parts of a pattern."""
 
     def part(self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int]) -> tuple[Rows, bool]:
-        """The first `length` solutions (None: all) of a part, of each group where it has nodes of
-        `by`.
+        """Return the first `length` solutions (None: all) of a part, and whether there are more.
 
-        Whether there are further ones is the second.
+        With nodes `by`, it is so many of each group.
         """
         ...
 
     def joined(
         self, problem: Problem, ones: NDArray[Any], others: NDArray[Any], forward: bool, backward: bool
     ) -> NDArray[np.bool_]:
-        """Which of these pairs of nodes some edge joins, from the first to the second, or back."""
+        """Return which of these pairs of nodes have an edge from the first to the second (`forward`), or back (`backward`)."""
         ...
 
     def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """The edges between pairs of nodes: position of the pair, ascending, and label."""
+        """Return the edges between pairs of nodes: position of the pair, ascending, and label."""
         ...
 
 
 class Ends(NamedTuple):
-    """The nodes of an edge of a pattern, and the least node of the connected part that it is in."""
+    """The nodes of an edge of a pattern, and the least node of its connected part."""
 
     head: int
     tail: int
@@ -49,7 +46,7 @@ class Ends(NamedTuple):
 
 
 def ends_of(pattern: Pattern) -> list[Ends]:
-    """The ends of every edge of a pattern."""
+    """Return the ends of every edge of a pattern."""
     part = list(range(len(pattern.nodes)))
     for edge in pattern.edges:
         old, new = max(part[edge.head], part[edge.tail]), min(part[edge.head], part[edge.tail])
@@ -60,28 +57,24 @@ def ends_of(pattern: Pattern) -> list[Ends]:
 
 @dataclass(slots=True)
 class Problem:
-    """A pattern made ready for one graph: domains of its nodes, bonds between them, and what
-    solutions have to keep to.
-    """
+    """A pattern prepared for one graph: domains of its nodes, bonds between them, and constraints on solutions."""
 
     graph: SearchGraph
     domains: list[Domain]
     bonds: list[PairEdges]
     loops: dict[int, PairEdges]
     injective: bool
-    #: For the induced subgraph: prices of labels under which two nodes, in that order, must not be
-    #: joined (0 where they must not).
+    #: For the induced subgraph: prices of labels by which two nodes, in that order, must not be joined (0 for forbidden ones).
     forbidden: dict[tuple[int, int], NDArray[np.int64]]
-    #: Joins connected parts elsewhere; None is here, over `graph`.
+    #: Joins connected parts elsewhere; None means here, over `graph`.
     server: Server | None = None
-    #: Whether edges that meet take different statements (`join.distinct.differ`), where nodes may be
-    #: the same.
+    #: Whether edges that meet take different statements (`join.distinct.differ`) while nodes may be the same.
     distinct: bool = False
-    #: The edges of the pattern by number; only a problem with `distinct` needs them.
+    #: The edges of the pattern by number; needed only with `distinct`.
     edges: Sequence[Ends] = ()
-    #: Edges to values, which the domains have in them, and the domains without them.
+    #: Edges to values, which the domains already include; and the domains without them.
     values: Sequence[ValueEdge] = ()
-    #: Of these, the ones that the server looks for, and that the domains have not in them.
+    #: Those edges to values that the server searches for, so that the domains do not include them.
     asked: Sequence[ValueEdge] = ()
     #: How many edges may run against the pattern for a small term.
     soft: int = 0
@@ -89,15 +82,13 @@ class Problem:
 
     @property
     def spare(self) -> int:
-        """Of how many choices of a leaf what stands elsewhere in a row may forbid, or change, the
-        use.
-        """
+        """How many choices of a leaf the rest of a row may forbid or change."""
         if self.injective:
             return len(self.domains) - 1
         return len(self.bonds) + len(self.loops) - 1 if self.distinct else 0
 
     def least(self, nodes: Sequence[int]) -> int:
-        """The least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""
+        """Return the least that these nodes, with the bonds among them, can cost (Eq. 9 and 10)."""
         inside = set(nodes)
         total: int = sum(self.domains[node].least for node in nodes)
         total += sum(edge.least for edge in self.asked if edge.node in inside)

@@ -1,8 +1,7 @@
 """The total order of solutions: their distance, then the ids of their nodes by first mention.
 
-Solutions are rows: `totals` and one column of node numbers for each node of the pattern. All of
-them being different, and each edge taking the same statements for the same nodes, nothing is left
-to chance.
+Solutions are rows: `totals` and one column of node numbers for each node of the pattern. Since all rows differ, and each edge
+takes the same statements for the same nodes, the order is fully determined.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import changed
 from condgraph.patterns.graph import Costs, Numbers
 
-#: Rows that are sorted outright; of more, the first k are picked first.
+#: Up to this many rows are simply sorted; from more, the first k are selected first.
 _FEW = 512
 
 
@@ -32,12 +31,12 @@ class Rows:
         return len(self.totals)
 
     def take(self, at: NDArray[Any]) -> Rows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Rows(self.totals[at], {number: column[at] for number, column in self.columns.items()})
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """Rows one after the other."""
+        """Return several sets of rows, one after the other."""
         if len(parts) == 1:
             return parts[0]
         columns = {number: np.concatenate([part.columns[number] for part in parts]) for number in parts[0].columns}
@@ -45,13 +44,13 @@ class Rows:
 
 
 def first(rows: Rows, rank: NDArray[Any], k: int) -> Rows:
-    """The first k rows, in their order."""
+    """Return the first k rows, in order."""
     columns = [rank.take(rows.columns[number]) for number in sorted(rows.columns)]
     keys: list[NDArray[Any]] = [rows.totals, *columns]
     at = np.arange(len(rows))
     sure: list[NDArray[Any]] = []
     wanted = k
-    # Pick by one key after the other: only what ties at the last place goes on to the next key.
+    # Select by one key after the other: only rows that tie at the last place go on to the next key.
     for key in keys:
         if len(at) <= max(wanted, _FEW):
             break
@@ -67,7 +66,7 @@ def first(rows: Rows, rank: NDArray[Any], k: int) -> Rows:
 
 
 def best_of_groups(rows: Rows, by: Sequence[int], rank: NDArray[Any], n: int = 1) -> Rows:
-    """The first n rows of each group of rows that agree in the nodes `by`, the groups by number."""
+    """Return the first n rows of each group of rows with the same nodes `by`; groups are in order of their numbers."""
     if len(rows) < 2:
         return rows
     group = groups_of(rows, by)
@@ -79,7 +78,7 @@ def best_of_groups(rows: Rows, by: Sequence[int], rank: NDArray[Any], n: int = 1
 
 
 def places_among(*keys: NDArray[Any]) -> NDArray[np.int64]:
-    """The place of each among those before it that have the same keys."""
+    """Return the place of each row among the earlier ones with the same keys."""
     order = np.lexsort(keys[::-1])
     starts = np.flatnonzero(changed(*(key[order] for key in keys)))
     found = np.empty(len(order), np.int64)
@@ -88,18 +87,16 @@ def places_among(*keys: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def groups_of(rows: Rows, by: Sequence[int]) -> NDArray[np.int64]:
-    """One number a row, equal for equal nodes."""
+    """Return one number per row, equal for equal nodes."""
     found = rows.columns[by[0]].astype(np.int64)
     for number in by[1:]:
-        # Renumbered before the next column is put beside, so that nothing runs over.
+        # Renumbered before the next column is added, to avoid overflow.
         found = np.unique(found, return_inverse=True)[1].astype(np.int64) << 32 | rows.columns[number]
     return found
 
 
 def _least(group: NDArray[np.int64], keys: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """For each group the row that is least by the keys: what is not least by one of them is dropped
-    before the next.
-    """
+    """Return the least row of each group by the keys; rows that are not least by one key are dropped before the next."""
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     for key in keys:

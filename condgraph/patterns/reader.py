@@ -1,6 +1,4 @@
-"""Solutions of a search on a snapshot, read back: entities, statements with their sources, terms,
-and how many there are.
-"""
+"""Solutions of a search on a snapshot, read back: entities, statements with their sources, terms, and counts."""
 
 from __future__ import annotations
 
@@ -31,21 +29,19 @@ if TYPE_CHECKING:
 
 # -- Parallel edges ----------------------------------------------------------------------------------
 
-# Which statements parallel edges of a pattern take: distinct ones of least cost, and of these the
-# least ids.
+# Which statements parallel edges of a pattern take: distinct ones of least total cost, and among these the least ids.
 
 
-#: More edges than these are assigned by the Hungarian method.
+#: Above this many edges, the Hungarian method assigns them.
 _FEW: Final = 5
 
 
 def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) -> list[int] | None:
-    """The statement of each edge, as places in `prices` (one row a statement, one column an edge);
-    None where every choice has a price of `barred` or more.
+    """Return the statement of each edge, as places in `prices`, or None if every choice costs `barred` or more.
 
-    Least sum, then least ids in the order of the edges. A statement that is not among the first q
-    of some edge, q being how many edges there are, is in no best choice: one of these q would be
-    free, and come before it.
+    `prices` has a row per statement and a column per edge. The choice has the least sum, then the least ids in the order of the
+    edges. With q edges, a statement that is not among the first q of some edge is in no best choice, since one of those q would be
+    free and come before it.
 
     >>> choose([[5, 0], [3, 1], [3, 9]], ["a", "b", "c"], 100)
     [1, 0]
@@ -74,8 +70,9 @@ def choose(prices: Sequence[Sequence[int]], idents: Sequence[Any], barred: int) 
 
 
 def _assigned(prices: Sequence[Sequence[int]], idents: Sequence[Any]) -> list[int]:
-    """The same for many edges: the ids, edge by edge, are the digits of a number behind the price,
-    so that the least sum is the first choice.
+    """Return the same choice for many edges.
+
+    The ids, edge by edge, become digits of a number after the price, so the least sum is the first choice.
     """
     edges, size = len(prices[0]), len(prices)
     rank = {place: number for number, place in enumerate(sorted(range(size), key=lambda place: idents[place]))}
@@ -90,13 +87,13 @@ def _assigned(prices: Sequence[Sequence[int]], idents: Sequence[Any]) -> list[in
 
 
 class SnapshotReader:
-    """Reads solutions back; see `result.Reader`."""
+    """Reads solutions back. See `result.Reader`."""
 
     def __init__(self, snapshot: Snapshot, pattern: Pattern, problem: Problem, options: MatchOptions) -> None:
         self._snapshot, self._pattern, self._problem, self._options = snapshot, pattern, problem, options
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
-        """What the nodes are, with their terms."""
+        """Return what the nodes are, with their terms."""
         found = []
         for node, domain, number in zip(self._pattern.nodes, self._problem.named, numbers, strict=False):
             terms = domain.at(np.array([number])) if node.known else None
@@ -104,7 +101,7 @@ class SnapshotReader:
         return (*found, *self._values(self.valued(numbers)))
 
     def _values(self, edges: dict[int, EdgeMatch]) -> list[NodeMatch]:
-        """What the values of the pattern are: those of their first edges."""
+        """Return what the values of the pattern are: those of their first edges."""
         found = []
         for number, node in enumerate(self._pattern.nodes[self._pattern.things :], self._pattern.things):
             mine = next(match for match in edges.values() if number in (match.edge.head, match.edge.tail))
@@ -114,7 +111,7 @@ class SnapshotReader:
         return found
 
     def valued(self, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
-        """The statements of edges to values: nearest first, then least by id."""
+        """Return the statements of edges to values: nearest first, then least by id."""
         found = {}
         snapshot = self._snapshot
         for value in self._problem.values:
@@ -130,7 +127,7 @@ class SnapshotReader:
         return found
 
     def _own(self, number: int) -> int:
-        """The number that a node has in the snapshot."""
+        """Return the number of a node in the snapshot."""
         return number
 
     def _value(self, number: int) -> Entity | str:
@@ -140,14 +137,12 @@ class SnapshotReader:
         return snapshot.texts[int(text_nodes(snapshot)[number - snapshot.entities])]
 
     def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
-        """The statement of each edge: of the assignments of least cost the one whose statement ids
-        are least.
-        """
+        """Return the statement of each edge, from the assignment of least cost with the least statement ids."""
         found: dict[int, EdgeMatch] = {}
         groups: dict[Any, list[PairEdges]] = {}
         for bond in [*self._problem.bonds, *self._problem.loops.values()]:
             pair = numbers[bond.first], numbers[bond.second]
-            # Bonds that lie on the same nodes choose together.
+            # Bonds between the same nodes choose together.
             key = (min(pair), max(pair)) if self._problem.distinct else bond.edges
             groups.setdefault(key, []).append(bond)
         for bonds in groups.values():
@@ -156,9 +151,7 @@ class SnapshotReader:
         return tuple(found[number] for number in range(len(self._pattern.edges)))
 
     def _bonds(self, bonds: Sequence[PairEdges], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
-        """The edges of bonds that all lie on the nodes `one` and `two` (as numbers of the
-        snapshot).
-        """
+        """Return the edges of bonds that all join the nodes `one` and `two` (numbers of the snapshot)."""
         snapshot, relations = self._snapshot, self._problem.graph.predicates
         statements = edges_between(snapshot, one, two)
         begin = numbers[bonds[0].first]
@@ -182,7 +175,7 @@ class SnapshotReader:
                 ident = relation_id(snapshot.ident(first), INSTANCE_OF, snapshot.ident(second))
             else:
                 ident = statement_id(snapshot, number)
-            # A statement stands before a membership of the same content.
+            # A statement comes before a membership with the same content.
             idents.append((ident, number < 0))
         possible = [places for groups in ways if (places := _shared(table, idents, groups)) is not None]
         if not possible:
@@ -214,7 +207,7 @@ class SnapshotReader:
         return self._snapshot.predicate_of(number)
 
     def count(self, numbers: Sequence[int], total: int) -> int:
-        """How many solutions of the same group have this distance; counted by finding them."""
+        """Return how many solutions of the same group have this distance, by finding them."""
         from condgraph.patterns.join.count import count
 
         problem = limited(self._problem, {node: numbers[node] for node in self._options.group_by})
@@ -222,7 +215,7 @@ class SnapshotReader:
 
 
 def _shared(table: Sequence[Sequence[int]], idents: Sequence[Any], groups: Sequence[Sequence[int]]) -> list[int] | None:
-    """The statement of each edge where each group of edges takes one; None where that cannot be."""
+    """Return the statement of each edge if each group of edges takes one, or None if that is impossible."""
     if len(groups) > len(table):
         return None
     chosen = choose([[sum(row[column] for column in group) for group in groups] for row in table], idents, BARRED)
@@ -233,9 +226,7 @@ def _shared(table: Sequence[Sequence[int]], idents: Sequence[Any], groups: Seque
 
 
 def edges_between(snapshot: Snapshot, one: int, two: int) -> list[tuple[int, bool]]:
-    """All edges between two nodes: the statement (-1: a membership), and whether it runs from the
-    first to the second.
-    """
+    """Return all edges between two nodes: the statement (-1: a membership), and whether it runs from first to second."""
     found: list[tuple[int, bool]] = []
     for first, second, outward in ((one, two, True), (two, one, False)) if one != two else ((one, two, True),):
         if first >= snapshot.entities:

@@ -1,9 +1,7 @@
-"""What a search for a pattern gives: solutions with every term of their distance, as an answer like
-any other.
+"""The result of a search for a pattern: solutions with every term of their distance, as an answer like any other.
 
-Every store gives the same `Matches`. It is made of `Hits` (totals, and the nodes as numbers of the
-store) and a `Reader`, which turns the numbers of one solution into nodes, edges and evidence when
-they are looked at.
+Every store returns the same `Matches`. It consists of `Hits` (totals, and nodes as the store's numbers) and a `Reader`, which
+turns the numbers of a solution into nodes, edges and evidence when they are looked at.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from condgraph.vectors.nearest import UNIT
 if TYPE_CHECKING:
     from condgraph.engine.drawing import Drawing
 
-#: Solutions that are read between two looks at the clock.
+#: How many solutions are read between two checks of the deadline.
 FEW: Final = 1 << 9
 #: The predicate of a membership.
 INSTANCE_OF: Final = "instance of"
@@ -34,11 +32,9 @@ INSTANCE_OF: Final = "instance of"
 
 @dataclass(frozen=True, slots=True)
 class NodeMatch:
-    """What a node of the pattern is in a solution: an entity (or concept, or row), a text value, or
-    the number or time that a value asks for.
+    """What a node of the pattern is in a solution: an entity (or concept, or row), a text, or a matching number or time.
 
-    `term` is the node's part of the distance in millionths; None for an unknown node, which adds
-    nothing.
+    `term` is the node's part of the distance in millionths; None for an unknown node, which adds nothing.
     """
 
     node: PatternNode
@@ -55,17 +51,17 @@ class NodeMatch:
 class EdgeMatch:
     """The statement that an edge of the pattern is in a solution, in its own direction.
 
-    `reversed` says that the statement runs from what the edge calls its tail to its head. `term` is
-    the edge's part of the distance in millionths; None for an unknown relation.
+    `reversed` tells that the statement runs from the edge's tail to its head. `term` is the edge's part of the distance in
+    millionths; None for an unknown relation.
     """
 
     edge: PatternEdge
     statement: Evidence
     reversed: bool
     term: int | None
-    #: What running against the pattern adds, in millionths.
+    #: The cost of running against the pattern, in millionths.
     against: int = 0
-    #: What an edge adds that stands for a path of two, in millionths, and the other half of the path.
+    #: The cost of an edge that stands for a path of two, in millionths; and the other half of the path.
     stretch: int = 0
     other: Evidence | None = None
 
@@ -76,7 +72,7 @@ class EdgeMatch:
 
     @property
     def triples(self) -> tuple[tuple[str, str, str], ...]:
-        """The triples of all its statements: two where it stands for a path."""
+        """The triples of all its statements: two if it stands for a path."""
         return (self.triple,) if self.other is None else (self.triple, _triple(self.other))
 
 
@@ -86,27 +82,23 @@ def _triple(statement: Evidence) -> tuple[str, str, str]:
 
 
 class Reader(Protocol):
-    """How a store reads back one of its solutions, given as its node numbers in the order of the
-    pattern's nodes.
-    """
+    """How a store reads back a solution, given its node numbers in the order of the pattern's nodes."""
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
-        """What the nodes are."""
+        """Return what the nodes are."""
         ...
 
     def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
-        """The statements that the edges take: nearest first, then least by id, distinct for
-        parallel edges.
-        """
+        """Return the statements of the edges: nearest first, then least by id, distinct for parallel edges."""
         ...
 
     def count(self, numbers: Sequence[int], total: int) -> int:
-        """How many solutions of the same group have this distance."""
+        """Return how many solutions of the same group have this distance."""
         ...
 
 
 class TimedReader:
-    """A reader each look of which has a timeout (seconds)."""
+    """A reader with a timeout in seconds for each look."""
 
     _timeout: float | None
 
@@ -115,27 +107,26 @@ class TimedReader:
 
     @timed
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
-        """What the nodes are."""
+        """See `Reader.nodes`."""
         return self._reader.nodes(numbers)
 
     @timed
     def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
-        """The statements that the edges take."""
+        """See `Reader.edges`."""
         return self._reader.edges(numbers)
 
     @timed
     def count(self, numbers: Sequence[int], total: int) -> int:
-        """How many solutions of the same group have this distance."""
+        """See `Reader.count`."""
         return self._reader.count(numbers, total)
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Solutions in their order: `totals` in millionths, shape (n,), int64, and `nodes`, shape (n,
-    number of pattern nodes).
+    """Solutions in order: `totals` in millionths, shape (n,), int64, and `nodes`, shape (n, number of pattern nodes).
 
-    `complete` is False where the deadline came first: these are the best so far. `more` says that
-    there are further ones at the best distance, beyond the most that are given (`k=None`).
+    `complete` is False if the deadline came first: these are the best so far. `more` tells that there are others at the best
+    distance, beyond the most that are returned (`k=None`).
     """
 
     totals: NDArray[np.int64]
@@ -145,9 +136,7 @@ class Hits:
 
 
 class Solution:
-    """One subgraph: a node for each node of the pattern, a statement for each edge, and their
-    distance.
-    """
+    """One subgraph: a node for each node of the pattern, a statement for each edge, and their distance."""
 
     __slots__ = ("_edges", "_nodes", "_numbers", "_reader", "total")
 
@@ -179,38 +168,34 @@ class Solution:
 
     @property
     def count(self) -> int:
-        """How many solutions have this one's answer (`group_by`) at this distance, itself included;
-        worked out when asked for.
-        """
+        """How many solutions have the same answer (`group_by`) at this distance, including this one; computed on demand."""
         return self._reader.count(self._numbers, self.total)
 
     @property
     def statements(self) -> list[Evidence]:
-        """The statements of the subgraph, each once."""
+        """The distinct statements of the subgraph."""
         found = [one for edge in self.edges for one in (edge.statement, edge.other) if one is not None]
         return list(dict.fromkeys(found))
 
     @property
     def triples(self) -> list[tuple[str, str, str]]:
-        """The subgraph as triples of texts, each statement once, in its own direction (section
-        4.4).
-        """
+        """The subgraph as triples of texts: each distinct statement in its own direction (section 4.4)."""
         return list(dict.fromkeys(triple for edge in self.edges for triple in edge.triples))
 
     def left_out(self, pattern: Pattern) -> tuple[PatternEdge, ...]:
-        """The edges of the pattern that it leaves out."""
+        """Return the edges of the pattern that it leaves out."""
         there = {(one.edge.head, one.edge.relation, one.edge.tail) for one in self.edges}
         return tuple(edge for edge in pattern.edges if (edge.head, edge.relation, edge.tail) not in there)
 
     def __getitem__(self, name: str) -> Entity | str | Quantity | Time:
-        """What a node is, by its text in the pattern, with or without the word UNKNOWN."""
+        """Return what a node is, by its text in the pattern, with or without the word UNKNOWN."""
         for match in self.nodes:
             if name in (match.node.text, match.node.name):
                 return match.value
         raise KeyError(name)
 
     def draw(self) -> Drawing:
-        """The subgraph as a picture, with the unknown nodes set off."""
+        """Return the subgraph as a picture, with unknown nodes highlighted."""
         from condgraph.engine.drawing import of_statements
 
         unknown = [match.value for match in self.nodes if not match.node.known]
@@ -218,7 +203,7 @@ class Solution:
         return of_statements(self.statements, answers, f"distance {self.distance:.6f}")
 
     def _repr_html_(self) -> str:
-        """The subgraph as a drawing and a table of its statements, for notebooks."""
+        """Return the subgraph as a drawing and a table of its statements, for notebooks."""
         triples = self.triples
         shown = triples[: html.MOST_ROWS]
         below = html.table("statements", ("subject", "predicate", "object"), shown, len(triples) - len(shown))
@@ -232,7 +217,7 @@ class Solution:
 
 
 class Solutions(Sequence[Solution]):
-    """Solutions in their order, each made when it is looked at."""
+    """Solutions in order, each created when it is looked at."""
 
     def __init__(self, hits: Hits, reader: Reader) -> None:
         self._hits, self._reader = hits, reader
@@ -255,9 +240,7 @@ class Solutions(Sequence[Solution]):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a search went: how far the bound had to grow, and what it took; on a server, its queries
-    and the rows they gave.
-    """
+    """How a search went: how far the bound grew, and what that took; on a server, its queries and how many rows they returned."""
 
     rounds: int = 0
     bound: int | None = None

@@ -1,9 +1,8 @@
-"""From a priced pattern to its first solutions: as it is written, and, where that is asked for, with
-an edge that stands for a path of two, or with an edge left out.
+"""From a priced pattern to its first solutions.
 
-Each such form is a pattern of its own, searched under the bound that the solutions found so far
-leave, and what it adds to the distance. A solution is a mapping of the pattern's own nodes, so each
-mapping is given once, in the form in which it is nearest.
+The pattern is searched as written and, if asked for, with an edge that stands for a path of two, or with an edge left out. Each
+such form is a pattern of its own, searched under the bound left by the solutions so far minus what the form adds to the
+distance. A solution maps the pattern's own nodes, so each mapping is returned once, in its nearest form.
 """
 
 from __future__ import annotations
@@ -27,9 +26,7 @@ _MIDDLE: Final = PatternNode("UNKNOWN between", False)
 
 @dataclass(slots=True)
 class Form:
-    """A form of a pattern: what it adds to the distance, the edge that it changes, and whether it
-    has a node in between.
-    """
+    """A form of a pattern: what it adds to the distance, the edge it changes, and whether it has a node in between."""
 
     pattern: Pattern
     extra: int = 0
@@ -38,7 +35,7 @@ class Form:
 
 
 def stretched_forms(pattern: Pattern) -> list[Form]:
-    """The forms in which an edge is a path of two: one half has the relation, the other any."""
+    """Return the forms in which an edge is a path of two: one half has the relation, the other any."""
     found = []
     things = pattern.things
     nodes = (*pattern.nodes[:things], _MIDDLE, *pattern.nodes[things:])
@@ -58,7 +55,7 @@ def stretched_forms(pattern: Pattern) -> list[Form]:
 
 
 def shorter_forms(pattern: Pattern) -> list[Form]:
-    """The forms in which a named edge is left out; what is unknown stays joined to something."""
+    """Return the forms in which a named edge is left out, as long as unknown nodes stay joined to something."""
     found = []
     for number, edge in enumerate(pattern.edges):
         rest = tuple(one for one in pattern.edges if one is not edge)
@@ -72,8 +69,9 @@ def shorter_forms(pattern: Pattern) -> list[Form]:
 def solve(
     pattern: Pattern, options: MatchOptions, price: Callable[[Pattern], Problem], read: Callable[[Pattern, Problem, Any], Reader]
 ) -> tuple[Hits, Reader, Outcome]:
-    """The first solutions of a pattern. `price` makes a form ready, `read` gives what reads its
-    solutions (shape (n, nodes)) back.
+    """Return the first solutions of a pattern.
+
+    `price` prepares a form, `read` returns what reads back its solutions (shape (n, nodes)).
     """
     form = Form(pattern)
     problem = price(pattern)
@@ -98,7 +96,7 @@ def solve(
                 if most < 0:
                     continue
             other = price(one.pattern)
-            # A mapping of the pattern's own nodes counts once, whatever stands in between.
+            # A mapping of the pattern's own nodes counts once, whatever is in between.
             found = search(other, options.k, by, most=most)
             outcome.rounds, outcome.complete = outcome.rounds + found.rounds, outcome.complete and found.complete
             if not len(found.rows):
@@ -106,7 +104,7 @@ def solve(
             forms.append(one)
             problems.append(other)
             rows = _marked(found.rows, own, one.extra, len(forms) - 1, pattern.things if one.stretched else -1)
-            # In the order of the forms: what is written comes before what is not, at one distance.
+            # In the order of the forms: at equal distance, the pattern as written comes first.
             ranks: Any = _Ranks(problem.graph.rank)
             best = first(best_of_groups(Rows.joined([best, rows]), by, ranks), ranks, wanted)
             if options.k is None:
@@ -123,18 +121,18 @@ def solve(
 
 
 class _Ranks:
-    """Ranks of nodes by column: those of the marks behind the nodes are the marks."""
+    """Ranks of nodes by column; for the marks after the nodes, the marks themselves."""
 
     def __init__(self, rank: Any) -> None:
         self.rank = rank
 
     def take(self, column: Any) -> Any:
-        """The ranks of a column; marks are less than nothing, and so told apart."""
+        """Return the ranks of a column; marks are negative, which distinguishes them."""
         return np.where(column < 0, column, self.rank.take(np.maximum(column, 0))) if column.dtype == np.int32 else column
 
 
 def _marked(rows: Rows, own: Sequence[int], extra: int, form: int, middle: int) -> Rows:
-    """Rows of a form with its number and the node in between as columns behind the pattern's own."""
+    """Return rows of a form, with its number and the node in between as columns after the pattern's own."""
     columns: dict[int, Any] = {node: rows.columns[node] for node in own}
     columns[len(own)] = np.full(len(rows), form, np.int64)
     between = rows.columns[middle] if middle >= 0 else np.full(len(rows), -1)
@@ -147,8 +145,9 @@ def _nodes(rows: Rows, size: int) -> Any:
 
 
 class FormReader:
-    """Reads solutions of several forms back; a row ends with the number of its form, and the node
-    in between (`result.Reader`).
+    """Reads back solutions of several forms. See `result.Reader`.
+
+    A row ends with the number of its form and the node in between.
     """
 
     def __init__(
@@ -162,14 +161,14 @@ class FormReader:
         return form, self._readers[numbers[-2]], [*numbers[:-2], *([numbers[-1]] if form.stretched else [])]
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
-        """What the pattern's own nodes are."""
+        """Return what the pattern's own nodes are."""
         form, reader, own = self._of(numbers)
         found = reader.nodes(own)
         things = self._pattern.things
         return (*found[:things], *found[things + 1 :]) if form.stretched else found
 
     def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
-        """The statements of the edges; one that is left out is not among them."""
+        """Return the statements of the edges, without an edge that is left out."""
         form, reader, own = self._of(numbers)
         found = list(reader.edges(own))
         if form.stretched:
@@ -179,7 +178,7 @@ class FormReader:
         return tuple(replace(one, edge=edge) for one, edge in zip(found, given, strict=True))
 
     def count(self, numbers: Sequence[int], total: int) -> int:
-        """How many mappings of the same group have this distance as their least."""
+        """Return how many mappings of the same group have this distance as their least."""
         own = tuple(range(self._pattern.things))
         least: dict[tuple[int, ...], int] = {}
         for form, problem in zip(self._forms, self._problems, strict=True):

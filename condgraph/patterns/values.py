@@ -1,8 +1,8 @@
-"""Edges to values: which nodes have a number or a time as a pattern asks, and at which price.
+"""Edges to values: which nodes have a number or time that a pattern asks for, and at which price.
 
-A value of a pattern is a condition on the node beside it, so it becomes a part of that node's
-domain before anything is joined: the price of the nearest predicate under which the node has such a
-value. A value uses up no statement: `> 1990` and `< 2000` may be the same date.
+A value in a pattern is a condition on the node next to it, so it becomes part of that node's domain before anything is joined:
+the price of the nearest predicate under which the node has such a value. A value does not use up a statement: `> 1990` and
+`< 2000` may be the same date.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ValueEdge:
-    """An edge of the pattern to a value: its number, the node that has the value, what the value
-    has to be, prices of all predicates, and what its direction adds.
-    """
+    """An edge of the pattern to a value: its number, the node with the value, the condition, prices, and what direction adds."""
 
     edge: int
     node: int
@@ -40,16 +38,16 @@ class ValueEdge:
 
     @property
     def least(self) -> int:
-        """The least that the edge can cost; `BARRED` where nothing has such a value."""
+        """The least that the edge can cost; `BARRED` if nothing has such a value."""
         return min(int(self.prices.min(initial=BARRED)) + self.against, BARRED)
 
     def among(self, predicates: NDArray[np.bool_]) -> ValueEdge:
-        """The same, of some predicates alone."""
+        """Return the edge limited to some predicates."""
         return replace(self, prices=np.where(predicates, self.prices, BARRED))
 
 
 def value_edges(pattern: Pattern, prices: Sequence[Costs | None], predicates: int, directed: bool | None) -> list[ValueEdge]:
-    """The edges of a pattern that end at values; `prices` are those of its edges."""
+    """Return the edges of a pattern that end at values; `prices` are those of its edges."""
     found = []
     for number, edge in enumerate(pattern.edges):
         at_head = pattern.nodes[edge.head].value
@@ -58,14 +56,14 @@ def value_edges(pattern: Pattern, prices: Sequence[Costs | None], predicates: in
             continue
         own = prices[number]
         costs = np.zeros(predicates, np.int64) if own is None else own
-        # A statement runs to its value, so that a value as the subject runs against it.
+        # A statement runs to its value, so an edge with the value as subject runs against it.
         against = 0 if at_head is None or directed is False else BARRED if directed else AGAINST
         found.append(ValueEdge(number, edge.tail if at_head else edge.head, condition, costs, against))
     return found
 
 
 def with_value(domain: Domain, edge: ValueEdge, nodes: NDArray[Any], predicates: NDArray[Any]) -> Domain:
-    """The nodes of a domain that have such a value: these `nodes` under these `predicates`."""
+    """Return the nodes of a domain that have such a value: these `nodes` under these `predicates`."""
     costs = np.minimum(edge.prices.take(predicates) + edge.against, BARRED)
     order = np.lexsort((costs, nodes))
     nodes, costs = nodes[order], costs[order]
@@ -78,9 +76,7 @@ def with_value(domain: Domain, edge: ValueEdge, nodes: NDArray[Any], predicates:
 
 
 def holders(snapshot: Snapshot, condition: Condition) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The attribute statements whose values are as asked, as numbers of statements, with their
-    subjects and predicates; shapes (n,).
-    """
+    """Return the attribute statements with matching values: their numbers, subjects and predicates, each of shape (n,)."""
     get = snapshot.arrays.get
     kinds = get("att.kind")
     if not len(kinds):
@@ -119,7 +115,7 @@ def _numbers(snapshot: Snapshot, condition: Condition, kinds: NDArray[Any]) -> N
                 found |= own & (floats <= number)
             case _:
                 found |= own & (floats >= number)
-    # Floats leave open what no float is, and what is just as asked.
+    # Floats do not decide about numbers that no float equals, or that equal the bound.
     near = np.flatnonzero(found)
     exact = near[(get("att.ref")[near] >= 0) | equal[near]]
     if len(exact):

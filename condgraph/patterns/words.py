@@ -1,12 +1,11 @@
 """Synonyms of relations in everyday words.
 
-Graphs call a relation `parents` or `starred_actors`, people and models write "dad" or "acted in".
-The table has a line a relation; words between bars mean the same, words of one line nearly so. A
-relation of a pattern is as near to a predicate as the nearest of the words that mean the same,
-and a little more (`SAME`, `NEARLY`), where it is not nearer by itself.
+Graphs call a relation `parents` or `starred_actors`; people and models write "dad" or "acted in". The table has one line per
+relation: words between bars mean the same, words of one line nearly the same. The distance of a relation in a pattern from a
+predicate is that of the nearest word with the same meaning plus a little (`SAME`, `NEARLY`), unless the relation itself is nearer.
 
-A phrase stands where it fits from subject to object, read as "subject phrase object": "father" is
-with `parents` (Ann, father, Bob), and "father of" with `children` (Bob, is father of, Ann).
+A phrase is in the place where it fits when read as "subject phrase object": "father" is with `parents` (Ann, father, Bob), and
+"father of" with `children` (Bob, is father of, Ann).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Final
 
 from condgraph.vectors.encoders import spelled
 
-#: What a word of the same meaning adds, and one of the same line, in millionths.
+#: What a word of the same meaning adds, and what one of the same line adds, in millionths.
 SAME: Final = 60_000
 NEARLY: Final = 120_000
 
@@ -31,7 +30,7 @@ _LEADING: Final = re.compile(
 
 @cache
 def _groups() -> dict[str, list[tuple[int, int]]]:
-    """Line and place in it of every word."""
+    """Return the line of every word, and its place there."""
     found: dict[str, list[tuple[int, int]]] = {}
     for line, text in enumerate(TABLE.splitlines()):
         for place, group in enumerate(text.split("|")):
@@ -42,7 +41,7 @@ def _groups() -> dict[str, list[tuple[int, int]]]:
 
 @cache
 def _longest() -> int:
-    """Characters of the longest phrase of the table."""
+    """Return how many characters the table's longest phrase has."""
     return max(map(len, _groups()))
 
 
@@ -52,7 +51,7 @@ def _lines() -> list[list[list[str]]]:
 
 
 def words_for(relation: str) -> dict[str, int]:
-    """The words that a relation stands for, with what each adds; itself is not among them.
+    """Return the words that a relation stands for, without itself, with what each adds.
 
     >>> found = words_for("is the dad of")
     >>> found["father of"], found["children"], "parents" in found
@@ -61,7 +60,7 @@ def words_for(relation: str) -> dict[str, int]:
     text = spelled(relation)
     groups = _groups()
     at = 0
-    # What is longer than every phrase is not cut out to be looked up: a text may have a million words.
+    # Text longer than every phrase is not cut out for lookup, since a text may have a million words.
     while len(text) - at > _longest() or text[at:] not in groups:
         # "was born in" is "born in", and "is the father of" is "father of".
         leading = _LEADING.match(text, at)

@@ -17,7 +17,7 @@ from condgraph.engine.algebra import Node, passed, passing, postorder
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.passes import rewrite
 
-#: #: The most alternatives of a joined pattern. Beyond this, the rows it is joined with do not narrow it.
+#: The most alternatives of a joined pattern. Beyond this, the rows it is joined with do not narrow it.
 _MOST: Final = 32
 _CONCEPTS: Final = alg.AllEntities((EntityKind.CONCEPT,))
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
@@ -72,7 +72,7 @@ class _Reduced:
     def __init__(self, match: _Match) -> None:
         self._match = match
         self._bound: dict[str, list[tuple[int, Role]]] = {}
-        #: #: Variables that are entities, whatever else they are bound to.
+        #: Variables that are entities, whatever else they are bound to.
         self._certain = {name for name, _ in match.sets}
         for at, part in enumerate(match.statements):
             relation = part.undirected or part.family == "relation"
@@ -116,7 +116,7 @@ class _Reduced:
         """Return the entities that one part allows for a variable, narrowed by the parts beyond it."""
         key = at, role, name
         if key not in self._messages:
-            # # A part that is reached again, through a cycle, narrows nothing.
+            # A part that is reached again, through a cycle, narrows nothing.
             self._messages[key] = None
             self._messages[key] = self._ends(at, role, name)
         return self._messages[key]

@@ -27,21 +27,20 @@ from condgraph.sql.connections import Engine, first_line, text, watching
 from condgraph.sql.tables import PREFIX
 from condgraph.sql.terms import both, case, cast, column, double, known, literal, name, select, table_of, type_of
 
-#: #: Settings that queries rely on, whatever the user's session has.
+#: Settings that queries rely on, whatever the user's session has.
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.jsonGenerator.ignoreNullFields": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.session.timeZone": "UTC",
-    # # `${...}` in a text is to stay as it is.
+    # `${...}` in a text is to stay as it is.
     "spark.sql.variable.substitute": "false",
 }
-#: #: Settings that speed up queries over few bytes, whose stages take less time to run than to plan and
-#: compile.
+#: Settings that speed up queries over few bytes, whose stages take less time to run than to plan and compile.
 _SMALL: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 _FEW: Final = 64 * 2**20
-#: #: A size in bytes that stands for "unknown" in Spark.
+#: A size in bytes that stands for "unknown" in Spark.
 _UNKNOWN: Final = 2**62
 _VIEWS: Final = (*layout.TABLES, layout.FACT_RECORDS, layout.ENTITY_RECORDS, layout.ENDS)
 _TAGS: Final = count()
@@ -80,7 +79,7 @@ def printed(query: exp.Expr | str, *, pretty: bool = False) -> str:
 
 
 def _view(place: str, table: str) -> str:
-    # # Sessions that ignore case store names in lower case.
+    # Sessions that ignore case store names in lower case.
     return f"{place}.{table}".lower()
 
 
@@ -130,10 +129,10 @@ class Spark(Engine):
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        # # A stopped session has lost its parts, or its Java process is gone.
+        # A stopped session has lost its parts, or its Java process is gone.
         self._errors = (PySparkException, Py4JError, ConnectionError, AttributeError, AssertionError)
         super().__init__(f"spark://{str(session.sparkContext.master).removeprefix('spark://')}")
-        # # A tag for its views, since others of the same name may be open in the session.
+        # A tag for its views, since others of the same name may be open in the session.
         self._tag = uuid4().hex[:8]
         self._given, self._folder, self._graph = session, folder and folder.rstrip("/"), self.schema(graph)
         self._own: Any = None
@@ -154,9 +153,9 @@ class Spark(Engine):
             if self._own is None:
                 size = 0
                 for table, kinds in layout.TABLES.items() if self._folder else ():
-                    # # Given the types, Spark runs no job to look them up in the files.
+                    # Given the types, Spark runs no job to look them up in the files.
                     types = ", ".join(f"`{field}` {type_of(kind).sql(dialect=_Dialect)}" for field, kind in kinds.items())
-                    # # Spark reads paths as patterns.
+                    # Spark reads paths as patterns.
                     path = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(self._folder))
                     rows = self._given.read.schema(types).parquet(f"{path}/{table}")
                     rows.createOrReplaceTempView(_quoted(self._graph, table))
@@ -235,7 +234,7 @@ class Spark(Engine):
     def read(self, query: exp.Expr | str) -> list[layout.Row]:
         """Return the rows of a query."""
         session, tag = self._session(), f"condgraph-{next(_TAGS)}"
-        # # Unlike the application's tags, a session's tags can only be cancelled by their own thread.
+        # Unlike the application's tags, a session's tags can only be cancelled by their own thread.
         context = session.sparkContext
         with self._failing(), watching(lambda: context.cancelJobsWithTag(tag)), ExitStack() as views:
             context.addJobTag(tag)
@@ -301,10 +300,10 @@ class Spark(Engine):
 
 
 # -- tables ------------------------------------------------------------------------------------------
-# # Spark's tables and views as an existing database: what the catalogue says, and how cells are read.
+# Spark's tables and views as an existing database: what the catalogue says, and how cells are read.
 
 
-#: #: The assumed bytes of a row, since Spark has not counted a table's rows.
+#: The assumed bytes of a row, since Spark has not counted a table's rows.
 _ROW: Final = 100
 _SORTS: Final[dict[str, Sort]] = {
     **dict.fromkeys(("tinyint", "smallint", "int"), "integer"), "bigint": "long", "float": "single", "double": "double",

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 # -- Parts of a graph --------------------------------------------------------------------------------
 
-# # Parts of a graph in a SQL database: what a single change reads, and the rows that it changes.
+# Parts of a graph in a SQL database: what a single change reads, and the rows that it changes.
 
 
 Read = Callable[[exp.Query], list[Row]]
@@ -77,7 +77,7 @@ class SqlParts:
 
     def __init__(self, read: Read, place: str) -> None:
         self._read, self._in = read, place
-        #: #: The statements read so far, with their numbers in the database.
+        #: The statements read so far, with their numbers in the database.
         self._numbers: dict[Key, int] = {}
         self._sources: list[Source] | None = None
 
@@ -202,8 +202,7 @@ class Changes:
         self._of = [_of(snapshot) for snapshot in (before, after)]
         self._ids = [list(of["entity"]["id"]) for of in self._of]
         sids = [statement_ids(snapshot).tolist() for snapshot in (before, after)]
-        #: #: Statements that are added, by their numbers in the part; and the ids of entities that are
-        #: removed and added.
+        #: Statements that are added, by their numbers in the part; and the ids of entities that are removed and added.
         self._fresh = [number for number, sid in enumerate(sids[1]) if sid not in set(sids[0])]
         there = [set(ids) for ids in self._ids]
         self._gone, self._new = sorted(there[0] - there[1]), sorted(there[1] - there[0])
@@ -302,11 +301,11 @@ def _last(writer: Writer, place: str, table: str, name: str) -> int:
 
 
 T = TypeVar("T")
-#: #: The most bytes of a name that PostgreSQL keeps.
+#: The most bytes of a name that PostgreSQL keeps.
 _LONGEST: Final = 63
-#: #: For how many seconds the known state of a graph is trusted, since others may load it.
+#: For how many seconds the known state of a graph is trusted, since others may load it.
 _LEASE: Final = 1.0
-#: #: How many rows are written at once; progress is reported after each batch.
+#: How many rows are written at once; progress is reported after each batch.
 _AT_ONCE: Final = 100_000
 
 
@@ -375,8 +374,7 @@ class SqlAnswer(StoredAnswer):
                 continue
             value = layout.value_of(cell)
             if type(value) is str and (plain := collapse(value)) != value:
-                # # Tables of an existing database keep texts as typed. Each value counts once, with the
-                # first of its texts.
+                # Tables of an existing database keep texts as typed. Each value counts once, with the first of its texts.
                 spaced.setdefault(plain, []).append(value)
             else:
                 pairs.append((value, text_of(value)))
@@ -415,7 +413,7 @@ class SqlAnswer(StoredAnswer):
     def trace(self) -> list[Step]:
         """What each step of the program gave; steps below what the client finished take one more query."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
-        # # An optimiser pass may have merged equal operators into one.
+        # An optimiser pass may have merged equal operators into one.
         there = {mark(node): node for node in postorder(self.plan)}
         known: Mapping[int, Any] = self.run.results if self._finished else {}
         nodes = [node if id(node) in known else rewrite(node, lambda one: there.get(mark(one), one)) for _, node in steps]
@@ -462,7 +460,7 @@ class _State:
     sources: tuple[Source, ...]
     counts: dict[str, int]
     looked: float
-    #: #: As long as `Engine.unchanged` returns this, nothing has changed.
+    #: As long as `Engine.unchanged` returns this, nothing has changed.
     unchanged: object | None
     survey: Survey | None = None
 
@@ -482,7 +480,7 @@ class SqlStore:
             most = _LONGEST - len(engine.schema(""))
             raise errors.OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
         self._state: _State | None = None
-        #: #: What the last load reported about single changes.
+        #: What the last load reported about single changes.
         self.remarks: list[str] = []
 
     def __repr__(self) -> str:
@@ -519,7 +517,7 @@ class SqlStore:
                 raise errors.StoreMissingError(
                     f"there is no graph {self.name!r} at {self.place}", hint="load something first"
                 ) from None
-            # # A writer may just have replaced the table that the server was about to read.
+            # A writer may just have replaced the table that the server was about to read.
             ((form, content),) = self.engine.read(query)
         if form != layout.FORMAT:
             raise errors.StoreVersionError(
@@ -534,7 +532,7 @@ class SqlStore:
             return state
         unchanged, content = self.engine.unchanged(), self.content()
         if state is None or state.content != content:
-            # # The first query opens a file.
+            # The first query opens a file.
             unchanged = self.engine.unchanged()
             ((_, content, counts, schema, _),) = self.engine.read(self._all("about"))
             sources = _sources(self.engine.read(self._all("source")))
@@ -558,8 +556,7 @@ class SqlStore:
                 with holding(self):
                     result = ask()
             except errors.StoreError:
-                # # Queries of two states do not fit together, and tables are missing for a moment while
-                # they are rewritten.
+                # Queries of two states do not fit together, and tables are missing for a moment while they are rewritten.
                 if self._unchanged(unchanged) or self.content() == before.content:
                     raise
             else:
@@ -775,7 +772,7 @@ class SqlStore:
         return self._last(self.engine.read)
 
     def _has_edits(self, read: Callable[[exp.Query], list[layout.Row]]) -> bool:
-        # # Graphs written by an earlier version have no table of changes.
+        # Graphs written by an earlier version have no table of changes.
         return self.engine.writes and bool(read(table_query(self._in, layout.EDITS)))
 
     def _last(self, read: Callable[[exp.Query], list[layout.Row]]) -> int:

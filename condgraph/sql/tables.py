@@ -47,9 +47,9 @@ from condgraph.engine.values import NO_UNIT, UNKNOWN, Kind, Precision, Quantity,
 from condgraph.overview.survey import described, packed, survey
 from condgraph.sql.terms import NULL, Query, cast, column, known, literal, named, select, together
 
-#: #: The prefix of the schema of a graph in its database.
+#: The prefix of the schema of a graph in its database.
 PREFIX: Final = "condgraph "
-#: #: Increased when tables of an earlier version would be read wrongly.
+#: Increased when tables of an earlier version would be read wrongly.
 FORMAT: Final = 1
 
 Type: TypeAlias = Literal["int", "bigint", "smallint", "double", "text"]
@@ -71,11 +71,10 @@ TABLES: Final[dict[str, dict[str, Type]]] = {
     "place": {"f": "int", "n": "int", "source": "int", "row": "int", "raw": "text"},
     "about": {"format": "int", "content": "text", "counts": "text", "schema": "text", "survey": "text"},
 }  # fmt: skip
-#: #: The table of single changes (`edits`), which no query of a program reads.
+#: The table of single changes (`edits`), which no query of a program reads.
 EDITS: Final = "edit"
 EDIT_COLUMNS: Final[dict[str, Type]] = {"n": "int", "record": "text"}
-#: #: Indexed columns. Columns of text are looked up only by equality, since texts may be longer than an
-#: index allows.
+#: Indexed columns. Columns of text are looked up only by equality, since texts may be longer than an index allows.
 INDEXES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("entity", ("e",)), ("entity", ("id",)), ("entity", ("name",)), ("member", ("concept", "e")), ("statement", ("f",)),
     ("statement", ("s",)), ("statement", ("o",)), ("statement", ("predicate",)), ("statement", ("number",)),
@@ -86,11 +85,10 @@ Columns = dict[str, Sequence[Any]]
 
 
 # -- Records -----------------------------------------------------------------------------------------
-# # Rows of several tables in one result: each begins with its table's name and has its columns in slots
-# of their types.
+# Rows of several tables in one result: each begins with its table's name and has its columns in slots of their types.
 
 
-#: #: The tables whose rows are records.
+#: The tables whose rows are records.
 TAKEN: Final = ("entity", "membership", "subclass", "qualifier", "place", "statement")
 
 
@@ -121,15 +119,14 @@ class Layout:
         return select(named(literal(table), "sort"), *every).from_(relation, copy=False)
 
 
-#: #: The layout of a graph's own tables, which identify entities and statements by numbers.
+#: The layout of a graph's own tables, which identify entities and statements by numbers.
 NUMBERED: Final = Layout(TABLES, ("int", "bigint", "smallint", "double", "text"))
 
 
-#: #: The views of records: of statements and of entities, with the number of the statement or entity in
-#: `c0`; and the view of
-#: #: the entities that a statement leads to.
+#: The views of records: of statements and of entities, with the number of the statement or entity in `c0`; and the view of the
+#: entities that a statement leads to.
 FACT_RECORDS, ENTITY_RECORDS, ENDS = "fact_records", "entity_records", "fact_end"
-#: #: The name of the table of the closed subclass relation, where there is one.
+#: The name of the table of the closed subclass relation, where there is one.
 BELOW: Final = "below"
 
 
@@ -229,7 +226,7 @@ def row_count(snapshot: Snapshot) -> int:
     """Return how many rows `columns` yields, in all tables."""
     arrays = ("src.name", "mem.src", "sub.src", "con.items", "q.owner", "prov.stmt")
     listed = sum(len(snapshot.arrays.get(name)) for name in arrays)
-    # # Each statement is a row, and its place is another.
+    # Each statement is a row, and its place is another.
     return listed + snapshot.entities + len(declared(snapshot).e) + 2 * snapshot.statements + 1
 
 
@@ -315,7 +312,7 @@ def _places(snapshot: Snapshot, part: slice) -> Columns:
 # -- Reading -----------------------------------------------------------------------------------------
 
 
-#: #: Kinds of rows, in the order in which they are read.
+#: Kinds of rows, in the order in which they are read.
 Sort: TypeAlias = Literal["entity", "declared", "membership", "subclass", "qualifier", "place", "statement"]
 Row = tuple[Any, ...]
 
@@ -381,7 +378,7 @@ class Graph:
             if all(written is None for _, written in there):
                 yield f, Sourced(statement, tuple(place for place, _ in there))
                 continue
-            # # A statement that sources write in different ways is given once for each of them.
+            # A statement that sources write in different ways is given once for each of them.
             for written in dict.fromkeys(written for _, written in there):
                 some = tuple(place for place, other in there if other == written)
                 yield f, Sourced(replace(statement, raw=written), some)

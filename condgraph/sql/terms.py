@@ -35,7 +35,7 @@ def table_of(text: str, place: str | None = None, alias: str | None = None) -> e
     )
 
 
-#: #: The types of columns and literals.
+#: The types of columns and literals.
 _TYPES: Final = {kind: exp.DataType.build(kind) for kind in ("int", "bigint", "smallint", "double", "text")}
 
 
@@ -57,7 +57,7 @@ def literal(value: str | int | bool | None) -> exp.Expr:
         return exp.true() if value else exp.false()
     if isinstance(value, int):
         number = str(int(value))
-        # # The smallest number cannot be written as a plain literal.
+        # The smallest number cannot be written as a plain literal.
         return cast(exp.Literal.string(number), "bigint") if abs(value) >= 2**31 else exp.Literal.number(number)
     check_text(value)
     return exp.Literal.string(value)

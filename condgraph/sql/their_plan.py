@@ -49,13 +49,13 @@ from condgraph.sql.terms import (
 )
 from condgraph.sql.theirs import Part, TheirTables
 
-#: #: Builds a test on a row of a table, given the table's alias.
+#: Builds a test on a row of a table, given the table's alias.
 Test: TypeAlias = Callable[[str], exp.Expr]
 
-#: #: The first and last second of the dates that a database may hold, written as literals are.
+#: The first and last second of the dates that a database may hold, written as literals are.
 _FIRST, _LAST = (days * DAY_SECONDS for days in (-719_162, 2_932_896))
 _LARGEST: Final = 2**53
-#: #: Integers smaller than this surely fit a literal of 64 bits.
+#: Integers smaller than this surely fit a literal of 64 bits.
 _LONGEST: Final = 2**62
 
 
@@ -174,7 +174,7 @@ def _day(second: int, up: int) -> str:
     return _moment((second + (DAY_SECONDS - 1) * up) // DAY_SECONDS * DAY_SECONDS, 0)[:-9]
 
 
-#: #: How constants other than texts are written; all except numbers stand within quotes.
+#: How constants other than texts are written; all except numbers stand within quotes.
 _FORMS: Final[dict[str, Callable[[Any, int], str]]] = {
     "whole": lambda number, cut: str(int(number[cut:] if isinstance(number, str) else number)),
     "number": lambda number, cut: repr(float(number)),
@@ -476,7 +476,7 @@ class TheirCompiler:
         def test(alias: str) -> exp.Expr:
             own = self.tables.own(table.column(label), alias)
             text = self._text(at)
-            # # A text of only blanks is no name.
+            # A text of only blanks is no name.
             return both([exp.EQ(this=own, expression=text), is_filled(text.copy())])
 
         return test
@@ -592,7 +592,7 @@ class TheirCompiler:
         if key not in SAYING["end"]:
             return
         if item.excluded and not item.whole:
-            # # The first moment in which it no longer holds is before the interval's second one.
+            # The first moment in which it no longer holds is before the interval's second one.
             yield [self._moment(replace(item, excluded=False), exp.LT, low + 1, at + 2, alias, up=True), given]
         else:
             yield [self._moment(item, exp.LT, low, at, alias, up=False), given]
@@ -876,9 +876,8 @@ class TheirCompiler:
         return together(self._names_of(self.entities(every)))
 
     # -- records -----------------------------------------------------------------------------------
-    # # One row has a whole statement: its name, its ends with their names, its value. The mark at the
-    # start of each row tells its
-    # # table, predicate and source (`Marks`).
+    # One row has a whole statement: its name, its ends with their names, its value. The mark at the start of each row tells its
+    # table, predicate and source (`Marks`).
 
     def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]], most: int | None) -> Query:
         """Return a query of records: the results of operators, by number, and the memberships of entities."""
@@ -906,7 +905,7 @@ class TheirCompiler:
         part, tests = facts.part, _held(facts.tests, "t")
         fact, subject, called, cell = self.tables.statement(part)
         mark, table = self.tables.mark(part), self.tables.rows(part.table)
-        # # A statement of a column gets its name from its subject.
+        # A statement of a column gets its name from its subject.
         own = {"f": fact} if part.table.relation is not None else {}
         query = _record(mark, number, {**own, "s": subject, "name": called, "o": cell.end, **cell.parts})
         result: list[Query] = [_filtered(query.from_(table, copy=False), tests)]
@@ -989,10 +988,9 @@ def _subquery(query: Query) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=name("r")))
 
 
-#: #: The types of columns of values.
+#: The types of columns of values.
 _VALUE: Final[dict[str, str]] = {**CELL, "id": "text", "name": "text", "at": "smallint", "row": "int"}
-#: #: The columns of a record: its mark, the number of the operator it is a result of, and parts of a
-#: statement.
+#: The columns of a record: its mark, the number of the operator it is a result of, and parts of a statement.
 _RECORD: Final[dict[str, str]] = {"mark": "text", "of": "int", **dict.fromkeys(("f", "s", "name", "o"), "text"), **CELL}
 
 
@@ -1065,7 +1063,7 @@ class Marks:
         return Records(listed, given, sources, numbered=False)
 
 
-#: #: The most query texts that are cached.
+#: The most query texts that are cached.
 _MOST_CACHED: Final = 1_000
 
 

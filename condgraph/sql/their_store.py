@@ -31,9 +31,8 @@ from condgraph.sql.theirs import Cell, TheirTables, look_at_white_space, shortfa
 
 # -- The survey --------------------------------------------------------------------------------------
 
-# # The survey of an existing database (`overview.survey`), counted in the database by three queries that
-# read all rows; and the
-# # values by which others of a column are read.
+# The survey of an existing database (`overview.survey`), counted in the database by three queries that read all rows; and the
+# values by which others of a column are read.
 
 
 Read = Callable[[exp.Query], list[Row]]
@@ -102,7 +101,7 @@ def _spans(read: Read, tables: TheirTables, parts: Sequence[_Part]) -> Iterator[
     """Yield the number of cells of each part and type, with the least and the greatest value."""
     queries: list[Query] = []
     for at, part in enumerate(parts):
-        # # After its first character, a tie orders all numbers.
+        # After its first character, a tie orders all numbers.
         order = exp.DPipe(this=call("SUBSTR", column("tie"), literal(2)), expression=literal(" "))
         exact = tables.cells.by_bytes(exp.DPipe(this=order, expression=column("exact")))
         floats = exp.Case(ifs=[exp.If(this=exp.Is(this=column("exact"), expression=NULL.copy()), true=column("number"))])
@@ -111,7 +110,7 @@ def _spans(read: Read, tables: TheirTables, parts: Sequence[_Part]) -> Iterator[
         for name, value in spans.items():
             for least in _LEAST:
                 cells.append(named(least(this=value.copy()), f"{name} {least.key}"))
-        # # Rows of a relation without qualifiers are one statement if they have the same ends.
+        # Rows of a relation without qualifiers are one statement if they have the same ends.
         bare = part.table.relation is not None and part.key is None and len(part.table.columns) == 2
         ends = exp.Distinct(expressions=[exp.Tuple(expressions=[column("s"), column("o")])])
         counted = named(exp.Count(this=ends if bare else exp.Star()), "count")
@@ -385,7 +384,7 @@ class TheirStore(SqlStore):
                 )
         self._schema = schema_of(tables, self._shows)
         self._plans = TheirPlans(tables, self._schema, engine)
-        #: #: Remarks on the database: what is left out, and why.
+        #: Remarks on the database: what is left out, and why.
         self.notes = (*notes, *look_at_white_space(engine, tables), *shortfalls(engine, tables))
 
     def _names(self, schema: StoredSchema) -> SqlNames:
@@ -401,7 +400,7 @@ class TheirStore(SqlStore):
         super().refresh()
         self._schema.kept.clear()
         for _ in look_at_white_space(self.engine, self.theirs):
-            pass  # # As when the tables were opened.
+            pass  # As when the tables were opened.
         self._plans.clear()
 
     def exists(self) -> bool:
@@ -461,8 +460,7 @@ class TheirStore(SqlStore):
         except StoreError as error:
             if TOO_LONG not in error.message:
                 raise
-            # # Some row has a number that cannot be read, which is no error for a query that does not ask
-            # for it.
+            # Some row has a number that cannot be read, which is no error for a query that does not ask for it.
             return []
 
     def _pulled(self, read: Any) -> Snapshot:

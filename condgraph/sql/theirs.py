@@ -20,9 +20,9 @@ from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call
 from condgraph.sql.compiler import SAYING
 from condgraph.sql.connections import Engine
 
-#: #: The most rows, by the database's estimate, of a table that is counted when it is opened.
+#: The most rows, by the database's estimate, of a table that is counted when it is opened.
 MOST_COUNTED: Final = 10_000_000
-#: #: The most rows of a table whose texts are checked then, which costs more.
+#: The most rows of a table whose texts are checked then, which costs more.
 MOST_READ: Final = 1_000_000
 
 

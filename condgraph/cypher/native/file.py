@@ -227,7 +227,7 @@ def written(mapping: Mapping, place: str) -> str:
             excluded = any(prop.excluded for prop in relationship.qualifiers if prop.key == relationship.end)
             times = RowTimes(relationship.start or "", relationship.end or "", excluded=excluded)
             lines.append(f"times = {_quoted(str(times))}")
-        # # Their names are already in `qualifiers`.
+        # Their names are already in `qualifiers`.
         plain = [replace(prop, predicate=prop.key) for prop in relationship.qualifiers]
         lines += _properties(mapping, plain, f"relationship.{relationship.type}", f"relationship.{_word(relationship.type)}")
     return "\n".join(lines) + "\n"

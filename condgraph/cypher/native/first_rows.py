@@ -21,13 +21,13 @@ from condgraph.engine.algebra import Node, Solutions
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.stored_schema import StoredSchema
 
-#: #: Above this many rows, the database chooses which are kept; otherwise all are fetched.
+#: Above this many rows, the database chooses which are kept; otherwise all are fetched.
 MOST_WHOLE: Final = 10_000
-#: #: The factor by which more rows are taken if the rows so far gave too few.
+#: The factor by which more rows are taken if the rows so far gave too few.
 _GROWTH: Final = 8
-#: #: Operators over one input, each of whose rows comes from one input row, or from equal ones.
+#: Operators over one input, each of whose rows comes from one input row, or from equal ones.
 _OF_ROWS: Final = (alg.Filter, alg.WhereRows, alg.BoundRows, alg.Extend, alg.Unwind, alg.Project, alg.DistinctRows)
-#: #: Operators over two inputs, each of whose rows comes from one row of the left input.
+#: Operators over two inputs, each of whose rows comes from one row of the left input.
 _OF_LEFT: Final = (alg.Join, alg.LeftJoin, alg.SemiJoin, alg.AntiJoin, alg.MarkJoin, alg.MinusRows)
 
 
@@ -50,7 +50,7 @@ class CutPlan:
 
     path: tuple[tuple[Solutions, str], ...]
     part: Solutions
-    #: #: How many rows the answer has, if there are enough; and how many are skipped before them.
+    #: How many rows the answer has, if there are enough; and how many are skipped before them.
     number: int
     start: int
 
@@ -79,7 +79,7 @@ class CutPlan:
         """Return the query of the part's first rows, at most `MOST_WHOLE` plus one; None if they bind no entities."""
         compiler = PlanCompiler(graph, schema, [self.part], layout)
         found = rows(compiler, self.part, {})
-        # # Concepts may have no nodes.
+        # Concepts may have no nodes.
         terms = {
             name: term.text for name, term in found.terms.items() if term.sort == "entity" and term.certain and not term.labels
         }
@@ -98,8 +98,7 @@ class CutPlan:
 
     def _within(self, names: Sequence[str], found: Sequence[Sequence[str]], made: Lowered) -> Lowered:
         ids = {name: list(dict.fromkeys(row[at] for row in found)) for at, name in enumerate(names)}
-        # # Starting from the variable with the most entities leaves the fewest ways to other rows; the
-        # others are tests.
+        # Starting from the variable with the most entities leaves the fewest ways to other rows; the others are tests.
         first, *others = sorted(ids, key=lambda name: -len(ids[name]))
         node: Solutions = alg.Join(_rows_of(first, ids), self.part)
         for name in others:

@@ -14,19 +14,18 @@ from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.mapping import Mapping, NodeType
 
 # -- Ids and names -----------------------------------------------------------------------------------
-# # How nodes are identified and named, as Cypher expressions.
-# #
-# #     id    "Label/key" of the node's first label (by name) that has a unique property, if the node has
-# #           that property; else the server's `elementId`, which is not stable
-# #     name  the name properties of the node's first label (by name) with any of them, joined by a blank;
-# #           else "Label key"; else "Label 17", with the server's number of the node, or "node 17"
-# #           if it has no label
-# #
-# # A concept is a label and has the id ":Label". Nodes and labels of condgraph's own graphs in the same
-# # database are left out.
+# How nodes are identified and named, as Cypher expressions.
+#
+#     id    "Label/key" of the node's first label (by name) that has a unique property, if the node has
+#           that property; else the server's `elementId`, which is not stable
+#     name  the name properties of the node's first label (by name) with any of them, joined by a blank;
+#           else "Label key"; else "Label 17", with the server's number of the node, or "node 17"
+#           if it has no label
+#
+# A concept is a label and has the id ":Label". Nodes and labels of condgraph's own graphs in the same database are left out.
 
 
-#: #: Labels of condgraph's own nodes, which are left out.
+#: Labels of condgraph's own nodes, which are left out.
 OWN: Final = frozenset(
     (
         own.ENTITY,
@@ -45,7 +44,7 @@ OWN: Final = frozenset(
         own.EMBEDDING,
     )
 )
-#: #: The source of all statements of an existing database.
+#: The source of all statements of an existing database.
 SOURCE: Final = "neo4j"
 _OWN: Final = "|".join(sorted(OWN - {own.CONCEPT, own.ROW}))
 
@@ -127,14 +126,13 @@ def _number(e: str, mapping: Mapping) -> str:
 # -- Look-up -----------------------------------------------------------------------------------------
 
 
-#: #: Types that can be found by their texts.
+#: Types that can be found by their texts.
 _PLAIN: Final = ({"STRING"}, {"INTEGER"})
-#: #: A placeholder for the variable in a text; no label or key contains this character.
+#: A placeholder for the variable in a text; no label or key contains this character.
 _HERE: Final = "\0"
-#: #: The variable for all values that are written like some texts.
+#: The variable for all values that are written like some texts.
 _LIKE: Final = "alike"
-#: #: A query names up to this many labels one by one; for more it searches a list, which is planned
-#: faster.
+#: A query names up to this many labels one by one; for more it searches a list, which is planned faster.
 _FEW: Final = 4
 
 
@@ -164,7 +162,7 @@ class Identity:
         self._nodes, self._whole_ids = mapping.nodes, mapping.whole_ids
         self._lists: dict[str, list[Any]] = {}
         self._id, self._name = self._short_id(_HERE, mapping), self._short_name(_HERE, mapping)
-        # # The prefixes of names that use the server's number.
+        # The prefixes of names that use the server's number.
         words = dict.fromkeys(["node", *(node.concept for node in mapping.nodes if node.label)])
         self._begins = " OR ".join(f"x STARTS WITH {literal(word + ' ')}" for word in words)
         if self._lists:
@@ -186,7 +184,7 @@ class Identity:
         They may return a node more than once, and also nodes whose names fail the test.
         """
         values, result = _values(test), list[str]()
-        # # Labels without an index are searched together, since each query takes long to plan.
+        # Labels without an index are searched together, since each query takes long to plan.
         together: dict[str, list[str]] = {}
         more = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
         like = f"WITH {values}{more} AS {_LIKE} "
@@ -202,14 +200,13 @@ class Identity:
                     together.setdefault(tests, []).append(node.label)
                 else:
                     result.append(match(node_of(e, node.label), tests))
-            # # A name may be empty, and then counts as none.
+            # A name may be empty, and then counts as none.
             if node.unique is not None and node.name != (node.unique,):
                 result.append(self._by_key(e, node, node.unique, values, node.concept + " "))
         for tests, labels in together.items():
             result.append(match(f"({e}:{'|'.join(map(quote, labels))})", tests))
-        # # Names that look like a node's number are found through the server's id, whose prefix all nodes
-        # of a database share:
-        # # testing each node's number would scan them.
+        # Names that look like a node's number are found through the server's id, whose prefix all nodes of a database share:
+        # testing each node's number would scan them.
         number = "#[0-9]+:[0-9]+" if self._whole_ids else "[0-9]+"
         likely = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* {number}']"
         if self._whole_ids:
@@ -263,7 +260,7 @@ class Identity:
             cases = _cases(e, mapping)
             return f"coalesce(CASE {' '.join(cases)} END, {last})" if cases else last
         key = f"{e}[x[1]]"
-        # # Several properties, joined as `joined` does.
+        # Several properties, joined as `joined` does.
         called = f"toStringOrNull({key})"
         several = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
         if any(len(entry) > 2 for entry in named):
@@ -340,10 +337,10 @@ def _sought(node: NodeType, key: str, values: str, prefix: str = "") -> str | No
     if types == {"INTEGER"}:
         rest = f"toIntegerOrNull({rest})"
     elif not prefix and node.beyond and any(found.indexed or found.unindexed for found in node.properties if found.key == key):
-        # # Outside the sample a name may be a number or a truth value; the list is made once.
+        # Outside the sample a name may be a number or a truth value; the list is made once.
         return f"IN {_LIKE}"
     elif not prefix:
-        # # Written as it is, so that a single text is one index seek.
+        # Written as it is, so that a single text is one index seek.
         return f"= {values[1:-1]}" if values.startswith("[") else f"IN {values}"
     where = f" WHERE x STARTS WITH {literal(prefix)}" if prefix else ""
     return f"IN [x IN {values}{where} | {rest}]"

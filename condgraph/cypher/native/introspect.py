@@ -24,18 +24,17 @@ if TYPE_CHECKING:
 
 
 # -- Guesses from samples ----------------------------------------------------------------------------
-# # Which properties name nodes, and which texts are numbers or dates. Every choice comes with its reason.
-# #
-# # A name that is not unique, or belongs to something else (the ship of an order), is worse than none:
-# # without one, a node is called by its label and its key.
+# Which properties name nodes, and which texts are numbers or dates. Every choice comes with its reason.
+#
+# A name that is not unique, or belongs to something else (the ship of an order), is worse than none: without one, a node is
+# called by its label and its key.
 
 
-#: #: How the table loader reads a column with a header: the value of each text, None if it counts as
-#: missing. It is passed in,
-#: #: since loaders are a layer above stores.
+#: How the table loader reads a column with a header: the value of each text, None if it counts as missing. It is passed in,
+#: since loaders are a layer above stores.
 Typing: TypeAlias = Callable[[Sequence[str], str], list[Value | None]]
 
-#: #: The most characters kept of a text in a sample.
+#: The most characters kept of a text in a sample.
 LONGEST: Final = 100
 _FORMATS: Final = (
     *(properties.ISO_DATE, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
@@ -43,21 +42,20 @@ _FORMATS: Final = (
     *("%Y-%m-%d 00:00:00", "%Y-%m-%d 00:00:00.000", "%Y-%m-%dT00:00:00", "%Y-%m-%dT00:00:00Z", "%m/%d/%Y 00:00:00"),
 )
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+").findall
-#: #: Words that are names by themselves, best first.
+#: Words that are names by themselves, best first.
 _NAMES: Final = ("name", "title", "fullname", "displayname", "label", "caption", "headline", "subject", "heading")
-#: #: If no property is called like a name, short unique texts serve: first properties with these keys,
-#: then texts of words, then
-#: #: codes.
+#: If no property is called like a name, short unique texts serve: first properties with these keys, then texts of words, then
+#: codes.
 _DESCRIBING: Final = ("desc", "description", "shortdescription", "summary", "text")
 _SHORT: Final = 60
-#: #: Keys whose texts are no use as a name, and the pattern of texts that no person wrote.
+#: Keys whose texts are no use as a name, and the pattern of texts that no person wrote.
 _SECRET: Final = frozenset(["password", "passwd", "pwd", "hash", "token", "secret", "salt", "checksum", "digest"])
 _MACHINE: Final = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{16,}|[A-Za-z0-9+/=_-]{32,}|\d{4}-\d\d.*|\W*\d[\d\W]*[A-Z]?"
 ).fullmatch
 _FIRST: Final = ("firstname", "forename", "givenname", "first", "given")
 _LAST: Final = ("lastname", "surname", "familyname", "last", "family")
-#: #: Words before "name" that make it the name of something else.
+#: Words before "name" that make it the name of something else.
 _OTHERS: Final = frozenset(
     [
         "contact",
@@ -97,7 +95,7 @@ class PropertySample:
     whole: tuple[str, ...] = ()
     distinct: int = 0
     longest: int = 0
-    #: #: Whether some text has white space to fold.
+    #: Whether some text has white space to fold.
     spaced: bool = False
 
     @property
@@ -135,7 +133,7 @@ def _rank(label: str, seen: PropertySample) -> int | None:
     """Return how well a property suits as a name: 0 is best, None if it does not."""
     if not _is_text(seen) or not seen.held or not seen.texts:
         return None
-    # # Graphs made from RDF have a prefix before their keys: rdfs__label.
+    # Graphs made from RDF have a prefix before their keys: rdfs__label.
     share, apart, folded = (
         seen.held / seen.sampled,
         _apart(seen),
@@ -148,7 +146,7 @@ def _rank(label: str, seen: PropertySample) -> int | None:
     if share < 0.5:
         return None
     if folded in own or folded in _NAMES:
-        # # Few values shared by many nodes are a kind, whatever the property is called.
+        # Few values shared by many nodes are a kind, whatever the property is called.
         if apart < 0.05 and seen.held > 20:
             return None
         return 0 if folded in own else 1 + _NAMES.index(folded) // 3
@@ -197,7 +195,7 @@ def read_as(prop: Property, texts: Sequence[str], typing: Typing) -> tuple[Prope
     """
     untidy = prop.untidy or any(collapse(text) != text for text in texts)
     prop = replace(prop, untidy=untidy)
-    # # A text that was cut is longer than any number or date.
+    # A text that was cut is longer than any number or date.
     if not texts or untidy or any(len(text) >= LONGEST for text in texts):
         return prop, None
     values = typing(texts, prop.key)
@@ -230,7 +228,7 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
     """
     form = properties.format_of(prop)
     if prop.format is None and any(name in ("DATE", "LOCAL DATETIME", "ZONED DATETIME") for name, _ in prop.types):
-        # # It has times already; other text is read where possible.
+        # It has times already; other text is read where possible.
         return
     if form is not None and not any(form.read(entry) is not None for entry in texts):
         tried = {item: sum(properties.time_format(item).read(text) is not None for text in texts) for item in _FORMATS}
@@ -250,28 +248,27 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
 
 
 # -- The look ----------------------------------------------------------------------------------------
-# # Nothing is scanned: counts are the server's own, samples are the first `SAMPLE` nodes of each
-# # label. What the user has no right to read is left out and reported in `warnings`.
+# Nothing is scanned: counts are the server's own, samples are the first `SAMPLE` nodes of each label. What the user has no
+# right to read is left out and reported in `warnings`.
 
 
-#: #: How many nodes of a label, and relationships of a type, are looked at. With very many labels and
-#: types it is fewer, to
-#: #: stay within `MOST` in all, but at least `LEAST`.
+#: How many nodes of a label, and relationships of a type, are looked at. With very many labels and types it is fewer, to stay
+#: within `MOST` in all, but at least `LEAST`.
 SAMPLE: Final = 1_000
 MOST: Final = 200_000
 LEAST: Final = 20
-#: #: A list of at least this many numbers is a vector, which is no attribute.
+#: A list of at least this many numbers is a vector, which is no attribute.
 VECTOR: Final = 64
-#: #: How many nodes are searched for those without a label, which no counter of the server gives.
+#: How many nodes are searched for those without a label, which no counter of the server gives.
 _COUNTED: Final = 100_000
-#: #: The most counting queries that are joined into one text.
+#: The most counting queries that are joined into one text.
 _JOINED: Final = 50
-#: #: The most samples that one query takes.
+#: The most samples that one query takes.
 _AT_ONCE: Final = 20
 
 _STATS: Final = "CALL db.stats.retrieve('GRAPH COUNTS') YIELD data RETURN data.nodes AS nodes, data.relationships AS relationships"
 _KEYS: Final = "CALL db.propertyKeys() YIELD propertyKey AS key RETURN key ORDER BY key"
-#: #: For servers that do not list keys: reads all nodes and relationships.
+#: For servers that do not list keys: reads all nodes and relationships.
 _ALL_KEYS: Final = (
     "MATCH (x) UNWIND keys(x) AS key RETURN DISTINCT key UNION MATCH ()-[x]->() UNWIND keys(x) AS key RETURN DISTINCT key"
 )
@@ -286,9 +283,8 @@ _CONSTRAINTS: Final = (
     "WHERE entityType = 'NODE' AND size(properties) = 1 AND (type CONTAINS 'UNIQUENESS' OR type CONTAINS 'NODE_KEY') "
     "RETURN labelsOrTypes[0] AS label, properties[0] AS key, type CONTAINS 'NODE_KEY' AS always ORDER BY label, key"
 )
-#: #: A short query takes a sample. Other queries look at it by the server's ids; their texts are the same
-#: for all labels and
-#: #: types, so they are planned only once.
+#: A short query takes a sample. Other queries look at it by the server's ids; their texts are the same for all labels and
+#: types, so they are planned only once.
 _NODES: Final = "UNWIND $ids AS i MATCH (x) WHERE elementId(x) = i WITH x"
 _RELATIONSHIPS: Final = "UNWIND $ids AS i MATCH (a)-[x]->(b) WHERE elementId(x) = i WITH a, x, b"
 _LABELS: Final = f"{_NODES} RETURN DISTINCT labels(x) AS labels"
@@ -304,7 +300,7 @@ _SEEN: Final = (
 )
 
 
-#: #: The sampled texts of a property, by "node" or "relationship", label or type, and key.
+#: The sampled texts of a property, by "node" or "relationship", label or type, and key.
 Texts: TypeAlias = dict[tuple[str, str, str], tuple[str, ...]]
 
 
@@ -316,7 +312,7 @@ class Counts:
     types: dict[str, int]
     nodes: int
     relationships: int
-    #: #: Identifies this state of the counts.
+    #: Identifies this state of the counts.
     mark: str
 
 
@@ -418,9 +414,7 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
         seen[label] = _seen(connection, _NODES, ids, min(count, most))
         for row in connection.ask(_LABELS, {"ids": ids}):
             together.join(label, row["labels"])
-    # # A node with several labels has one reading of each property, so texts of labels that occur
-    # together
-    # # are judged together.
+    # A node with several labels has one reading of each property, so texts of labels that occur together are judged together.
     pooled: dict[tuple[str, str], set[str]] = {}
     for label, result in seen.items():
         for one in result:
@@ -585,7 +579,7 @@ def _relationship(
         if OWN.isdisjoint(row["a"]):
             for pair in ((a, b) for a in row["a"] or [""] for b in row["b"] or [""]):
                 pairs[pair] += row["count"]
-    # # Shares in the sample are assumed to hold for all; if the sample is everything, they are exact.
+    # Shares in the sample are assumed to hold for all; if the sample is everything, they are exact.
     ends = tuple((a, b, round(times * count / max(sampled, 1))) for (a, b), times in sorted(pairs.items()))
     result = []
     for item in seen:

@@ -25,7 +25,7 @@ from condgraph.engine.algebra import Family, Node, postorder
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Number, Quantity, Value, as_float, tie_break
 
-#: #: A type that no relationship has, for patterns of predicates that are no relations.
+#: A type that no relationship has, for patterns of predicates that are no relations.
 NO_TYPE: Final = "no relation of the database"
 
 
@@ -41,7 +41,7 @@ class NativeLayout(Layout):
 
     def __init__(self, mapping: Mapping, engine: Engine = NEO4J) -> None:
         self.mapping, self.engine = mapping, engine
-        #: #: The server's ids of the nodes of some names, if they were looked up before.
+        #: The server's ids of the nodes of some names, if they were looked up before.
         self.found: dict[str, list[str]] | None = None
         self.identity = Identity(mapping)
         self.holdings = Holdings(mapping)
@@ -67,7 +67,7 @@ class NativeLayout(Layout):
     def remarks(self, plan: Node) -> list[str]:
         """Return warnings about names that are labels; in process a concept is also an entity, but labels have no nodes."""
         nodes = postorder(plan)
-        # # Rows can also bind concepts.
+        # Rows can also bind concepts.
         taken = [part for node in nodes for part in node.inputs() if not isinstance(node, alg.Members | alg.Solutions)]
         named = {name for node in (plan, *taken) if isinstance(node, alg.ByName) for name in node.names}
         unsure = sorted(keys_of(plan, self.mapping) & self.mapping.unsure) if self.mapping.unsure else []

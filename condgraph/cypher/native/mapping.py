@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-#: #: How a property is read: by its own type ("itself"), or, for text, as a type that fits the whole
-#: sample.
+#: How a property is read: by its own type ("itself"), or, for text, as a type that fits the whole sample.
 Reading: TypeAlias = Literal["itself", "number", "date", "datetime", "text"]
 
 
@@ -20,28 +19,24 @@ class Property:
     """A property of the nodes of a label, or of the relationships of a type."""
 
     key: str
-    #: #: Its name in programs: an attribute's predicate, or a qualifier's key.
+    #: Its name in programs: an attribute's predicate, or a qualifier's key.
     predicate: str
-    #: #: Types in the sample, as `valueType` gives them without "NOT NULL" ("INTEGER", "STRING",
-    #: "LIST<STRING NOT NULL>", "POINT"),
-    #: #: with how many of the sample had each.
+    #: Types in the sample, as `valueType` gives them without "NOT NULL" ("INTEGER", "STRING", "LIST<STRING NOT NULL>",
+    #: "POINT"), with how many of the sample had each.
     types: tuple[tuple[str, int], ...]
-    #: #: The size of the sample.
+    #: The size of the sample.
     sampled: int
     reading: Reading = "itself"
-    #: #: The format of dates in text, as of `strptime`; None for the usual one.
+    #: The format of dates in text, as of `strptime`; None for the usual one.
     format: str | None = None
-    #: #: Whether a range index of the server covers it, so that a test of the property itself is an index
-    #: seek.
+    #: Whether a range index of the server covers it, so that a test of the property itself is an index seek.
     indexed: bool = False
-    #: #: Whether no index of the server, of any kind, covers it; False if that is not known.
+    #: Whether no index of the server, of any kind, covers it; False if that is not known.
     unindexed: bool = False
-    #: #: Whether some text of the sample has white space other than single blanks between words, so that
-    #: it equals texts
-    #: #: that are written differently.
+    #: Whether some text of the sample has white space other than single blanks between words, so that it equals texts that are
+    #: written differently.
     untidy: bool = False
-    #: #: Whether it is the first moment at which a relationship no longer holds; it is read as the day, or
-    #: second, before.
+    #: Whether it is the first moment at which a relationship no longer holds; it is read as the day, or second, before.
     excluded: bool = False
 
     @property
@@ -57,18 +52,16 @@ class NodeType:
     label: str
     concept: str
     count: int
-    #: #: Properties that together name a node, joined by a blank; empty if the name is the label with the
-    #: unique key or the server's
-    #: #: id.
+    #: Properties that together name a node, joined by a blank; empty if the name is the label with the unique key or the
+    #: server's id.
     name: tuple[str, ...] = ()
-    #: #: A property with a uniqueness or key constraint, which identifies a node; None if only the
-    #: server's id does, which is not
-    #: #: stable.
+    #: A property with a uniqueness or key constraint, which identifies a node; None if only the server's id does, which is not
+    #: stable.
     unique: str | None = None
     properties: tuple[Property, ...] = ()
-    #: #: Keys that a mapping file hides, so that they are no attributes.
+    #: Keys that a mapping file hides, so that they are no attributes.
     hidden: tuple[str, ...] = ()
-    #: #: How many nodes are not in the sample.
+    #: How many nodes are not in the sample.
     beyond: int = 0
 
 
@@ -79,15 +72,14 @@ class RelationshipType:
     type: str
     predicate: str
     count: int
-    #: #: Labels of the start and end, with how many there are; if nodes have several labels, a
-    #: relationship is counted under each.
+    #: Labels of the start and end, with how many there are; if nodes have several labels, a relationship is counted under each.
     ends: tuple[tuple[str, str, int], ...] = ()
-    #: #: Its properties, which are qualifiers.
+    #: Its properties, which are qualifiers.
     qualifiers: tuple[Property, ...] = ()
-    #: #: Keys of the properties that tell from when until when it holds; only a mapping file states them.
+    #: Keys of the properties that tell from when until when it holds; only a mapping file states them.
     start: str | None = None
     end: str | None = None
-    #: #: How many relationships are not in the sample.
+    #: How many relationships are not in the sample.
     beyond: int = 0
 
 
@@ -97,26 +89,23 @@ class Mapping:
 
     nodes: tuple[NodeType, ...]
     relationships: tuple[RelationshipType, ...]
-    #: #: How many nodes and relationships the server counts; nodes without a label are entities of no
-    #: concept.
+    #: How many nodes and relationships the server counts; nodes without a label are entities of no concept.
     node_count: int = 0
     relationship_count: int = 0
     unlabelled: int = 0
-    #: #: Identifies this state of the counts: it changes when any count does.
+    #: Identifies this state of the counts: it changes when any count does.
     mark: str = ""
-    #: #: Reasons for the choices, by what they are about ("node.Person.name").
+    #: Reasons for the choices, by what they are about ("node.Person.name").
     reasons: dict[str, str] = field(default_factory=dict)
-    #: #: What could not be looked at, and why (for example, a missing right).
+    #: What could not be looked at, and why (for example, a missing right).
     warnings: tuple[str, ...] = ()
-    #: #: Keys of properties that are counted over all nodes and relationships (`native.refresh`), and keys
-    #: that the server lists
-    #: #: but no sample has.
+    #: Keys of properties that are counted over all nodes and relationships (`native.refresh`), and keys that the server lists
+    #: but no sample has.
     exact: frozenset[str] = frozenset()
     unseen: tuple[str, ...] = ()
-    #: #: Keys that took too long to count, about which the sample may not tell everything.
+    #: Keys that took too long to count, about which the sample may not tell everything.
     unsure: frozenset[str] = frozenset()
-    #: #: Whether nodes without a name use the server's whole id (`#12:5`), since several nodes share the
-    #: number at its end.
+    #: Whether nodes without a name use the server's whole id (`#12:5`), since several nodes share the number at its end.
     whole_ids: bool = False
 
     @property

@@ -20,7 +20,7 @@ from condgraph.patterns.remote.planned import PlannedPatterns
 if TYPE_CHECKING:
     from condgraph.cypher.native.store import NativeStore
 
-#: #: The most nodes whose names are read for patterns.
+#: The most nodes whose names are read for patterns.
 MOST: Final = 5_000_000
 
 
@@ -58,6 +58,6 @@ class NativePatterns(PlannedPatterns):
         called = self.concepts(catalogue, types).names  # type: ignore[attr-defined]
         if sum(len(catalogue.named(name)) for name in called) == len(wanted):
             return found
-        # # Another label may have the same name.
+        # Another label may have the same name.
         edges = self.edges(catalogue, found, "subject", (len(catalogue.predicates),), statements=False, tally=Tally())
         return np.unique(edges[np.isin(edges[:, 2], wanted), 0]).astype(np.int32)

@@ -17,13 +17,12 @@ from condgraph.engine.facts import END_TIME, START_TIME
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Time, Value
 
 # -- Properties as cells -----------------------------------------------------------------------------
-# # Tests use the property itself if the sample tells its type, so that an index of the server can
-# # answer. Values that are returned are checked for their type one by one (`native.values`), since a
-# # sample has not seen all of them.
+# Tests use the property itself if the sample tells its type, so that an index of the server can answer. Values that are
+# returned are checked for their type one by one (`native.values`), since a sample has not seen all of them.
 
 
 NUMBERS: Final = frozenset(("INTEGER", "FLOAT"))
-#: #: Types of times that the server compares with each other just as values compare.
+#: Types of times that the server compares with each other just as values compare.
 TIMES: Final = frozenset(("DATE", "LOCAL DATETIME", "ZONED DATETIME"))
 
 
@@ -38,7 +37,7 @@ def together(properties: Iterable[Property]) -> Property:
     return replace(several[0], types=tuple(types.items()), sampled=sum(entry.sampled for entry in several), untidy=untidy)
 
 
-#: #: The server's plain types. See `layout.base.Direct`.
+#: The server's plain types. See `layout.base.Direct`.
 _PLAIN: Final = {"STRING": "text", "BOOLEAN": "boolean", "INTEGER": "integer", "FLOAT": "float", "DATE": "day"}
 
 
@@ -93,12 +92,12 @@ class PropertyCell(Cell):
     def __init__(self, held: str, prop: Property, *, raw: bool = True) -> None:
         self._held, self._property = held, prop
         types = frozenset(name for kind, _ in prop.types for name in elements(kind))
-        #: #: Whether it may be an infinite float, which is no number.
+        #: Whether it may be an infinite float, which is no number.
         self._infinite = INFINITE in types
         self._types = types - {INFINITE} | {"FLOAT"} if self._infinite else types
         self._fields = lean(held, prop, self._types) or full(held, prop, self._types)
         if not raw and self._fields.pop("raw", None) is not None and prop.reading == "number":
-            # # Without its raw text, a number is written as it prints.
+            # Without its raw text, a number is written as it prints.
             self._fields["text"] = f"coalesce(head([v IN [{self._fields['number']}] | {number_text('v')}]), {self._fields['text']})"
 
     def field(self, name: Field) -> str:
@@ -191,7 +190,7 @@ def lean(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str] |
 def full(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str]:
     """Return the fields of a value that has several types or is read as something else."""
     result = {name: text for name, text in fields(held, prop, types).items() if text != "null"}
-    # # Integers stay integers, which keeps all their digits.
+    # Integers stay integers, which keeps all their digits.
     result.pop("exact", None)
     result.pop("order", None)
     if "number" in result:
@@ -232,7 +231,7 @@ class ObjectCell(Cell):
         return self._chosen(self._entity.text, f"coalesce({self._whole}.order, {self._whole}.text)")
 
 
-#: #: The most characters of a text that is searched for leading numbers. See `engine.execute.aggregates`.
+#: The most characters of a text that is searched for leading numbers. See `engine.execute.aggregates`.
 _RANKED: Final = 300
 _LEADING: Final = r"(?s)[^\\w+\\-−]{0,3}[-+−]?(\\d{1,3}(,\\d{3})+|\\d+)(\\.\\d+)?(?![\\d:]).*"
 
@@ -250,10 +249,9 @@ def ranks_of(text: str) -> str:
 
 
 # -- Qualifiers --------------------------------------------------------------------------------------
-# # Properties of relationships, and the times at which these hold, if the mapping states which properties
-# # give them.
-# #
-# # The keys of each type are in a parameter, so one clause serves relationships of any type.
+# Properties of relationships, and the times at which these hold, if the mapping states which properties give them.
+#
+# The keys of each type are in a parameter, so one clause serves relationships of any type.
 
 
 def named(of: RelationshipType, prop: Property) -> str:
@@ -270,7 +268,7 @@ class Qualifiers:
         self.parameters: dict[str, Any] = {}
         readings: dict[Any, list[Property]] = {}
         keys = dict[str, list[list[Any]]]()
-        # # The places of the readings of starts and of ends.
+        # The places of the readings of starts and of ends.
         self._times: tuple[dict[int, None], dict[int, None]] = ({}, {})
         for of in mapping.relationships:
             for qualifier in of.qualifiers:
@@ -354,7 +352,7 @@ class Qualifiers:
             for at in places:
                 held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{key}' AND k[2] = {at}][0][0]]"
                 cell = PropertyCell("v", self._readings[at])
-                # # Null is of every type, also of those that `cell` computes with.
+                # Null is of every type, also of those that `cell` computes with.
                 cases.append(f"head([v IN [{held}] WHERE v IS NOT NULL | {cell.start if key == START_TIME else cell.end}])")
             result.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
         since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {item} END" for item in result)
@@ -370,15 +368,14 @@ def bounds(since: str, until: str) -> tuple[str, str]:
 
 
 # -- Attributes --------------------------------------------------------------------------------------
-# # The properties and labels of each predicate, and the clauses that read them.
-# #
-# # A property of one type is tested directly, with one query per label. If it has lists, is read from
-# # text, or the predicate has several properties, it is read first and then tested.
+# The properties and labels of each predicate, and the clauses that read them.
+#
+# A property of one type is tested directly, with one query per label. If it has lists, is read from text, or the predicate has
+# several properties, it is read first and then tested.
 
 
-#: #: The most queries in one union, one per label or property. The server takes seconds to plan more;
-#: beyond this, labels
-#: #: without an index are searched together, and each node by its keys.
+#: The most queries in one union, one per label or property. The server takes seconds to plan more; beyond this, labels without
+#: an index are searched together, and each node by its keys.
 MOST_BRANCHES: Final = 8
 
 
@@ -605,7 +602,6 @@ def _each(writing: Writing, prop: Property, held: str, e: str, predicate: str, v
     x, y = writing.name("x"), writing.name("y")
     several = any(is_list(kind) for kind, _ in prop.types)
     result = f"COLLECT {{ UNWIND {each(held, prop)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
-    # # As the field of a map, since the server rejects what it knows is no node where a node may be
-    # needed.
+    # As the field of a map, since the server rejects what it knows is no node where a node may be needed.
     cell = f"{{v: {PropertyCell(x, prop).whole}}}.v"
     return f"UNWIND {result} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"

@@ -32,21 +32,20 @@ if TYPE_CHECKING:
 
 
 # -- Counts beyond the sample ------------------------------------------------------------------------
-# # A sample of the first nodes of a label tells nothing about the others. So for the properties that a
-# # program uses, the server counts over all nodes of labels that are larger than their sample: the types
-# # of the values, whether texts are numbers or dates, and whether they have white space to fold. That
-# # reads each of these nodes once per property, or fewer with an index of the property.
+# A sample of the first nodes of a label tells nothing about the others. So for the properties that a program uses, the server
+# counts over all nodes of labels that are larger than their sample: the types of the values, whether texts are numbers or
+# dates, and whether they have white space to fold. That reads each of these nodes once per property, or fewer with an index of
+# the property.
 
 
-#: #: If at most this many nodes and relationships are not in the samples, a program that reads any
-#: property gets all properties
-#: #: counted.
+#: If at most this many nodes and relationships are not in the samples, a program that reads any property gets all properties
+#: counted.
 _ALL_COUNTED: Final = 200_000
-#: #: Up to this many labels are searched one by one, so that an index of each can be used.
+#: Up to this many labels are searched one by one, so that an index of each can be used.
 _APART: Final = 4
-#: #: How many texts that do not fit a reading are tried before the reading is given up.
+#: How many texts that do not fit a reading are tried before the reading is given up.
 _TRIES: Final = 6
-#: #: What is counted of a value `v`, by the labels or the type `of` its owner.
+#: What is counted of a value `v`, by the labels or the type `of` its owner.
 _COUNTED: Final = (
     f"RETURN of, {type_of('v')} AS type, count(*) AS count, {any_spaced('v')} AS spaced, "
     "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
@@ -138,7 +137,7 @@ class _Key:
     ) -> None:
         self._connection, self._mapping, self._key, self._texts, self._typing = connection, mapping, key, texts, typing
         self._reasons: dict[str, str] = {}
-        #: #: The longest list of each label or type.
+        #: The longest list of each label or type.
         self._longest: dict[str, int] = {}
 
     def counted(self) -> Mapping:
@@ -175,7 +174,7 @@ class _Key:
         for match in self._matches(beyond):
             for row in self._rows(match, "labels(n)", "n"):
                 labels = [label for label in row["of"] or [""] if label in known]
-                # # A node with two of the labels matches under each.
+                # A node with two of the labels matches under each.
                 rows[tuple(labels), row["type"]] = row
                 for label in labels:
                     groups.join(labels[0], [label])
@@ -184,7 +183,7 @@ class _Key:
             if own := [row for (labels, _), row in rows.items() if label in labels]:
                 result[label] = self._property(self._property_of(known[label]), own, known[label].count, label)
         for node in known.values():
-            # # A label that is wholly in its sample is read like the labels that it occurs together with.
+            # A label that is wholly in its sample is read like the labels that it occurs together with.
             if node.label not in result and groups.of(node.label) in {groups.of(label) for label in result}:
                 result.update((node.label, prop) for prop in node.properties if prop.key == self._key)
         together: dict[str, list[str]] = {}
@@ -202,7 +201,7 @@ class _Key:
     def _property_of(self, of: NodeType | RelationshipType) -> Property:
         properties = of.properties if isinstance(of, NodeType) else of.qualifiers
         known = next((prop for prop in properties if prop.key == self._key), None)
-        # # Nobody has checked whether a property outside the sample has an index.
+        # Nobody has checked whether a property outside the sample has an index.
         return Property(self._key, self._key, (), 0) if known is None else known
 
     def _with(self, node: NodeType, prop: Property) -> NodeType:
@@ -320,10 +319,9 @@ def _texts_in(part: Any) -> Iterable[str]:
 
 
 T = TypeVar("T", NodeType, RelationshipType)
-#: #: The most seconds that counting properties may take; it also gets at most half of what a call has
-#: left.
+#: The most seconds that counting properties may take; it also gets at most half of what a call has left.
 MOST_COUNTING: Final = 20.0
-#: #: The most nodes of a label that are searched for two with the same id.
+#: The most nodes of a label that are searched for two with the same id.
 _COUNTED_AT_ONCE: Final = 200_000
 
 
@@ -344,11 +342,11 @@ class CurrentMapping:
         self._lock = Lock()
         self._found: Mapping | None = None
         self._counts: introspect.Counts | None = None
-        #: #: The guess without the file, the texts sampled for it, and answers of `_shared`.
+        #: The guess without the file, the texts sampled for it, and answers of `_shared`.
         self._guess: Mapping | None = None
         self._texts: introspect.Texts = {}
         self._known: dict[tuple[str, str], bool] = {}
-        #: #: When counts were last read, when everything was last looked at, and how long that took.
+        #: When counts were last read, when everything was last looked at, and how long that took.
         self._asked = self._looked = self._took = 0.0
 
     @property
@@ -380,8 +378,7 @@ class CurrentMapping:
             if now.mark == before.mark:
                 return result
             same = now.labels.keys() == before.labels.keys() and now.types.keys() == before.types.keys()
-            # # If counts change all the time, not every change leads to another look; new or lost labels
-            # or types do.
+            # If counts change all the time, not every change leads to another look; new or lost labels or types do.
             if not same or self._clock() - self._looked > PAUSE * self._took:
                 return self._look(first=False)
             self._counts = now
@@ -438,7 +435,7 @@ class CurrentMapping:
     def _look(self, *, first: bool) -> Mapping:
         begin, self._texts, self._known = self._clock(), {}, {}
         guess = introspect.look(self._connection, self._typing, self._texts)
-        # # Properties that a file names may be missing from the samples.
+        # Properties that a file names may be missing from the samples.
         named = named_in(self._stated, guess)
         self._guess = self._counted(guess, named) if named else guess
         try:
@@ -446,8 +443,7 @@ class CurrentMapping:
         except OptionError as error:
             if first:
                 raise
-            # # The file was right when the graph was opened; the database has since lost something that
-            # it names.
+            # The file was right when the graph was opened; the database has since lost something that it names.
             raise OptionError(f"the database has changed: {error.message}", hint=error.hint, candidates=error.candidates) from None
         self._counts = introspect.Counts(
             {node.label: node.count for node in result.nodes if node.label},

@@ -19,13 +19,13 @@ from condgraph.engine.stored_schema import LookForShown, StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.overview.survey import Ends, Survey
 
-#: #: Types of values that do not affect how other values of their key are read.
+#: Types of values that do not affect how other values of their key are read.
 _PLAIN: Final = frozenset(("INTEGER", "DATE", "LOCAL DATETIME", "ZONED DATETIME", "LOCAL TIME", "ZONED TIME"))
 
 # -- Schema ------------------------------------------------------------------------------------------
 
 
-#: #: Kinds with units, each with the estimated number of values.
+#: Kinds with units, each with the estimated number of values.
 _Counts = dict[tuple[Kind, str], int]
 
 
@@ -58,8 +58,8 @@ class NativeSchema(StoredSchema):
 
 def _described(mapping: Mapping) -> dict[str, Any]:
     attributes: dict[str, _Counts] = {}
-    # # If a label has more nodes than its sample, some may have properties that the sample lacks;
-    # likewise for the ends of a type.
+    # If a label has more nodes than its sample, some may have properties that the sample lacks; likewise for the ends of a
+    # type.
     most = sample_size(sum(1 for node in mapping.nodes if node.label), len(mapping.relationships))
     partly = {node.label for node in mapping.nodes if node.count > most}
     unknown = {item.predicate for item in mapping.relationships if item.count > most}
@@ -151,8 +151,8 @@ def _listed(found: _Counts) -> list[list[Any]]:
 
 
 # -- Survey ------------------------------------------------------------------------------------------
-# # The survey of an existing database (`overview.survey`): members of concepts and relations are the
-# # server's own counts; the rest is estimated from a sample of each label and type.
+# The survey of an existing database (`overview.survey`): members of concepts and relations are the server's own counts; the
+# rest is estimated from a sample of each label and type.
 
 
 NOTE: Final = (

@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 
 
 # -- Names -------------------------------------------------------------------------------------------
-# # Nodes by their name properties; and concepts, which are labels and have no nodes.
+# Nodes by their name properties; and concepts, which are labels and have no nodes.
 
 
-#: #: The most nodes that are looked up by a program's names before its other queries.
+#: The most nodes that are looked up by a program's names before its other queries.
 MOST_FOUND: Final = 10_000
 
 
-#: #: Tests of a value `v` that decide how expressions read others (`snapshot.readings`).
+#: Tests of a value `v` that decide how expressions read others (`snapshot.readings`).
 _NUMBER: Final = "v.kind = 'quantity' AND v.unit = '1'"
 _FRACTION: Final = f"{_NUMBER} AND v.number <> floor(v.number)"
 _WHOLE: Final = f"{_NUMBER} AND v.number = floor(v.number)"
@@ -289,16 +289,15 @@ class _Writing:
 
 
 # -- The whole database as a snapshot ----------------------------------------------------------------
-# # Streamed through the mapping that programs use: the reference that answers are compared with.
-# #
-# # Nodes are entities and members of their labels; properties are statements (one for each value of a
-# # list); relationships are statements with their properties as qualifiers. Relationships that are equal
-# # in all of these are one statement.
+# Streamed through the mapping that programs use: the reference that answers are compared with.
+#
+# Nodes are entities and members of their labels; properties are statements (one for each value of a list); relationships are
+# statements with their properties as qualifiers. Relationships that are equal in all of these are one statement.
 
 
-#: #: Properties as `values_in` takes them, each after its key.
+#: Properties as `values_in` takes them, each after its key.
 _HELD: Final = f"[k IN keys(%s) WHERE NOT k IN $hidden | head([v IN [%s[k]] | [k] + {sent('v')}])]"
-#: #: How many rows are read between two checks of the deadline.
+#: How many rows are read between two checks of the deadline.
 _ROWS: Final = 1_000
 
 
@@ -335,7 +334,7 @@ def _nodes(connection: Connection, mapping: Mapping) -> Iterator[Item]:
         yield Entity(ident, name)
         for label in labels:
             yield Member(ident, concept_id(label))
-        # # The first label that has a property tells how it is read.
+        # The first label that has a property tells how it is read.
         known = sorted((by_label[label] for label in labels or [""] if label in by_label), key=lambda entry: entry[0])
         for key, *result in held:
             prop = _property(key, known)
@@ -384,8 +383,8 @@ def _relationships(connection: Connection, mapping: Mapping) -> Iterator[Item]:
 
 
 # -- The store ---------------------------------------------------------------------------------------
-# # A `Mapping` describes the database. Values are always current; the mapping is read again by its source
-# # (`remap`) when that decides to.
+# A `Mapping` describes the database. Values are always current; the mapping is read again by its source (`remap`) when that
+# decides to.
 
 
 T = TypeVar("T")
@@ -462,7 +461,7 @@ class NativeStore(CypherStore):
         self.closer(lambda mapping: unseen_in(request, mapping))
         while True:
             query = super()._query(request)
-            # # What an answer needs to explain itself follows from the keys found so far.
+            # What an answer needs to explain itself follows from the keys found so far.
             if not request.program or not self.closer(partial(keys_of, query.lowered.plan)):
                 return query
 
@@ -528,7 +527,7 @@ class NativeStore(CypherStore):
         from condgraph.cypher.native.patterns import NativePatterns
         from condgraph.patterns.remote.planned import planned
 
-        # # How texts are read is decided over all of them.
+        # How texts are read is decided over all of them.
         self.closer(lambda mapping: {*mapping.unseen, *mapping.keys})
         return planned(self, self.place, self.name, changing=True, kind=NativePatterns).match(pattern, **options)
 
@@ -574,7 +573,7 @@ class NativeStore(CypherStore):
 
     def _read(self) -> tuple[Snapshot, int]:
 
-        # # Everything is read, so how texts are read is also decided over everything.
+        # Everything is read, so how texts are read is also decided over everything.
         self.closer(lambda mapping: {*mapping.unseen, *mapping.keys})
         return pull(self.connection, self.mapping)
 

@@ -18,23 +18,22 @@ from condgraph.engine.row_times import last_before
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, UNKNOWN, Kind, Precision, Quantity, Time, Value, parse_number, text_of
 
 # -- Formats of dates --------------------------------------------------------------------------------
-# # Dates stored as text. A format such as "%d/%m/%Y" becomes a regular expression for both Python and
-# # the server, and expressions that take out the parts, in Python and in Cypher.
-# #
-# # Text that does not match, or is a day that does not exist, is no date, but never an error: the server
-# # only computes with numbers that the expression accepted.
+# Dates stored as text. A format such as "%d/%m/%Y" becomes a regular expression for both Python and the server, and expressions
+# that take out the parts, in Python and in Cypher.
+#
+# Text that does not match, or is a day that does not exist, is no date, but never an error: the server only computes with
+# numbers that the expression accepted.
 
 
 ISO_DATE: Final = "%Y-%m-%d"
-#: #: The default format of a datetime; the text may also have a fraction of a second and a zone.
+#: The default format of a datetime; the text may also have a fraction of a second and a zone.
 ISO_DATETIME: Final = "%Y-%m-%dT%H:%M:%S"
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FULL: Final = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-#: #: What a directive matches if something separates it from the next (loose), and if nothing does
-#: (strict).
+#: What a directive matches if something separates it from the next (loose), and if nothing does (strict).
 _LOOSE: Final = {
     "Y": "[0-9]{4}",
     "m": "(?:0?[1-9]|1[0-2])",
@@ -63,10 +62,10 @@ class TimeFormat:
     """How a text is read as a time: all of it must match `pattern`."""
 
     format: str
-    #: #: Directives ("Y") in their order.
+    #: Directives ("Y") in their order.
     directives: tuple[str, ...]
     pattern: str
-    #: #: Characters between the directives; empty if `places` separate them.
+    #: Characters between the directives; empty if `places` separate them.
     between: tuple[str, ...]
     places: tuple[int, ...]
     precision: Precision
@@ -81,7 +80,7 @@ class TimeFormat:
         try:
             return self._iso(text) if self.iso else self._parts(text)
         except ValueError:
-            # # The month does not have this day.
+            # The month does not have this day.
             return None
 
     def _iso(self, text: str) -> Time:
@@ -123,9 +122,8 @@ class TimeFormat:
         split = f"[x IN split({text}, [{', '.join(map(literal, self.between))}]) WHERE x <> '']" if self.between else text
         month = next((parts[name] for name in "mbB" if name in parts), "1")
         day = parts.get("d", "1")
-        # # Adding days to the first of the month never fails; if the result is in another month, this
-        # month
-        # # does not have the day.
+        # Adding days to the first of the month never fails; if the result is in another month, this month does not have the
+        # day.
         days = f"date({{year: {parts['Y']}, month: {month}}}) + duration({{days: {day} - 1}})"
         clock = "".join(f" + {seconds} * ({parts[name]})" for name, seconds in (("H", 3600), ("M", 60), ("S", 1)) if name in parts)
         shift = f" - ({_SHIFT})" if self.iso else ""
@@ -145,7 +143,7 @@ class TimeFormat:
 
 
 _PLACES: Final = (("Y", 0, 4), ("m", 5, 2), ("d", 8, 2), ("H", 11, 2), ("M", 14, 2))
-#: #: How many seconds the zone at the end of `x` is ahead.
+#: How many seconds the zone at the end of `x` is ahead.
 _SHIFT: Final = (
     "CASE WHEN x =~ '.{16,}[+-][0-9]{2}:?[0-9]{2}' THEN head([z IN [replace(substring(x, 16), ':', '')] | "
     "CASE WHEN z CONTAINS '-' THEN -60 ELSE 60 END * (60 * toInteger(left(right(z, 4), 2)) + toInteger(right(z, 2)))]) "
@@ -231,25 +229,22 @@ def time_format(text: str, *, moment: bool = False) -> TimeFormat:
 # | LIST of these | its distinct values; none for an empty list |
 # | byte array, VECTOR | unknown: a value that cannot be compared |
 #
-# # The server reports a byte array as a list of integers. If a property has a byte array in the sample
-# # (`BYTES` among its types), all of its lists of integers count as byte arrays; otherwise they are
-# # numbers.
-# #
-# # Texts are equal if they differ only in white space. A property whose texts have white space other
-# # than single blanks is `untidy`; for others, the database's text is compared as it is.
+# The server reports a byte array as a list of integers. If a property has a byte array in the sample (`BYTES` among its types),
+# all of its lists of integers count as byte arrays; otherwise they are numbers.
+#
+# Texts are equal if they differ only in white space. A property whose texts have white space other than single blanks is
+# `untidy`; for others, the database's text is compared as it is.
 
 
-#: #: The type of a byte array, which `valueType` calls a list of integers.
+#: The type of a byte array, which `valueType` calls a list of integers.
 BYTES: Final = "BYTES"
-#: #: The type of a float that is no number, or infinite.
+#: The type of a float that is no number, or infinite.
 INFINITE: Final = "INFINITE FLOAT"
-#: #: How `valueType` calls a byte array.
+#: How `valueType` calls a byte array.
 INTEGERS: Final = "LIST<INTEGER NOT NULL>"
-#: #: Text that is read as a number if the mapping says so: a float keeps all of its digits. Numbers with
-#: leading zeros
-#: #: are codes.
+#: Text that is read as a number if the mapping says so: a float keeps all of its digits. Numbers with leading zeros are codes.
 NUMBER: Final = "(?=.{1,16}$)-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?"
-#: #: The kinds and units that values of a type can have.
+#: The kinds and units that values of a type can have.
 _KINDS: Final[dict[str, tuple[tuple[Kind, str], ...]]] = {
     "STRING": ((Kind.TEXT, NO_UNIT),),
     "INTEGER": ((Kind.QUANTITY, NO_UNIT),),
@@ -341,7 +336,7 @@ def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]
             return [(UNKNOWN, None)]
         pairs = [_value(item, prop) for item in (value if isinstance(value, list) else [value])]
     elif isinstance(printed, list):
-        # # Some servers have lists of several types.
+        # Some servers have lists of several types.
         pairs = [_printed(inner.removesuffix(" NOT NULL"), entry) for inner, entry in zip(value, printed, strict=True)]
     else:
         pairs = [_printed(type_name.removesuffix(" NOT NULL"), printed)]
@@ -369,7 +364,7 @@ def _value(value: Any, prop: Property) -> tuple[Value, str | None]:
         return Quantity(value), None
     if prop.reading == "number" and _NUMBER(value):
         return _with_raw(Quantity(parse_number(value)), value)
-    # # The snapshot's builder collapses white space in a text and keeps the original as its raw text.
+    # The snapshot's builder collapses white space in a text and keeps the original as its raw text.
     return value, None
 
 
@@ -398,7 +393,7 @@ def _duration(text: str) -> Quantity | None:
     value = read_duration(text)
     if value is None or value.unit != SECOND:
         return value
-    # # The same float as the server's, which adds whole seconds and nanoseconds.
+    # The same float as the server's, which adds whole seconds and nanoseconds.
     whole, part = divmod(Fraction(str(value.number)), 1)
     return _seconds(whole, int(part * 10**9), SECOND)
 
@@ -431,20 +426,20 @@ def _seconds(whole: int, nanoseconds: int, unit: str) -> Quantity:
 
 
 # -- In Cypher ---------------------------------------------------------------------------------------
-# # Expressions for the fields of a value, by the same table.
+# Expressions for the fields of a value, by the same table.
 
 
-#: #: Types whose raw text is what the server prints.
+#: Types whose raw text is what the server prints.
 PRINTED: Final = ("DATE", "LOCAL DATETIME", "ZONED DATETIME", "LOCAL TIME", "ZONED TIME", "DURATION", "POINT")
 _PRINTED: Final = " | ".join(PRINTED)
 _MOMENTS: Final = "LOCAL DATETIME | ZONED DATETIME"
 _CLOCKS: Final = "LOCAL TIME | ZONED TIME"
-#: #: White space as Python defines it, as Cypher escapes.
+#: White space as Python defines it, as Cypher escapes.
 _SPACES: Final = (
     *(" ", "\\t", "\\n", "\\r", "\\f", "\\u000B", "\\u001C", "\\u001D", "\\u001E", "\\u001F", "\\u0085", "\\u00A0", "\\u1680"),
     *(f"\\u{code:04X}" for code in (*range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)),
 )
-#: #: A text with one of these, or with a blank at its ends, changes when its white space is folded.
+#: A text with one of these, or with a blank at its ends, changes when its white space is folded.
 _SPACED: Final = ", ".join(f"'{escape}'" for escape in ("  ", *_SPACES[1:]))
 
 
@@ -470,7 +465,7 @@ def any_spaced(v: str, longer: int = -1) -> str:
 def each(p: str, prop: Property) -> str:
     """Return an expression for the list of single values of a property that is not null; a value may occur twice."""
     if any(name == BYTES for name, _ in prop.types):
-        # # A nested list stays as it is, and `fields` reads it as unknown.
+        # A nested list stays as it is, and `fields` reads it as unknown.
         return f"CASE WHEN {p} IS :: LIST<INTEGER NOT NULL> THEN [{p}] WHEN {p} IS :: LIST<ANY> THEN {p} ELSE [{p}] END"
     return f"CASE WHEN {p} IS :: LIST<ANY> THEN {p} ELSE [{p}] END"
 
@@ -565,7 +560,7 @@ class _Fields:
         moment = f"localdatetime.truncate('second', {p})"
         start = self._case(
             (f"{p} IS :: DATE", f"datetime({{date: {p}, timezone: 'Z'}}).epochSeconds"),
-            # # Before 1970 the server rounds a fraction of a second up.
+            # Before 1970 the server rounds a fraction of a second up.
             (f"{p} IS :: LOCAL DATETIME", f"datetime({{datetime: {moment}, timezone: 'Z'}}).epochSeconds"),
             (f"{p} IS :: ZONED DATETIME", f"datetime.truncate('second', {p}).epochSeconds"),
             (self._dated, read or ""),
@@ -605,7 +600,7 @@ class _Fields:
             (f"{p} IS :: FLOAT", f"CASE WHEN {p} - {p} = 0 THEN 'quantity' ELSE 'text' END"),
             *((f"{p} IS :: {item}", "'time'") for item in ("DATE", *_MOMENTS.split(" | "))),
             (f"{p} IS :: DURATION", f"CASE WHEN {p}.months = 0 OR ({self._only_months}) THEN 'quantity' ELSE 'text' END"),
-            # # A value of a type that appeared after the look is what the server prints.
+            # A value of a type that appeared after the look is what the server prints.
             otherwise="'unknown'"
             if self._types is None
             else f"CASE WHEN toStringOrNull({p}) IS NULL THEN 'unknown' ELSE 'text' END",
@@ -654,7 +649,7 @@ def number_text(number: str) -> str:
     return f"CASE WHEN {whole} THEN toString(toInteger({number})) ELSE toString({number}) END"
 
 
-#: #: The float above the largest integer.
+#: The float above the largest integer.
 _BEYOND: Final = "9.223372036854775807e18"
 
 
@@ -670,7 +665,7 @@ def _order(p: str) -> str:
     """
     above = f"CASE WHEN toFloat({p}) >= {_BEYOND} OR {p} < toInteger(toFloat({p})) THEN '0' ELSE '2' END"
     digits = f"ltrim(toString({p}), '-')"
-    # # Among negative numbers, smaller digits mean a greater number, so each digit is taken from nine.
+    # Among negative numbers, smaller digits mean a greater number, so each digit is taken from nine.
     nines = "reduce(t = '', i IN range(0, size(d) - 1) | t + toString(9 - toInteger(substring(d, i, 1))))"
     negative = f"head([d IN [rtrim({digits}, '0')] | '0' + toString({999_999 - 50_000} - size({digits}) + 1) + {nines} + '~'])"
     return (

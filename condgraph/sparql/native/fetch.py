@@ -33,17 +33,17 @@ from condgraph.sparql.dialect import Dialect
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUBCLASS, TYPE, Mapping, Predicate, is_unknown, node_of
 
-#: #: The predicate of a row that tells that a node exists; it is no triple of the endpoint.
+#: The predicate of a row that tells that a node exists; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
-#: #: The most triples of one program; more are an error.
+#: The most triples of one program; more are an error.
 MOST: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
-#: #: A path from a node to all nodes that are the same, including itself.
+#: A path from a node to all nodes that are the same, including itself.
 _SAME: Final = f"(<{SAME}>|^<{SAME}>)*"
-#: #: The predicate of a unit.
+#: The predicate of a unit.
 UNIT: Final = ONTOLOGY + "quantityUnit"
 _DERIVED: Final = "http://www.w3.org/ns/prov#wasDerivedFrom"
-#: #: Parts of a value node other than the unit, with their columns.
+#: Parts of a value node other than the unit, with their columns.
 _PARTS: Final = {
     "timeValue": "t",
     "timePrecision": "h",
@@ -103,14 +103,13 @@ class Part(NamedTuple):
 
 
 Fresh = Callable[[str], str]
-#: #: Subject, predicate and object of a triple, as columns of a row or IRIs; and the column of its graph,
-#: if there is one.
+#: Subject, predicate and object of a triple, as columns of a row or IRIs; and the column of its graph, if there is one.
 Recipe: TypeAlias = tuple[str, ...]
-#: #: The most languages in which a text is looked up.
+#: The most languages in which a text is looked up.
 _WRITTEN: Final = 50
-#: #: The most properties or classes in a list in a query.
+#: The most properties or classes in a list in a query.
 LISTED: Final = 500
-#: #: Columns of rows of labels, and of nodes that exist.
+#: Columns of rows of labels, and of nodes that exist.
 _APART: Final[Recipe] = ("x", "y", "z")
 
 
@@ -246,11 +245,11 @@ class Plain(Layout):
 
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._inference = mapping.inference
-        #: #: The nodes that stand for statements, by name.
+        #: The nodes that stand for statements, by name.
         self._nodes = {called: node_of(called) for called in mapping.statements}
         self._in_graphs = GRAPHS in self._nodes
         self._hidden = mapping.hidden
-        #: #: Predicates of triples that are no statements, unless a program names them.
+        #: Predicates of triples that are no statements, unless a program names them.
         self._unseen = listed((TYPE, SUBCLASS, *mapping.hidden), ", ")
         self._anywhere = partial(anywhere, apart=mapping.apart)
         statement = ("s", "p", "o", "g") if self._in_graphs else ("s", "p", "o")
@@ -353,13 +352,13 @@ class Plain(Layout):
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """See `Layout.ends`."""
         out, fact = self._triple(e, None, fresh("o"), fresh, fresh("p"))
-        # # A predicate with only a label is no entity.
+        # A predicate with only a label is no entity.
         out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {fresh('s')} {e} {fresh('o')} }})"
-        # # An inferred statement has no ends that no stated one has.
+        # An inferred statement has no ends that no stated one has.
         found = [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
         classes = listed((*sorted(STATEMENTS), *self._hidden), ", ")
         for node in self._nodes.values():
-            # # Qualifiers name entities as well.
+            # Qualifiers name entities as well.
             f, b = fresh("f"), fresh("b")
             terms = {name: fresh("x") for name in "spo"}
             said = self._anywhere(f"{f} {b} {e} .")
@@ -373,7 +372,7 @@ class Plain(Layout):
         """See `Layout.branches`."""
         subject, predicate, thing = fact.triple
         row = {"s": subject, "p": predicate, "o": thing, **({"g": fact.graph} if fact.graph else {})}
-        # # A single predicate of names fits into the statement's row; several would multiply the rows.
+        # A single predicate of names fits into the statement's row; several would multiply the rows.
         single = labels.predicates[0] if len(labels.predicates) == 1 and not fact.stated else None
         name = f"OPTIONAL {{ {labels.of(fact.object, single, '?l')} }}" if single else ""
         found = [Branch(name, {**row, **({"l": "?l"} if single else {})})]
@@ -387,7 +386,7 @@ class Plain(Layout):
                 about = f"FILTER({predicate} = <{node.predicate}>) {about}"
             elif node.predicate and predicate != f"<{node.predicate}>":
                 continue
-            # # Also the triple that leads to the node, or contains it.
+            # Also the triple that leads to the node, or contains it.
             beside = zip("xyz", (term % terms for term in node.beside), strict=True) if node.beside else ()
             found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c", **dict(beside)}))
             for label in labels.predicates:
@@ -428,7 +427,7 @@ class WikibaseShape(Layout):
 
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._claim = f"{mapping.base}/prop/"
-        #: #: All properties, if they are known and few enough for a list.
+        #: All properties, if they are known and few enough for a list.
         self._properties = [one.iri for one in mapping.predicates] if mapping.whole and len(mapping.predicates) <= LISTED else []
         label = labels.predicates[0]
         self.recipes: tuple[Recipe, ...] = (
@@ -471,7 +470,7 @@ class WikibaseShape(Layout):
         """See `Layout.counting`. A number has a node with its unit, which is 1 (Q199) for none."""
         node = self._form(key, "qualifier/value") if key else fact.value.replace("/statement/", "/statement/value/")
         unit = f"{fact.statement} {node} ?w . ?w <{UNIT}> <{self._claim.removesuffix('prop/')}entity/Q199> . " if number else ""
-        # # Some stores take ten times as long for NOT EXISTS here.
+        # Some stores take ten times as long for NOT EXISTS here.
         rank = f"OPTIONAL {{ {fact.statement} <{ONTOLOGY}rank> ?r }}"
         return f"{unit}{rank} FILTER(!BOUND(?r) || ?r != <{ONTOLOGY}DeprecatedRank>)"
 
@@ -516,7 +515,7 @@ class WikibaseShape(Layout):
         row = {"s": fact.subject, "p": fact.predicate, "f": f}
         several = ", ".join((fact.value, *(self._form(key, "qualifier") for key in keys)))
         if own and not keys and not full:
-            # # The statement's node adds nothing; rows without it are half as long.
+            # The statement's node adds nothing; rows without it are half as long.
             number = fact.predicate.strip("<>").removeprefix(self._claim)
             return [Branch(valid, {f"s{number}": fact.subject, f"o{number}": fact.object})]
         if keys and own:
@@ -573,20 +572,18 @@ class Fetcher:
         numbers: Callable[[Predicate], Predicate | None],
         classes: Callable[[Sequence[str], str], Sequence[str] | None],
     ) -> None:
-        #: #: `languages` returns those of a predicate's objects, if all are texts (`written_as`);
-        #: `numbers` returns the kinds and units
-        #: #: of all values of a sampled predicate; `classes` returns the classes below some names, by
-        #: their query, or None if they are
-        #: #: too many for a list.
+        #: `languages` returns those of a predicate's objects, if all are texts (`written_as`); `numbers` returns the kinds and
+        #: units of all values of a sampled predicate; `classes` returns the classes below some names, by their query, or None
+        #: if they are too many for a list.
         self.mapping, self._dialect, self._languages, self._numbers, self._classes = mapping, dialect, languages, numbers, classes
-        #: #: Predicates with the kinds of all their values, where the mapping has those of a sample.
+        #: Predicates with the kinds of all their values, where the mapping has those of a sample.
         self._counted: dict[str, Predicate] = {}
         self._predicates = {one.name: one for one in mapping.predicates}
         self._qualifiers = {one.name: one for one in mapping.qualifiers if not one.iri.startswith(OWN)}
         self._keys = {name: one.iri for name, one in self._qualifiers.items()}
         known = {one.iri for one in mapping.predicates}
         named = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
-        #: #: Predicates of names that are used.
+        #: Predicates of names that are used.
         self.labels = [iri for iri in named if iri in known] or list(named[:1])
         self._labels = Labels(tuple(self.labels), mapping.languages, mapping.apart)
         self._anywhere = partial(anywhere, apart=mapping.apart)
@@ -630,7 +627,7 @@ class Fetcher:
         else:
             iri = ""
             patterns, fact = self._scan(alg.Scan(None, (key,), family="attribute"), s, o)
-        # # Virtuoso evaluates both sides of &&, and has no number for a text.
+        # Virtuoso evaluates both sides of &&, and has no number for a text.
         truth, number = f'STR({o}) IN ("true", "false")', f"IF(isNumeric({o}), {o}, 0)"
         tests = {
             "whole": f"isNumeric({o}) && {o} = FLOOR({number})",
@@ -730,7 +727,7 @@ class Fetcher:
             return []
         if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
             apart[e] = None
-            # # Names in other languages do not name a class.
+            # Names in other languages do not name a class.
             called = [iri for iri, (name, _) in self.mapping.concepts.items() if name in node.concepts.names]
             known = called and len(self.mapping.concepts) <= LISTED
             return self.entities(alg.Members(alg.ById(tuple(called))), e) if known else None
@@ -742,7 +739,7 @@ class Fetcher:
             return None
         s, o = (e, self.fresh("o")) if scan.reach == "subject" else (self.fresh("s"), e)
         of = self._exact(scan.of, s if scan.anchor == "subject" else o, apart)
-        # # That is looked up for each row.
+        # That is looked up for each row.
         literals = not self.mapping.whole or any(self._predicates[name].values for name in scan.predicates or ())
         limit = f"FILTER(!isLiteral({o}))" if literals else ""
         return None if of is None else [*of, self.layout.statement(s, iris, o, self.fresh)[0], limit]
@@ -770,7 +767,7 @@ class Fetcher:
             patterns = self.entities(node, e)  # type: ignore[arg-type]
             named = isinstance(node, alg.ByName) and self.mapping.shape == "wikibase" and not self._iris_named(node.names)
             if not named:
-                # # A node that is named by its IRI may have no label.
+                # A node that is named by its IRI may have no label.
                 yield self._there(patterns, e)
             if isinstance(node, alg.ByName):
                 yield from self._called(patterns, e)
@@ -783,8 +780,7 @@ class Fetcher:
             yield self._branch(patterns, fact.terms, branch)
         of = fact.predicate
         if self.mapping.shape == "plain" and not isinstance(node, alg.Scan) and (of[0] == "?" or of[1:-1] in self.labels):
-            # # Without the node's name, the label that a test finds would count as its name and not as a
-            # statement.
+            # Without the node's name, the label that a test finds would count as its name and not as a statement.
             yield from self._called(patterns, fact.subject)
         if reads.names or _compares_text(node):
             if (kinds is None or Kind.ENTITY in kinds) and not _is_named(node):
@@ -869,7 +865,7 @@ class Fetcher:
                 )
 
     def _unit(self, unit: Unit) -> Iterable[Part]:
-        # # Equal patterns must give equal texts.
+        # Equal patterns must give equal texts.
         node, self._variables = unit.compiled, 0
         if isinstance(node, alg.Facts):
             flips = _undirected(node)
@@ -963,7 +959,7 @@ class Fetcher:
         path = self.layout.above(first, top)
         names = concepts.names if isinstance(concepts, alg.ByName) else concepts.ids if isinstance(concepts, alg.ById) else ()
         if names:
-            # # Virtuoso does not fully follow a path that ends in one of several alternatives.
+            # Virtuoso does not fully follow a path that ends in one of several alternatives.
             labelled = self._labelled(names, top) if isinstance(concepts, alg.ByName) else ()
             ends = [f"{one} {path}" for one in labelled] + [self.layout.above(first, f"<{iri}>") for iri in self._iris_named(names)]
         else:
@@ -995,12 +991,11 @@ class Fetcher:
         if isinstance(node, alg.Members):
             return self._belonging(e, node.concepts, bound=bound)[0]
         if isinstance(node, alg.Union):
-            # # As a query of its own: if joined with other patterns, an alternative is tried for each of
-            # their rows.
+            # As a query of its own: if joined with other patterns, an alternative is tried for each of their rows.
             return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NOTHING])]
         if isinstance(node, alg.Intersect):
             narrow = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
-            # # Jena evaluates what follows for each of the first ones.
+            # Jena evaluates what follows for each of the first ones.
             narrow.sort(key=_is_many)
             return [pattern for at, part in enumerate(narrow) for pattern in self.entities(part, e, bound=bound or at > 0)]
         if isinstance(node, alg.Minus):
@@ -1035,7 +1030,7 @@ class Fetcher:
             member += f" FILTER({fact.object} NOT IN ({listed(self.mapping.hidden, ', ')}))"
         parts.append(member)
         if self.mapping.shape == "wikibase":
-            # # Units and properties are entities only because of their labels.
+            # Units and properties are entities only because of their labels.
             parts += [f"{e} <{label}> {self.fresh('l')} ." for label in self.labels]
         if EntityKind.CONCEPT in wanted:
             parts.append(self.layout.member(self.fresh("s"), e, self.fresh)[0])
@@ -1055,12 +1050,12 @@ class Fetcher:
     def _labelled(self, names: Sequence[str], e: str) -> list[Given]:
         """Return patterns of the nodes with some labels, of which any one may hold."""
         n = self.fresh("n")
-        # # Stores that keep language tags as written have most regions and scripts in capitals.
+        # Stores that keep language tags as written have most regions and scripts in capitals.
         tags = dict.fromkeys(form for tag in self.mapping.languages for form in (tag, _with_capitals(tag)))
         terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in tags))]
         parts = [Given(f"VALUES {n} {{ {' '.join(terms)} }} {self._anywhere(f'{e} <{label}> {n} .')}") for label in self.labels]
         if self.mapping.shape == "plain" and any(name in self._predicates for name in names):
-            # # A predicate with only a label is no entity.
+            # A predicate with only a label is no entity.
             s, p, p2, o, o2 = (self.fresh(name) for name in "sppoo")
             used = f"EXISTS {{ {self.fresh('s')} {e} {o2} }}"
             more = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
@@ -1092,9 +1087,8 @@ class Fetcher:
             scan = _scanned(node)
             subject, thing = subject or self.fresh("e"), thing or self.fresh("o")
             tests = self._test(node.condition, thing, node.facts) if scan is not None else []
-            # # After an entity given by name, given terms come after its statements, which are few:
-            # before them, they would be
-            # # combined with it.
+            # After an entity given by name, given terms come after its statements, which are few: before them, they would be
+            # combined with it.
             few = scan is not None and scan.anchor == "subject" and isinstance(scan.of, alg.ById | alg.ByName)
             given = [test for test in tests if isinstance(test, Given) and not few]
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward or bool(given))
@@ -1155,7 +1149,7 @@ class Fetcher:
         It is None if that is unknown, or if white space of some texts is folded.
         """
         scan, mapping = _scanned(facts), self.mapping
-        # # Some of their statements are written with other predicates.
+        # Some of their statements are written with other predicates.
         spread = mapping.statements or mapping.infer
         if scan is None or scan.predicates is None or scan.family == "relation" or spread:
             return None
@@ -1186,7 +1180,7 @@ class Fetcher:
         if self.mapping.shape == "plain":
             return _number(operators, bounds.values(), o) if len(bounds) == 1 else []
         if not self.mapping.whole and scan is not None and isinstance(scan.of, alg.AllEntities | alg.Members | None):
-            # # For the numbers of a few entities, a look at all numbers costs too much.
+            # For the numbers of a few entities, a look at all numbers costs too much.
             for one in map(self._predicates.get, scan.predicates or ()):
                 if one is not None and (counted := self._numbers(one)) is not None:
                     self._counted[one.name] = counted
@@ -1219,7 +1213,7 @@ class Fetcher:
                 return []
             if self._values(facts) == {Kind.TEXT}:
                 return [f"FILTER(CONTAINS(STR({o}), {string(word)}))"]
-            # # A node matches by its name, and a warning counts what cannot be compared.
+            # A node matches by its name, and a warning counts what cannot be compared.
             return [f"FILTER(COALESCE(!({is_text(o)}) || CONTAINS(STR({o}), {string(word)}), true))"]
         return []
 
@@ -1265,7 +1259,7 @@ class Fetcher:
 
         def place(of: Any, *, entity: bool) -> str:
             if isinstance(of, alg.Variable):
-                # # Equal values may be written differently, so only nodes join.
+                # Equal values may be written differently, so only nodes join.
                 if entity or shape[of.name].sort == "entity":
                     return scope.variable(of.name, self.fresh)
                 own = self.fresh("o")
@@ -1438,7 +1432,7 @@ def _year(operator: str, value: Time, o: str, dialect: Dialect) -> list[str]:
     return [f'FILTER(!REGEX(STR({o}), "^[0-9]{{4}}(-|$)") || ({test}))']
 
 
-#: #: Operators that read only the ends of statements and the qualifiers that they name.
+#: Operators that read only the ends of statements and the qualifiers that they name.
 _BARE: Final = (
     *(alg.AllEntities, alg.ById, alg.ByName, alg.Members, alg.Union, alg.Intersect, alg.Minus, alg.Reached, alg.ArgExtreme),
     *(alg.Scan, alg.Where, alg.WhereQualifier, alg.OtherEnd, alg.Objects, alg.Qualifiers, alg.Predicates, alg.Names),

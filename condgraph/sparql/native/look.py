@@ -56,30 +56,27 @@ from condgraph.vectors.stored import cache_folder
 if TYPE_CHECKING:
     from condgraph.sparql.client import Endpoint
 
-#: #: The most seconds of a query over all triples, of any other query, and of a whole look.
+#: The most seconds of a query over all triples, of any other query, and of a whole look.
 SCAN, STEP, LONGEST = 8.0, 5.0, 28.0
-#: #: The most queries of a look, and the most triples for which the kinds of all values are counted; on a
-#: slow endpoint, a
-#: #: twentieth of these.
+#: The most queries of a look, and the most triples for which the kinds of all values are counted; on a slow endpoint, a
+#: twentieth of these.
 MOST_QUERIES: Final = 60
 FEW: Final = 2_000_000
-#: #: How many triples are sampled if counting all takes too long; how many triples of a predicate are
-#: sampled for kinds of
-#: #: values; and how many predicates one such query covers.
+#: How many triples are sampled if counting all takes too long; how many triples of a predicate are sampled for kinds of values;
+#: and how many predicates one such query covers.
 SAMPLE: Final = 200_000
 SHARE: Final = 1_000
 TOGETHER: Final = 100
-#: #: The most named graphs, and the most of their triples, that are looked at.
+#: The most named graphs, and the most of their triples, that are looked at.
 SOME: Final = 50
-#: #: The most queries for such samples, and for predicates of class members; and the most members of each
-#: class.
+#: The most queries for such samples, and for predicates of class members; and the most members of each class.
 MOST_SAMPLES: Final = 12
 MOST_STRATA: Final = 5
 MEMBERS: Final = 20
-#: #: The rows requested to see whether the endpoint has a limit; many limit results to 10,000.
+#: The rows requested to see whether the endpoint has a limit; many limit results to 10,000.
 ROWS: Final = 10_001
 MOST_CLASSES: Final = 10_000
-#: #: For how many seconds a cached look counts as current.
+#: For how many seconds a cached look counts as current.
 FRESH: Final = 24 * 3600.0
 _LANGUAGES: Final = 12
 _TOGETHER: Final = 200
@@ -89,7 +86,7 @@ _FORM: Final = re.compile(r"(.+/prop)/(statement|qualifier)/(P\d+)").fullmatch
 _LANG: Final = RDF + "langString"
 _DURATIONS: Final = frozenset(XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
 _TIMES: Final = frozenset(XSD + name for name in ("date", "gYear", "gYearMonth", "dateTime", "dateTimeStamp"))
-#: #: Types of Wikibase's properties.
+#: Types of Wikibase's properties.
 _TYPES: Final = {
     "WikibaseItem": Kind.ENTITY, "WikibaseProperty": Kind.ENTITY, "Quantity": Kind.QUANTITY, "Time": Kind.TIME,
 }  # fmt: skip
@@ -102,21 +99,20 @@ class Look:
         self._endpoint, self._said, self._preset = endpoint, said, preset_of(said)
         self._graphs: tuple[str, ...] = tuple(said.get("graphs", ()))
         self._language = said.get("languages", ["en"])[0].lower()
-        #: #: Nodes that stand for statements because the file says so; and whether named graphs are read
-        #: apart.
+        #: Nodes that stand for statements because the file says so; and whether named graphs are read apart.
         self._declared: tuple[str, ...] = tuple(said.get("statements", ()))
         self._apart = False
-        #: #: Types of nodes on the paths of presets.
+        #: Types of nodes on the paths of presets.
         self._node_types: set[str] = set()
-        #: #: How many queries were asked, and how many of them failed to answer in time.
+        #: How many queries were asked, and how many of them failed to answer in time.
         self.queries = self._missed = 0
         self._notes: list[str] = []
         self._types: dict[str, dict[str, str]] = {}
         self._texts: dict[str, tuple[str, ...]] = {}
-        #: #: Whether statements are those of a Wikibase, whose other predicates are of no use.
+        #: Whether statements are those of a Wikibase, whose other predicates are of no use.
         self._claims = False
         self._until = time.monotonic() + LONGEST
-        #: #: Whether something was left out for lack of time.
+        #: Whether something was left out for lack of time.
         self.cut = False
 
     def _ask(self, text: str, seconds: float | None = None, *, needed: bool = False) -> list[Any] | None:
@@ -169,7 +165,7 @@ class Look:
         self._claims = shape == "wikibase"
         self._apart = GRAPHS in self._declared and self._are_apart()
         rows, whole = self._counted()
-        # # That has a note of its own.
+        # That has a note of its own.
         self._missed = 0
         if not rows:
             raise StoreMissingError(f"there is nothing at {self._endpoint.query_url}", hint="load something first, or name graphs")
@@ -268,7 +264,7 @@ class Look:
         """
         begun = time.monotonic()
         totals = self._totals(f"{{ {self._any} }}", SCAN)
-        # # Counting kinds takes several times as long.
+        # Counting kinds takes several times as long.
         quick = time.monotonic() - begun < SCAN / 5
         if totals is not None and sum(totals.values()) <= (FEW if quick else FEW // 20):
             rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {self._any} {self._sort} }} GROUP BY ?p ?t", SCAN)
@@ -284,7 +280,7 @@ class Look:
             if iri not in wanted:
                 found.append({"p": iri, "t": "", "n": number, "x": ""})
             elif iri not in known:
-                # # Its kind is unknown, so it counts as both and programs may use it as either.
+                # Its kind is unknown, so it counts as both and programs may use it as either.
                 unknown += 1
                 found += [{"p": iri, "t": datatype, "n": number, "x": ""} for datatype in ("", XSD + "string")]
         of = f"all {len(totals):,} predicates were counted" if every else f"{len(totals):,} predicates were found by samples"
@@ -308,7 +304,7 @@ class Look:
 
     def _sampled(self) -> dict[str, int]:
         """Return the predicates of a part of the triples, of some members of each class, and those that are declared."""
-        # # A busy endpoint may still be running the query before, so the sample gets smaller.
+        # A busy endpoint may still be running the query before, so the sample gets smaller.
         sizes = (SAMPLE, SAMPLE // 10)
         samples = (self._totals(f"{{ {{ SELECT ?p WHERE {{ {self._any} }} LIMIT {size} }} }}", STEP) for size in sizes)
         totals = next((found for found in samples if found is not None), None)
@@ -337,7 +333,7 @@ class Look:
         found = []
         wanted = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
         for some in list(cut(wanted, TOGETHER))[:MOST_SAMPLES]:
-            # # A store may return nodes first, and nodes of unknown values in the order of their IRIs.
+            # A store may return nodes first, and nodes of unknown values in the order of their IRIs.
             known = KNOWN if self._claims else ""
             parts = (f"SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known} }} LIMIT {SHARE}" for iri in some)
             asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} {self._sort} }} GROUP BY ?p ?t")
@@ -379,15 +375,15 @@ class Look:
         ranks = {iri: rank for rank, iri in enumerate(labels)}
         order = {tag: rank for rank, tag in enumerate((languages[0], *languages[1:]))}
         best: dict[str, tuple[tuple[int, int, str, str], str]] = {}
-        # # A class may be a blank node.
+        # A class may be a blank node.
         for some in cut(filter(is_iri, iris), _TOGETHER):
             if self.queries >= MOST_QUERIES - 8:
                 self._notes.append("some predicates and classes are called by their IRIs: there are too many")
                 break
-            # # For two lists that meet in a triple, stores may read all triples.
+            # For two lists that meet in a triple, stores may read all triples.
             parts = (f"VALUES ?s {{ {listed(some)} }} {self._in(f'?s <{iri}> ?l .')} BIND(<{iri}> AS ?k)" for iri in ranks)
             text = f"SELECT ?s ?k ?l WHERE {{ {either(parts)} }}"
-            # # Without the names of predicates, few programs can be asked.
+            # Without the names of predicates, few programs can be asked.
             for row in self._ask(text, SCAN, needed=True) or ():
                 literal = row["l"]
                 language = (getattr(literal, "language", None) or "").lower()
@@ -443,7 +439,7 @@ class Look:
         rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {where} }} GROUP BY ?p ?t")
         if rows == []:
             raise OptionError(f"statements in the mapping file names {called!r}, and no node is on this path")
-        # # Its kind is unknown, so it counts as both.
+        # Its kind is unknown, so it counts as both.
         either = {(Kind.ENTITY, NO_UNIT): 1, (Kind.TEXT, NO_UNIT): 1}
         for key, count in _tally(_counts(rows or [])).get(node.predicate, either).items():
             counts = counted.setdefault(node.predicate, {})
@@ -543,7 +539,7 @@ class Look:
     @cached_property
     def _all_classes(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        # # A type of a node that stands for a statement is about the statement.
+        # A type of a node that stands for a statement is about the statement.
         nodes = (node_of(called).patterns.replace("?f", "?s") % {"s": "?a", "p": "?b", "o": "?d"} for called in self._declared)
         members = " ".join((self._in(f"?s <{TYPE}> ?c ."), *(f"FILTER(NOT EXISTS {{ {node} }})" for node in nodes)))
         text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ {members} }} GROUP BY ?c LIMIT {MOST_CLASSES + 1}"
@@ -648,21 +644,19 @@ class Look:
 
 
 _OWL_CLASS: Final = "http://www.w3.org/2002/07/owl#Class"
-#: #: Classes of predicates.
+#: Classes of predicates.
 _DECLARED: Final = (
     RDF + "Property",
     *(f"http://www.w3.org/2002/07/owl#{name}" for name in ("ObjectProperty", "DatatypeProperty", "AnnotationProperty")),
 )
-#: #: Binds the kind of a value to ?t: its datatype, and an example of how numbers are written, which may
-#: suggest another one.
+#: Binds the kind of a value to ?t: its datatype, and an example of how numbers are written, which may suggest another one.
 _MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
 _SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR({datatype_of("?o")}), " ", {_MARK}), %s) AS ?t)'
-#: #: Tests that an object of a Wikibase is known.
+#: Tests that an object of a Wikibase is known.
 KNOWN: Final = f"FILTER(isLiteral(?o) || !({is_unknown('?o')}))"
-#: #: White space that is folded in texts: at an end, several in a row, or other than U+0020.
+#: White space that is folded in texts: at an end, several in a row, or other than U+0020.
 _SPACES: Final = "^ | $|  |[^\\\\S ]|[\u000b\u000c\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-#: #: Binds the language of a text to ?t; "?" for other literals and for texts with such white space;
-#: nothing for nodes.
+#: Binds the language of a text to ?t; "?" for other literals and for texts with such white space; nothing for nodes.
 WRITTEN: Final = f'BIND(IF({is_text("?o")} && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
 
 
@@ -718,7 +712,7 @@ def _tally(rows: list[dict[str, Any]]) -> dict[str, Counts]:
     for row in rows:
         key = kind_of(row["t"]), NO_UNIT
         if row["t"] in _DURATIONS:
-            # # By the usual unit; a duration of only months is in months.
+            # By the usual unit; a duration of only months is in months.
             key = Kind.QUANTITY, "second"
         counts = found.setdefault(row["p"], {})
         counts[key] = counts.get(key, 0) + row["n"]
@@ -772,17 +766,16 @@ def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bo
         with suppress(OSError, ValueError, TypeError, KeyError):
             found = loads(place.read_text("utf-8"))
             if 0 <= time.time() - found.at <= FRESH:
-                # # Otherwise the first query would be written for a different store, since no reply has
-                # identified it yet.
+                # Otherwise the first query would be written for a different store, since no reply has identified it yet.
                 endpoint.dialect = DIALECTS[found.dialect]
                 return renamed(found, said)
     look = Look(endpoint, said)
     found = replace(look.mapping(), dialect=endpoint.dialect.name)
     if look.cut:
-        # # The next look may have enough time for it.
+        # The next look may have enough time for it.
         return renamed(found, said)
     with suppress(OSError):
-        # # A folder that cannot be written to only costs time.
+        # A folder that cannot be written to only costs time.
         place.parent.mkdir(parents=True, exist_ok=True)
         part = place.with_suffix(f".{os.getpid()}")
         part.write_text(found.dumps(), "utf-8")

@@ -22,12 +22,12 @@ from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, path_of
 from condgraph.loaders.validity import StatementTimes
 from condgraph.sparql.dialect import STANDARD
 
-#: #: How statements are written: as single triples, or as Wikibase statement nodes.
+#: How statements are written: as single triples, or as Wikibase statement nodes.
 Shape: TypeAlias = Literal["plain", "wikibase"]
 
 LABEL: Final = RDFS + "label"
 SKOS: Final = "http://www.w3.org/2004/02/skos/core#"
-#: #: Predicates of names, best first, as in the RDF loader.
+#: Predicates of names, best first, as in the RDF loader.
 NAMING: Final = (
     LABEL,
     SKOS + "prefLabel",
@@ -37,10 +37,10 @@ NAMING: Final = (
     "http://purl.org/dc/terms/title",
 )
 TYPE: Final = RDF + "type"
-#: #: The prefix of qualifiers that no predicate gives (such as the language of a text).
+#: The prefix of qualifiers that no predicate gives (such as the language of a text).
 OWN: Final = "urn:condgraph:"
 SUBCLASS: Final = RDFS + "subClassOf"
-#: #: Datatypes of numbers.
+#: Datatypes of numbers.
 NUMBERS: Final = frozenset(
     XSD + name
     for name in (
@@ -49,7 +49,7 @@ NUMBERS: Final = frozenset(
     )
 )
 REIFIES: Final = RDF + "reifies"
-#: #: The name for nodes that are singleton properties.
+#: The name for nodes that are singleton properties.
 SINGLETONS: Final = "rdf:singletonPropertyOf"
 
 
@@ -70,8 +70,7 @@ class Node(NamedTuple):
     own: tuple[str, ...] = ()
     predicate: str = ""
     beside: tuple[str, str, str] | None = None
-    #: #: Predicates from a subject to the node, and from there to an object; such triples are no
-    #: statements themselves.
+    #: Predicates from a subject to the node, and from there to an object; such triples are no statements themselves.
     reached_by: tuple[str, str] | None = None
 
 
@@ -79,7 +78,7 @@ def _reified(subject: str, predicate: str, thing: str) -> Node:
     return Node(f"?f <{subject}> %(s)s ; <{predicate}> %(p)s ; <{thing}> %(o)s", (subject, predicate, thing))
 
 
-#: #: Nodes that stand for statements, by their names in a mapping.
+#: Nodes that stand for statements, by their names in a mapping.
 NODES: Final = {
     "rdf:Statement": _reified(*PARTS),
     "owl:Axiom": _reified(*AXIOM_PARTS),
@@ -95,7 +94,7 @@ def node_of(called: str) -> Node:
         return NODES[called]
     path = path_of(called)
     if path.inverse:
-        # # A literal cannot be a subject.
+        # A literal cannot be a subject.
         return Node(f"?f <{path.first}> %(s)s ; <{path.last}> %(o)s . FILTER(!isLiteral(%(s)s))", (), path.predicate)
     return Node(
         *(f"%(s)s <{path.first}> ?f . ?f <{path.last}> %(o)s", (), path.predicate, ("%(s)s", f"<{path.first}>", "?f")),
@@ -103,7 +102,7 @@ def node_of(called: str) -> Node:
     )
 
 
-#: #: Counts of values by kind and unit.
+#: Counts of values by kind and unit.
 Counts: TypeAlias = "dict[tuple[Kind, str], int]"
 
 
@@ -154,7 +153,7 @@ class Mapping:
     statements: tuple[str, ...] = ()
     apart: bool = False
     infer: tuple[str, ...] = ()
-    #: #: Predicates and classes that programs do not see.
+    #: Predicates and classes that programs do not see.
     hidden: tuple[str, ...] = ()
     axioms: tuple[tuple[str, str, str], ...] = ()
     predicates: tuple[Predicate, ...] = ()
@@ -165,9 +164,9 @@ class Mapping:
     whole: bool = True
     rows: int = 0
     notes: tuple[str, ...] = ()
-    #: #: The qualifiers that tell when statements hold, by predicate, as with `times=` when loading.
+    #: The qualifiers that tell when statements hold, by predicate, as with `times=` when loading.
     times: dict[str, str] = field(default_factory=dict)
-    #: #: When the endpoint was looked at, in seconds since 1970, and the name of its dialect.
+    #: When the endpoint was looked at, in seconds since 1970, and the name of its dialect.
     at: float = 0.0
     dialect: str = STANDARD.name
 
@@ -256,7 +255,7 @@ def loads(text: str) -> Mapping:
     for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer", "statements", "hidden"):
         said[key] = tuple(said[key])
     said["axioms"] = tuple(tuple(axiom) for axiom in said["axioms"])
-    # # A text by an earlier version lacks some keys, so the endpoint is looked at again.
+    # A text by an earlier version lacks some keys, so the endpoint is looked at again.
     said["dialect"] = str(said["dialect"])
     said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
     return Mapping(**said)
@@ -264,9 +263,9 @@ def loads(text: str) -> Mapping:
 
 # -- the mapping file --------------------------------------------------------------------------------
 
-#: #: Common vocabularies by name, as parts of mapping files.
+#: Common vocabularies by name, as parts of mapping files.
 PRESETS: Final = read_file(Path(__file__).with_name("presets.toml"))
-#: #: Keys of presets whose lists are replaced by those of a file.
+#: Keys of presets whose lists are replaced by those of a file.
 _LISTS: Final = ("labels", "infer", "axioms", "statements")
 _KEYS: Final = ("preset", "shape", "languages", "names", "graphs", "hide", *_LISTS, "predicate", "times")
 
@@ -389,7 +388,7 @@ def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
     Raise `OptionError` for a predicate that the endpoint lacks, and for two predicates with the same name.
     """
     known = {one.iri for one in (*guess.predicates, *guess.qualifiers)} | guess.concepts.keys()
-    # # Types of nodes that stand for statements are no concepts.
+    # Types of nodes that stand for statements are no concepts.
     known.update(*(preset.get("hide", ()) for preset in PRESETS.values()))
     hidden, called = said.get("hide", ()), said.get("predicate", {})
     for iri in (*called, *hidden):

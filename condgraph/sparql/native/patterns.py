@@ -43,7 +43,7 @@ class TriplePatterns(PlannedPatterns):
     def texts_now(self, schema: StoredSchema) -> tuple[list[str], dict[str, bool]]:
         """Return texts and predicates with edges. Labels are names, except those that a node has besides its name."""
         store, labels = self._triples, self._triples.label_names
-        # # Qualifiers about literals themselves are no predicates of the endpoint.
+        # Qualifiers about literals themselves are no predicates of the endpoint.
         said = {one.name for one in store.mapping.qualifiers if one.iri.startswith(OWN)}
         stated = {one.name for one in store.mapping.predicates}
         edged = {name: used for name, used in edged_predicates(schema).items() if name in stated or name not in said}

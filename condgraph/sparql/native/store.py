@@ -48,18 +48,18 @@ if TYPE_CHECKING:
     from condgraph.overview.survey import Survey
     from condgraph.patterns.matches import Matches
 
-#: #: The source of all statements.
+#: The source of all statements.
 SOURCE: Final = "sparql"
-#: #: Results with fewer rows are not checked for a limit by counting again.
+#: Results with fewer rows are not checked for a limit by counting again.
 UNCAPPED: Final = 1_000
-#: #: The most bytes of a JSON result (about those of the most rows); larger ones are refused unread.
+#: The most bytes of a JSON result (about those of the most rows); larger ones are refused unread.
 MOST_BYTES: Final = 256 * 2**20
 
-#: #: The most names of one program that a query looks up.
+#: The most names of one program that a query looks up.
 _MOST_NAMES: Final = 1_000
-#: #: How many seconds a look at how a predicate's texts are written may take.
+#: How many seconds a look at how a predicate's texts are written may take.
 _LOOKED: Final = 5.0
-#: #: How many seconds the search for similar names may take, if a name does not exist.
+#: How many seconds the search for similar names may take, if a name does not exist.
 _LIKE: Final = 2.0
 
 
@@ -70,14 +70,13 @@ class EndpointSchema(StoredSchema):
         super().__init__(_described(mapping), store.shows)
         self.mapping, self._store = mapping, store
         self._names: dict[str, bool] = {}
-        #: #: Names that are assumed to exist until an answer confirms it; None if names are looked up at
-        #: once.
+        #: Names that are assumed to exist until an answer confirms it; None if names are looked up at once.
         self.assumed: set[str] | None = None
 
     def assuming(self) -> EndpointSchema:
         """Return this schema for one program, whose names are assumed to exist."""
         found = copy(self)
-        # # What was looked up serves other programs as well.
+        # What was looked up serves other programs as well.
         self.kept.setdefault("leases", {})
         found.assumed, found.kept = set(), {**self.kept, "plans": dict(self.kept.get("plans", ()))}
         return found
@@ -155,7 +154,7 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "qualifiers": qualifiers,
         "concepts": sorted(concepts),
         "sources": [SOURCE],
-        # # On every predicate (`qualifier_kinds`).
+        # On every predicate (`qualifier_kinds`).
         "on": {},
         "predicates": {one.name: [0] for one in sorted(mapping.predicates, key=lambda one: one.name)},
         "tables": [],
@@ -215,7 +214,7 @@ class EndpointAnswer(ExplainedAnswer):
     def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
         size, sample = self._size_in(self._whole, node)
         if isinstance(node, alg.AllEntities):
-            # # Of all entities, only those that the program needs were fetched.
+            # Of all entities, only those that the program needs were fetched.
             size = max(size, self._endpoint.number_of(node))
         return size, sample
 
@@ -230,15 +229,15 @@ class NativeRdfStore:
         self.place, self.read_only = endpoint.query_url, True
         self._mapping: Mapping | None = None
         self._schema: EndpointSchema | None = None
-        #: #: Languages of the objects of predicates.
+        #: Languages of the objects of predicates.
         self._written: dict[str, tuple[str, ...] | None] = {}
-        #: #: Attributes for which it is not known how all of their values are read.
+        #: Attributes for which it is not known how all of their values are read.
         self._unread: set[str] = set()
-        #: #: Names of superclasses with subclasses that are no list, for stores that lose rows otherwise.
+        #: Names of superclasses with subclasses that are no list, for stores that lose rows otherwise.
         self._unlisted: set[str] = set()
-        #: #: Labels of units, as triples.
+        #: Labels of units, as triples.
         self._units: dict[Any, list[tuple[Any, Any, Any]]] = {}
-        #: #: The size of the longest result that was counted and is complete.
+        #: The size of the longest result that was counted and is complete.
         self._complete = 0
 
     def __repr__(self) -> str:
@@ -284,7 +283,7 @@ class NativeRdfStore:
         """Return the rows of a query and the names of their variables; raise `StoreError` if the endpoint omits rows."""
         found: Any = self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MOST_BYTES)
         rows = list(watched(found))
-        # # A limit cannot be below the size of a result that was complete. Limits are round numbers.
+        # A limit cannot be below the size of a result that was complete. Limits are round numbers.
         if len(rows) > max(self._complete, self.mapping.rows, UNCAPPED - 1) or (len(rows) >= UNCAPPED and len(rows) % 100 == 0):
             counting = f"SELECT (COUNT(*) AS ?n) WHERE {{ {{ {text} }} }}"
             counted = list(self.endpoint.query(counting, graphs=self.mapping.graphs))  # type: ignore[arg-type]
@@ -374,7 +373,7 @@ class NativeRdfStore:
         word = found.get("word") if "truth" in found else None
         first = [one for one in (number, word) if one is not None]
         if not all(is_iri(node.value) and predicate.value in names for node, _, predicate in first):
-            # # Values of a blank node cannot be asked for.
+            # Values of a blank node cannot be asked for.
             self._unread.add(key)
         known = [one for one in first if is_iri(one[0].value) and one[2].value in names]
         return [[node.value, names[predicate.value], value.value] for node, value, predicate in known]
@@ -450,7 +449,7 @@ class NativeRdfStore:
         classes: dict[str, None] = {}
         known = self.mapping.concepts
         if not self.mapping.apart:
-            # # Here the default graph also has the triples of named graphs.
+            # Here the default graph also has the triples of named graphs.
             found = list(found)
             named = {triple[:3] for triple in found if len(triple) > 3}
             found = [triple for triple in found if len(triple) > 3 or triple not in named]
@@ -474,7 +473,7 @@ class NativeRdfStore:
         plain = [part for part in parts if part.named is None]
         snapshot, text = self._fetched(plain)
         if len(plain) < len(parts):
-            # # Entities whose names only the first query reveals.
+            # Entities whose names only the first query reveals.
             names = {snapshot.name(number) for number in range(snapshot.entities)}
             for part in (part for plan in plans for part in postorder(plan)):
                 if isinstance(part, alg.Constants):
@@ -510,7 +509,7 @@ class NativeRdfStore:
             if not schema.assumed or self.schema.confirm(schema, None):
                 raise
         if answer is None or not self.schema.confirm(schema, answer.run.snapshot):
-            # # Some name does not exist, so its program is read differently or is an error that names it.
+            # Some name does not exist, so its program is read differently or is an error that names it.
             return self._answer(request, self.schema)
         return answer
 
