@@ -397,6 +397,8 @@ def _opened(source: str | os.PathLike[str]) -> Iterator[Any]:
             raise LoadError("no file matches this pattern", file=text)
         yield from map(Path, files or paths)
         return
+    if path.is_symlink():
+        raise LoadError(f"this is a link to {os.readlink(path)}, and there is no such file or folder", file=text)
     raise LoadError("there is no such file or folder", file=text, candidates=_neighbours(path))
 
 

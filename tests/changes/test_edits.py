@@ -165,9 +165,13 @@ def test_a_full_disk_leaves_the_graph_as_it_was(tmp_path, monkeypatch):
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, hard))
         with pytest.raises(StoreError, match="cannot be written"):
             graph.add("Bern", "population", 2, note="a" * 1000)
+        with pytest.raises(StoreError, match="cannot be written"):
+            graph.load([{"a": f"text {number}"} for number in range(1000)], name="t")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)
+    # Nothing is left of a generation that could not be written.
+    assert len([*log.parent.glob("g*")]) == 1
     assert log.read_bytes() == before
     assert population(graph) == population(condgraph.open(tmp_path)) == ["1", "134000"]
     graph.add("Bern", "population", 2)

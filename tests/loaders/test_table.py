@@ -425,7 +425,8 @@ def test_files_without_header_or_rows(path: Path) -> None:
     rows, found, _ = read(path, "x,1\ny,2\n", header=False)
     assert [row.row for row in rows] == [1, 2]
     assert values(found)[0] == ("t/1", "column 1", "x")
-    assert read(path, "a,b\n")[:2] == ([], [])
+    rows, found, reading = read(path, "a,b\n")
+    assert (rows, found, [problem.message for problem in reading.problems]) == ([], [], ["the table has no rows"])
     with pytest.raises(LoadError, match="the file is empty"):
         read(path, "\n\n")
     with pytest.raises(LoadError, match="no such file"):

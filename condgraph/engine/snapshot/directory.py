@@ -191,6 +191,9 @@ def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about:
             manifest["written"] = max(manifest["written"], _store_version(directory))
         _write_manifest(directory, manifest)
     except OSError as error:
+        # What was written of it would keep a full disk full.
+        with suppress(OSError, errors.StoreError):
+            _clean(directory, _read_manifest(directory) or {"generation": ""})
         raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
     _clean(directory, manifest)
 
@@ -302,10 +305,13 @@ def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
         raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
     try:
         manifest = _read_manifest(directory)
-        if manifest is None:
-            _write_manifest(directory, {"generation": "", "arrays": {}})
-        _clean(directory, manifest or {"generation": ""})
-        remove_spill(directory)
+        try:
+            if manifest is None:
+                _write_manifest(directory, {"generation": "", "arrays": {}})
+            _clean(directory, manifest or {"generation": ""})
+            remove_spill(directory)
+        except OSError as error:
+            raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
         yield
     finally:
         os.close(handle)

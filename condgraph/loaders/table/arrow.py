@@ -487,6 +487,8 @@ def read_batches(
                 continue
             yield from column.batch(part if good is None else only_rows(part, good, batch.num_rows), ids, rows)
         reading.advance(batch.num_rows, total and 0.5 + number / total / 2)
+    if not table.has_rows:
+        reading.warn("the table has no rows")
     table.finish()
 
 

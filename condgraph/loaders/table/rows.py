@@ -337,7 +337,7 @@ class Table:
             self._find(name, "types")
         self._seen = seen_by(reading.spill)
         self._commas: str | None = None
-        self._undecided = False
+        self._undecided = self.has_rows = False
 
     def look_for_commas(self, profiles: Mapping[int, Profile], delimiter: str = ",") -> None:
         """Decide whether ambiguous numbers have decimal commas, after all columns are profiled.
@@ -497,6 +497,7 @@ class Table:
         self, numbers: Sequence[int], keys: Sequence[str | None] | None, names: Sequence[str | None] | None
     ) -> tuple[Rows, list[int] | None]:
         """Return the same as `rows`, column by column."""
+        self.has_rows |= len(numbers) > 0
         if keys is None:
             source = self.reading.within
             # Faster than f-strings; the name of a file may contain percent signs.

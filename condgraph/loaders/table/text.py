@@ -1089,6 +1089,8 @@ def _read_text(source: Any, reading: Reading, options: Options, delimiters: str)
                 if batch is not None:
                     yield batch
         reading.advance(len(chunk.numbers), fraction)
+    if not table.has_rows:
+        reading.warn("the table has no rows")
     table.finish()
 
 
