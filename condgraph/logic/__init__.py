@@ -1,7 +1,6 @@
-"""Logical queries on incomplete graphs, answered exactly by forward and backward propagation over
-the query computation tree (QTO, sections 3.1 to 3.3), on sparse rows.
+"""Logical queries on incomplete graphs, answered exactly by propagation over the query computation tree (QTO).
 
-`matrix` has the rows of each relation, observed and predicted; `vector` what a node may be, with a
-score each; `kernels` and `forward` compute it, `top` the best k of it; `derivation` says how an
-answer came about; `answers` is what a user gets, `picture` shows it.
+`ask` answers a query, `methods` has the methods of `Graph`. `propagation` computes the scores (sections 3.1 to 3.3) on
+sparse rows, `predicted` has the rows of a link prediction model. `store_edges` stores predicted edges on a server and
+answers there. `answers` is what a user gets.
 """

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 # -- picture -----------------------------------------------------------------------------------------
-# A query computation tree with its assignment as SVG: the answer on top, constants below.
+# A query computation tree with its assignment as SVG: the answer at the top, constants at the bottom.
 #
-# Observed edges are drawn in full, predicted ones dashed with their score, negated ones dotted in red.
-# Every text from data is escaped, and there is no script.
+# Observed edges are solid, predicted ones dashed and labelled with their score, negated ones dotted and red. Every text
+# from data is escaped, and there is no script.
 
 
-#: Pixels: of a leaf, of a box, and from one level to the next.
+#: Pixels: the width of a leaf, the width and height of a box, the distance of two levels.
 WIDTH, BOX, HEIGHT, LEVEL = 190, 170, 42, 96
-#: Characters of a name that a box has room for, and leaves that a picture has.
+#: The most characters of a name in a box, and the most leaves of a picture.
 LETTERS, MOST_LEAVES = 24, 24
 _JOINED: Final = {"and": "and", "or": "or", "not": "not"}
 
 
 def drawn(root: Derivation, name: Callable[[int], str]) -> str:
-    """The picture of a derivation; `name` gives the name of a node."""
+    """Return the picture of a derivation as SVG. `name` returns the name of a node."""
     leaves = _leaves(root)
     if leaves > MOST_LEAVES:
         return f"<div>a tree of {leaves} branches is not drawn</div>"
@@ -65,18 +65,18 @@ def _depth(one: Derivation) -> int:
 
 
 def _bare(one: Derivation) -> bool:
-    """A negated edge whose constant has no box of its own below it."""
+    """Whether the derivation is a negated edge, whose constant has no derivation of its own to draw."""
     return one.kind == "not" and one.edge is not None
 
 
 def _draw(one: Derivation, left: float, level: int, parts: list[str], name: Callable[[int], str]) -> float:
-    """Draw a node and what is below it; the middle of its box."""
+    """Draw a derivation and its parts; return the x of the middle of its box."""
     middle, top = left + _leaves(one) * WIDTH / 2, level * LEVEL + 5
-    at = left
+    part_left = left
     for part in _below(one):
-        below = _draw(part, at, level + 1, parts, name)
-        at += _leaves(part) * WIDTH
-        _line(one, below, level + 1, middle, level, parts)
+        part_middle = _draw(part, part_left, level + 1, parts, name)
+        part_left += _leaves(part) * WIDTH
+        _line(one, part_middle, level + 1, middle, level, parts)
     if _bare(one) and one.edge is not None:
         other = one.edge.object if one.edge.subject == one.node else one.edge.subject
         _box(middle, (level + 1) * LEVEL + 5, name(other), "", parts)
@@ -98,7 +98,7 @@ def _box(middle: float, top: float, text: str, small: str, parts: list[str]) -> 
 
 
 def _line(one: Derivation, x: float, level: int, above_x: float, above_level: int, parts: list[str]) -> None:
-    """The edge from a node up to the one above it, with its label."""
+    """Draw the edge from a node up to its parent, with its label."""
     edge = one.edge
     begin, end = level * LEVEL + 5, above_level * LEVEL + 5 + HEIGHT
     style, colour, label = "", "#444", ""
@@ -127,21 +127,19 @@ def _score(score: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RuleEvidence:
-    """A rule that predicts an edge; `answer` is that of its body for the ends of the edge, with the
-    statements as its evidence.
-    """
+    """A rule that predicts an edge. `answer` is the answer of its body for the two ends, with statements as evidence."""
 
     rule: Rule
     answer: Answer
 
     @property
     def confidence(self) -> float:
-        """The confidence of the rule."""
+        """The confidence of the rule, in [0, 1]."""
         return self.rule.confidence
 
     @property
     def statements(self) -> EvidenceList:
-        """The statements by which the body holds."""
+        """The statements that make the body true."""
         return self.answer.evidence
 
     def check(self) -> Checked:
@@ -154,10 +152,11 @@ class RuleEvidence:
 
 @dataclass(frozen=True, slots=True)
 class ScoredEdge:
-    """An edge of an explanation. `observed`: the graph has it, as `statements`; otherwise a model
-    predicts it with `score`.
+    """An edge of an explanation. `observed`: the graph has it, as `statements`; otherwise a model predicts it with
+    `score`.
 
-    Of a `negated` edge `factor` is what is left for the answer, else it is the score.
+    `factor` is what the edge multiplies the answer's score by: `score`, or 1 - min(1, alpha * `score`) if the edge is
+    `negated`.
     """
 
     subject: Entity
@@ -168,24 +167,21 @@ class ScoredEdge:
     observed: bool
     negated: bool
     statements: tuple[Evidence, ...]
-    #: The rules that predict it, the best first, where the model is of rules.
+    #: The rules that predict it, best first; empty unless the model consists of rules.
     rules: tuple[RuleEvidence, ...] = ()
 
     def __str__(self) -> str:
         text = f"{self.subject.name} | {self.relation} | {self.object.name}"
         if self.negated:
-            said = "no such edge" if self.score <= 0.0 else f"not, as far as {_number(self.factor)}"
-            return f"not: {text}  [{'the graph has it' if self.observed else said}]"
+            verdict = "no such edge" if self.score <= 0.0 else f"not, as far as {_number(self.factor)}"
+            return f"not: {text}  [{'the graph has it' if self.observed else verdict}]"
         if self.observed:
             return str(self.statements[0]) if self.statements else f"{text}  [observed]"
         return f"{text}  [predicted, {_number(self.score)}]"
 
 
 class LogicAnswer:
-    """One answer: `entity`, `score` in (0, 1], and `observed`, whether the graph alone gives it.
-
-    `derivation` is the best assignment, branch by branch.
-    """
+    """One answer: `entity`, `score` in (0, 1], and `observed`, whether the graph alone gives it."""
 
     def __init__(
         self, snapshot: Snapshot, node: int, score: float, observed: bool, derive: Callable[[], Derivation],
@@ -196,25 +192,25 @@ class LogicAnswer:
 
     @cached_property
     def entity(self) -> Entity:
-        """The entity itself."""
+        """The answer as an entity."""
         return self._snapshot.entity(self.node)
 
     @cached_property
     def derivation(self) -> Derivation:
-        """How it came about: the query computation tree with an entity at every node (Eq. 12 to 14)."""
+        """The best assignment: the query computation tree with an entity at every node (Eq. 12 to 14)."""
         return self._derive()
 
     @property
     def assignment(self) -> list[tuple[str, Entity]]:
-        """What each variable is, on every branch that holds, the answer variable left out."""
-        found = self.derivation
-        below = [(one.variable, one.node) for one in found.walk() if one.kind != "constant" and one.variable != found.variable]
-        named = [(name, node) for name, node in dict.fromkeys(below) if name is not None and node is not None]
+        """The variables and their entities on every branch, without the answer variable."""
+        root = self.derivation
+        nodes = [(step.variable, step.node) for step in root.walk() if step.kind != "constant" and step.variable != root.variable]
+        named = [(name, node) for name, node in dict.fromkeys(nodes) if name is not None and node is not None]
         return [(name, self._snapshot.entity(node)) for name, node in named]
 
     @property
     def edges(self) -> list[ScoredEdge]:
-        """The edges that count, those nearest to the answer first."""
+        """The edges that the score rests on, those next to the answer first."""
         return [self._edge(edge) for edge in self.derivation.edges()]
 
     def _edge(self, edge: Edge) -> ScoredEdge:
@@ -243,7 +239,7 @@ class LogicAnswer:
             yield RuleEvidence(rule, Answer(run, plan, program=str(rule), language="logic"))
 
     def explain(self) -> str:
-        """The derivation as text, one line a node of the tree."""
+        """Return the derivation as text, one line per node of the tree."""
         lines: list[str] = []
         self._tell(self.derivation, 0, lines)
         return "\n".join(lines)
@@ -275,11 +271,10 @@ class LogicAnswer:
 
 @dataclass(eq=False, repr=False)
 class LogicAnswers(Tabular):
-    """The answers of a logical query in order: those that the graph alone gives, then by score, then
-    by name and id.
+    """The answers of a logical query: first those that the graph alone gives, then by score, name and id.
 
-    `query` is its text, `more` whether `k` left answers out, `warnings` what a user should know.
-    `answer` is that of the store, with its query, where one answered; None otherwise.
+    `query` is the text of the query, `more` whether `k` cut answers off, `warnings` are for the user. `answer` is the
+    answer of the store, with its Cypher or SPARQL query, or None if the query was answered in process.
     """
 
     query: str
@@ -291,39 +286,43 @@ class LogicAnswers(Tabular):
     _timeout: float | None = field(default=None, repr=False)
 
     def keep_to(self, timeout: float | None) -> Self:
-        """Itself, each later look at which has that timeout (seconds)."""
+        """Set the timeout of later look-ups, in seconds, and return self."""
         self._timeout = timeout
         return self
 
     @property
     def texts(self) -> list[str]:
         """The names of the answers."""
-        return [one.entity.name for one in self.answers]
+        return [answer.entity.name for answer in self.answers]
 
     @property
     def entities(self) -> list[Entity]:
         """The answers as entities."""
-        return [one.entity for one in self.answers]
+        return [answer.entity for answer in self.answers]
 
     @property
     def scores(self) -> list[float]:
-        """Their scores."""
-        return [one.score for one in self.answers]
+        """The scores of the answers, in (0, 1]."""
+        return [answer.score for answer in self.answers]
 
     def cardinality(self, threshold: float = 0.5) -> int:
-        """How many answers there are: those of a score above `threshold` (QTO, section 4.4), however
-        many `k` shows.
-        """
+        """Count the answers with a score above `threshold` (QTO, section 4.4), including those that `k` cut off."""
         if self.counting is None:
-            return sum(one.score > threshold for one in self.answers)
+            return sum(answer.score > threshold for answer in self.answers)
         with within(self._timeout):
             return self.counting(threshold)
 
     @property
     def evidence(self) -> list[Evidence]:
         """The statements of the graph that the answers rest on, each once."""
-        found = {str(one): one for answer in self.answers for edge in answer.edges if not edge.negated for one in edge.statements}
-        return list(found.values())
+        distinct = {
+            str(statement): statement
+            for answer in self.answers
+            for edge in answer.edges
+            if not edge.negated
+            for statement in edge.statements
+        }
+        return list(distinct.values())
 
     def __iter__(self) -> Iterator[LogicAnswer]:
         return iter(self.answers)
@@ -339,47 +338,52 @@ class LogicAnswers(Tabular):
 
     def __str__(self) -> str:
         return self._printed(
-            f"{one.entity.name}  {_number(one.score)}{'' if one.observed else '  predicted'}" for one in self.answers
+            f"{answer.entity.name}  {_number(answer.score)}{'' if answer.observed else '  predicted'}" for answer in self.answers
         )
 
     def __repr__(self) -> str:
-        shown = ", ".join(one.entity.name for one in self.answers[:5]) + (", ..." if len(self.answers) > 5 else "")
+        shown = ", ".join(answer.entity.name for answer in self.answers[:5]) + (", ..." if len(self.answers) > 5 else "")
         return self._brief(f"LogicAnswers of {len(self.answers)}" + (f": {shown}" if shown else ""))
 
     @timed
     def explain(self) -> str:
-        """The query, and every answer with how it came about, as text."""
-        return "\n\n".join([self.query, *(one.explain() for one in self.answers)])
+        """Return the query and the explanation of every answer, as text."""
+        return "\n\n".join([self.query, *(answer.explain() for answer in self.answers)])
 
     @timed
     def data(self) -> list[dict[str, Any]]:
-        """One record an answer: `id`, `name`, `score`, `observed`, and its `edges`, each with subject,
-        relation, object, score, observed, negated, and the statements that say it.
+        """Return one record per answer: `id`, `name`, `score`, `observed`, `assignment`, and `edges`, each with its
+        subject, relation, object, score, statements and rules.
         """
         return [
             {
-                "id": one.entity.id,
-                "name": one.entity.name,
-                "score": one.score,
-                "observed": one.observed,
-                "assignment": [{"variable": name, "id": entity.id, "name": entity.name} for name, entity in one.assignment],
-                "edges": [_record(edge) for edge in one.edges],
+                "id": answer.entity.id,
+                "name": answer.entity.name,
+                "score": answer.score,
+                "observed": answer.observed,
+                "assignment": [{"variable": name, "id": entity.id, "name": entity.name} for name, entity in answer.assignment],
+                "edges": [_record(edge) for edge in answer.edges],
             }
-            for one in self.answers
+            for answer in self.answers
         ]
 
     def _typed(self) -> Typed:
-        """`id`, `name`, `score`, `observed`, and the explanation as text."""
         records = [
-            {"id": one.entity.id, "name": one.entity.name, "score": one.score, "observed": one.observed, "why": one.explain()}
-            for one in self.answers
+            {
+                "id": answer.entity.id,
+                "name": answer.entity.name,
+                "score": answer.score,
+                "observed": answer.observed,
+                "why": answer.explain(),
+            }
+            for answer in self.answers
         ]
         return typed_columns(records, {"score": "double", "observed": "bool"})
 
     def _repr_html_(self) -> str:
-        """The answers, and the tree of the first with its assignment, for notebooks."""
+        """Return the answers and the picture of the first, for notebooks."""
         shown = self.answers[: html.MOST_ROWS]
-        rows = [(one.entity.name, _number(one.score), "observed" if one.observed else "predicted") for one in shown]
+        rows = [(answer.entity.name, _number(answer.score), "observed" if answer.observed else "predicted") for answer in shown]
         parts = [html.table("answers", ("answer", "score", ""), rows, len(self.answers) - len(rows))] if rows else []
         if shown:
             parts.append(shown[0]._repr_html_())
@@ -395,16 +399,20 @@ def _record(edge: ScoredEdge) -> dict[str, Any]:
         "observed": edge.observed,
         "negated": edge.negated,
         "factor": edge.factor,
-        "statements": [str(one) for one in edge.statements],
+        "statements": [str(statement) for statement in edge.statements],
         "rules": [
-            {"rule": str(match.rule), "confidence": match.confidence, "statements": [str(one) for one in match.statements]}
-            for match in edge.rules
+            {
+                "rule": str(proof.rule),
+                "confidence": proof.confidence,
+                "statements": [str(statement) for statement in proof.statements],
+            }
+            for proof in edge.rules
         ],
     }
 
 
 def _number(score: float) -> str:
-    """A score for people: what is less than 1 never looks like 1."""
+    """Return a score as text; a score below 1 never appears as 1."""
     if score >= 1.0:
         return "1"
     text = f"{score:.4f}"

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from condgraph.engine.period import Period
 
 
-# -- asked -------------------------------------------------------------------------------------------
-# What logical queries need of a graph.
+# -- graph -------------------------------------------------------------------------------------------
+# What a logical query needs from a graph.
 
 
 class LogicGraph(QueriedGraph, Protocol):
@@ -47,35 +47,34 @@ class LogicGraph(QueriedGraph, Protocol):
 
     @property
     def _directory(self) -> Path | None:
-        """Its folder, where it has one."""
+        """The folder of the graph, or None."""
 
     @property
     def current(self) -> Snapshot:
-        """The open generation."""
+        """The open snapshot."""
 
     def snapshot(self) -> LogicGraph:
-        """The graph as it is now, in process."""
+        """Return the present state of the graph, in process."""
 
 
 # -- stored ------------------------------------------------------------------------------------------
-# Answers that a store gave by a query of its own: what explains them is fetched when it is looked
-# at.
+# Answers that a store computed with one Cypher or SPARQL query. Their evidence is fetched on first use.
 
 
 class EvidenceGraph:
-    """The statements that some answers rest on, as a small graph; fetched once."""
+    """The statements that a store's answers rest on, as a small snapshot, fetched once."""
 
     def __init__(self, derived: Callable[[], tuple[Snapshot, Backward]]) -> None:
         self._derived = derived
 
     @cached_property
     def parts(self) -> tuple[Snapshot, Backward]:
-        """The graph, and derivations in it."""
+        """The snapshot, and the derivations in it."""
         return self._derived()
 
 
 class StoredLogicAnswer(LogicAnswer):
-    """One answer of a store: observed, of score 1."""
+    """One answer of a store: always observed, with score 1."""
 
     def __init__(self, entity: Entity, witness: EvidenceGraph, tree: Tree, variable: str) -> None:
         self.score, self.observed, self._rules = 1.0, True, None
@@ -87,37 +86,36 @@ class StoredLogicAnswer(LogicAnswer):
 
     @property
     def node(self) -> int:  # type: ignore[override]
-        """Its number in the small graph."""
+        """The number of the entity in the snapshot of the evidence."""
         return self._snapshot.identified(self._entity.id)
 
     @cached_property
     def entity(self) -> Entity:
-        """The entity itself."""
+        """The answer as an entity."""
         return self._entity
 
     @cached_property
     def derivation(self) -> Derivation:
-        """How it came about, by the statements that the answers rest on."""
+        """The best assignment, from the statements that the answers rest on."""
         return self._witness.parts[1].derive(self._tree, self.node, self._variable)
 
 
 # -- top ---------------------------------------------------------------------------------------------
-# The k best answers, exactly: by a threshold that falls until more than k answers reach it.
+# The k best answers, exactly: the threshold is lowered until more than k answers reach it.
 #
-# A score below the threshold cannot lead to an answer above it (`Forward`), so that the first
-# propagations look at few nodes. The order is total: answers that the graph alone gives, then by
-# score, then by name and id.
+# A score below the threshold cannot lead to an answer above it (`Forward`), so the first propagations
+# visit few nodes. The order is total: answers that the graph alone gives, then by score, then by
+# name and id (the order of node numbers).
 
 
-#: The thresholds that are tried, and then none.
+#: Thresholds in the order of trial; after them there is none.
 THRESHOLDS: Final = (1.0, 0.5, 0.1, 0.02, 0.004)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Nodes in the order of answers, with their scores, and whether the graph alone gives them;
-    `more` are left out by k. `forward` is what they came from, `least` the threshold it was done
-    with.
+    """Nodes in the order of answers, with scores, and whether the graph alone gives them; `more`: k cut some off.
+    `forward` is the propagation that they come from.
     """
 
     ids: Ids
@@ -128,59 +126,61 @@ class Ranked:
 
 
 def ranked(tree: Tree, snapshot: Snapshot, matrix: Matrix, *, k: int | None, alpha: float = 1.0, pruned: bool = True) -> Ranked:
-    """The k best answers (None: all of a score above 0). With `pruned=False` all scores are worked
-    out, which gives the same.
+    """Return the k best answers (None: all with a score above 0). `pruned=False` computes every score, with the same
+    result.
     """
     falling = THRESHOLDS if pruned and k is not None and not matrix.observed_only else ()
-    forward, found = None, None
+    forward, scores = None, None
     for least in (*falling, 0.0):
         forward = Forward(snapshot, matrix, alpha=alpha, least=least)
-        found = forward.run(tree)
-        if found.default > 0.0:
+        scores = forward.run(tree)
+        if scores.default > 0.0:
             if least > 0.0:
                 continue
             break
-        # One more than k, so that it is known whether k leaves some out.
-        if least > 0.0 and k is not None and np.count_nonzero(found.values >= least) > k and _has_observed(found, tree, snapshot):
+        # More than k answers are needed to know whether k cuts some off.
+        if least > 0.0 and k is not None and np.count_nonzero(scores.values >= least) > k and _has_observed(scores, tree, snapshot):
             break
-    assert forward is not None and found is not None  # noqa: PT018
-    if found.default > 0.0:
-        found = _spelled(found, snapshot.entities)
-    found = found.pruned(max(forward.least, 0.0))
-    own = observed(tree, snapshot, found)
-    order = np.lexsort((found.ids, -found.values, ~own))
-    kept = order if k is None else order[:k]
-    return Ranked(found.ids[kept], _below_one(found.values[kept], own[kept]), own[kept], len(kept) < len(order), forward)
+    assert forward is not None and scores is not None  # noqa: PT018
+    if scores.default > 0.0:
+        scores = _spelled(scores, snapshot.entities)
+    scores = scores.pruned(max(forward.least, 0.0))
+    is_observed = observed(tree, snapshot, scores)
+    order = np.lexsort((scores.ids, -scores.values, ~is_observed))
+    best = order if k is None else order[:k]
+    return Ranked(
+        scores.ids[best], _below_one(scores.values[best], is_observed[best]), is_observed[best], len(best) < len(order), forward
+    )
 
 
 def observed(tree: Tree, snapshot: Snapshot, found: Vector) -> NDArray[np.bool_]:
-    """Which answers the graph alone gives; never told from a score of 1."""
+    """Return which answers the graph alone gives, as booleans. A score of 1 does not decide it: the graph is asked."""
     suspects = np.arange(len(found.ids)) if negates(tree) else np.flatnonzero(found.values >= 1.0)
-    own = np.zeros(len(found.ids), bool)
+    is_observed = np.zeros(len(found.ids), bool)
     if len(suspects):
-        known = Forward(snapshot, adjacency(snapshot)).run(tree, found.ids[suspects])
-        own[suspects] = known.at(found.ids[suspects]) >= 1.0
-    return own
+        symbolic = Forward(snapshot, adjacency(snapshot)).run(tree, found.ids[suspects])
+        is_observed[suspects] = symbolic.at(found.ids[suspects]) >= 1.0
+    return is_observed
 
 
 def _has_observed(found: Vector, tree: Tree, snapshot: Snapshot) -> bool:
-    """Whether all answers that the graph alone gives are there. Without a negation they have score 1;
-    with one, an edge that is not in the graph and may well be true lowers them.
+    """Whether the answers include all that the graph alone gives. Without a negation these have score 1; with one, a
+    predicted edge may lower their scores.
     """
     if not negates(tree):
         return True
-    known = Forward(snapshot, adjacency(snapshot)).run(tree)
-    return bool(np.isin(known.ids[known.values > 0.0], found.ids, assume_unique=True).all())
+    symbolic = Forward(snapshot, adjacency(snapshot)).run(tree)
+    return bool(np.isin(symbolic.ids[symbolic.values > 0.0], found.ids, assume_unique=True).all())
 
 
 def _spelled(found: Vector, size: int) -> Vector:
-    """A vector with all nodes named: of a query that says only what its answers are not."""
+    """Return the vector with every node listed, for a query that only says what its answers are not."""
     every = np.arange(size)
     return Vector(0.0, every, found.at(every))
 
 
 def _below_one(scores: Scores, own: NDArray[np.bool_]) -> Scores:
-    """A union of many near-certain predictions is rounded to 1, which no prediction is."""
+    """Lower scores of 1 that are not observed: a union of near-certain predictions is rounded up to 1."""
     return np.where(own, scores, np.minimum(scores, np.nextafter(1.0, 0.0)))
 
 
@@ -191,7 +191,7 @@ _KEPT = "logic.predicted"
 
 
 def parsed(query: Any, branches: Sequence[Any]) -> Query:
-    """A query as text, as BetaE's tuples, or as the name of a structure with its branches."""
+    """Return the query of a text, of BetaE's tuples, or of the name of a structure with its branches."""
     if branches:
         if not isinstance(query, str):
             raise OptionError("branches are given with the name of a structure", hint='graph.logic("2i", ["A", "r"], ["B", "s"])')
@@ -202,41 +202,39 @@ def parsed(query: Any, branches: Sequence[Any]) -> Query:
 
 
 def matrix_of(snapshot: Snapshot, model: Any, epsilon: float | None, cap: int | None) -> Matrix:
-    """The matrix of a model over a snapshot; kept with it as long as the model and the options are
-    the same.
-    """
+    """Return the matrix of a model over a snapshot, cached with the snapshot until the model or the options change."""
     observed = adjacency(snapshot)
     if model is None:
         return observed
     if hasattr(model, "every_row"):
-        found: Matrix = model
-        if found.size != snapshot.entities:
-            raise OptionError(f"these rows are of a graph of {found.size:,} nodes, not {snapshot.entities:,}")
-        return found
+        matrix: Matrix = model
+        if matrix.size != snapshot.entities:
+            raise OptionError(f"these rows are of a graph of {matrix.size:,} nodes, not {snapshot.entities:,}")
+        return matrix
     if isinstance(model, (str, PathLike)):
         from condgraph.links.embeddings import model_of  # type: ignore[import-not-found,unused-ignore]
 
         model = model_of(model)
     if not hasattr(model, "score_tails"):
         raise OptionError(f"a link prediction model has `score_tails`; {type(model).__name__} has none")
-    wanted = EPSILON if epsilon is None else epsilon
-    checked_bounds(wanted, cap)
-    kept = snapshot.schema.kept.get(_KEPT)
-    if kept is not None and kept.model is model and (kept.epsilon, kept.cap) == (wanted, cap):
-        return kept  # type: ignore[no-any-return]
-    made = snapshot.schema.kept[_KEPT] = Predicted(observed, model, epsilon=wanted, cap=cap)
-    return made
+    least = EPSILON if epsilon is None else epsilon
+    checked_bounds(least, cap)
+    cached = snapshot.schema.kept.get(_KEPT)
+    if cached is not None and cached.model is model and (cached.epsilon, cached.cap) == (least, cap):
+        return cached  # type: ignore[no-any-return]
+    predicted = snapshot.schema.kept[_KEPT] = Predicted(observed, model, epsilon=least, cap=cap)
+    return predicted
 
 
 def _checked(k: int | None, alpha: float) -> None:
-    """Raise `OptionError` for bounds that make no sense."""
+    """Raise `OptionError` for an invalid `k` or `alpha`."""
     if k is not None and not (is_whole(k) and k >= 1):
         raise OptionError(f"k is the most answers, at least 1, not {k!r}")
     checked_alpha(alpha)
 
 
 def checked_alpha(alpha: float) -> None:
-    """Raise `OptionError` for a negation scale that is none."""
+    """Raise `OptionError` for an invalid negation scale."""
     if not (is_number(alpha) and 0.0 < alpha < float("inf")):
         raise OptionError(f"alpha scales what is negated, and is a number more than 0, not {alpha!r}")
 
@@ -256,10 +254,10 @@ def logic(
     timeout: float | None = None,
     period: Period | None = None,
 ) -> LogicAnswers:
-    """The answers of a query; see `Graph.logic`."""
+    """Answer a query; see `Graph.logic`."""
     _checked(k, alpha)
-    read = parsed(query, branches)
-    tree = tree_of(read)
+    parsed_query = parsed(query, branches)
+    tree = tree_of(parsed_query)
     checked_safe(tree, bound=k is not None)
     warnings: list[str] = []
     predict = predict and model is None
@@ -269,22 +267,22 @@ def logic(
         warnings.append("the query says only what its answers are not: they are the first of almost all nodes")
     if model is None and not predict and not isinstance(graph._store_of(None), SnapshotStore):
         try:
-            return _stored(graph, read, tree, k, period, warnings).keep_to(timeout)
+            return _stored(graph, parsed_query, tree, k, period, warnings).keep_to(timeout)
         except UnsupportedError:
             warnings.append("the graph was read whole: its store cannot be asked for an `exists` that is joined by a negated atom")
-    snapshot = whole = graph.snapshot().current
+    snapshot = all_times = graph.snapshot().current
     directory = graph._directory
-    # Names are those of all times.
-    read, written = as_written(read, snapshot.schema)
-    warnings += written
-    tree = tree_of(read)
+    # Names are resolved in the graph of all times.
+    parsed_query, name_warnings = as_written(parsed_query, snapshot.schema)
+    warnings += name_warnings
+    tree = tree_of(parsed_query)
     checked_names(tree, snapshot)
     if period is not None:
         if hasattr(model, "every_row"):
             raise OptionError(
                 "these rows have the edges of all times", hint="give the link prediction model itself: its edges of score 1 are cut"
             )
-        # Rules of the statements of a time are not those that the folder of the graph keeps.
+        # The rules in the folder of the graph were learned from the statements of all times.
         snapshot, directory = cut(snapshot, period), None
     if predict:
         from condgraph.links.methods import default_rules
@@ -293,19 +291,19 @@ def logic(
     matrix = matrix_of(snapshot, model, epsilon, cap)
     warnings.extend(getattr(matrix, "warnings", ()))
     warnings.extend(getattr(getattr(matrix, "model", None), "warnings", ()))
-    found = ranked(tree, snapshot, matrix, k=k, alpha=alpha)
-    if not len(found.ids):
-        warnings.extend(_nothing(whole, read, model, period, bound=k is not None))
-    answers = _answers(found, tree, snapshot, read, timeout)
-    given = LogicAnswers(str(read), answers, found.more, warnings, None, _counting(tree, snapshot, matrix, alpha))
+    best = ranked(tree, snapshot, matrix, k=k, alpha=alpha)
+    if not len(best.ids):
+        warnings.extend(_nothing(all_times, parsed_query, model, period, bound=k is not None))
+    answers = _answers(best, tree, snapshot, parsed_query, timeout)
+    result = LogicAnswers(str(parsed_query), answers, best.more, warnings, None, _counting(tree, snapshot, matrix, alpha))
     if explain:
         for answer in answers:
             _ = answer.derivation
-    return given.keep_to(timeout)
+    return result.keep_to(timeout)
 
 
 def _nothing(snapshot: Snapshot, read: Query, model: Any, period: Period | None, *, bound: bool) -> list[str]:
-    """Why there is no answer: of the graph alone, as any program of it says."""
+    """Explain an empty answer. Without a model, give the warnings that any program over the graph gives."""
     if model is not None:
         return ["the answer is empty: neither the graph nor the model gives any entity a score"]
     try:
@@ -330,8 +328,10 @@ def _answers(found: Ranked, tree: Tree, snapshot: Snapshot, read: Query, timeout
 
     rules = getattr(getattr(found.forward.matrix, "model", None), "explain", None)
     return [
-        LogicAnswer(snapshot, node, score, own, why(node), rules)
-        for node, score, own in watched(zip(found.ids.tolist(), found.scores.tolist(), found.observed.tolist(), strict=True))
+        LogicAnswer(snapshot, node, score, is_observed, why(node), rules)
+        for node, score, is_observed in watched(
+            zip(found.ids.tolist(), found.scores.tolist(), found.observed.tolist(), strict=True)
+        )
     ]
 
 
@@ -339,16 +339,16 @@ def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> C
     def count(threshold: float) -> int:
         if not (is_number(threshold) and 0.0 <= threshold < 1.0):
             raise OptionError(f"a threshold of scores is at least 0 and less than 1, not {threshold!r}")
-        # Scores below the threshold lead to none above it.
-        found = Forward(snapshot, matrix, alpha=alpha, least=threshold).run(tree)
-        others = snapshot.entities - len(found.ids) if found.default > threshold else 0
-        return int(np.count_nonzero(found.values > threshold)) + others
+        # Scores below the threshold never lead to scores above it.
+        scores = Forward(snapshot, matrix, alpha=alpha, least=threshold).run(tree)
+        unlisted = snapshot.entities - len(scores.ids) if scores.default > threshold else 0
+        return int(np.count_nonzero(scores.values > threshold)) + unlisted
 
     return count
 
 
 def _stored(graph: LogicGraph, read: Query, tree: Tree, k: int | None, period: Period | None, warnings: list[str]) -> LogicAnswers:
-    """The answers of a store by one query of its own; explained on the statements that they rest on."""
+    """Return the answers that a store computes with one query; they are explained by the statements of its evidence."""
     answer = ask(graph._store_of(None), read, "logic", None, _options(period, bound=k is not None))
     every = answer.entities
     shown = every if k is None else every[:k]
@@ -368,7 +368,7 @@ def _stored(graph: LogicGraph, read: Query, tree: Tree, k: int | None, period: P
 
 @dataclass(frozen=True, slots=True)
 class StoredScores:
-    """The answers of a store in order, and the text of the query that gave them."""
+    """The answers of a store in order, and the text of its query; `more`: k cut some off."""
 
     text: str
     answers: list[StoredScore]
@@ -376,7 +376,7 @@ class StoredScores:
 
 
 def stored_scores(store: Any, graph: str, query: Any, branches: Sequence[Any], k: int | None, alpha: float) -> StoredScores:
-    """See `Graph.logic_stored`."""
+    """Answer on the server; see `Graph.logic_stored`."""
     _checked(k, alpha)
     tree = tree_of(parsed(query, branches))
     checked_safe(tree)
@@ -388,6 +388,6 @@ def stored_scores(store: Any, graph: str, query: Any, branches: Sequence[Any], k
                 [f"the table {node.concept!r} as a type"],
                 hint="graph.snapshot() in process has it",
             )
-    text, found = edges.ask(tree, alpha)
-    found.sort(key=lambda one: (not one.observed, -one.score, one.entity.name, one.entity.id))
-    return StoredScores(text, found if k is None else found[:k], k is not None and len(found) > k)
+    text, answers = edges.ask(tree, alpha)
+    answers.sort(key=lambda answer: (not answer.observed, -answer.score, answer.entity.name, answer.entity.id))
+    return StoredScores(text, answers if k is None else answers[:k], k is not None and len(answers) > k)
