@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 # How table rows without a key are displayed.
 #
 # Such a row is named "peaks row 3", which tells a reader little. Its text in an answer is therefore its
-# cell of the most informative column (`engine.row_labels`); ids, names, values and the order of answers
+# cell of the most informative column (`schema.telling_columns`); ids, names, values and the order of answers
 # do not change. Rows of one answer with the same text are distinguished by their names: "Monte Rosa
 # (peaks row 3)". The column is chosen when a graph is written, from the graph itself, and stored with
 # its schema, so that it is the same on every store.

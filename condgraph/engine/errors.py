@@ -6,6 +6,7 @@
     |   +-- UnknownNameError     a relation, attribute, concept, entity, function or operator that does not exist; has candidates
     |   +-- AmbiguousNameError   a name that occurs in several sources and was not scoped
     |   +-- LiteralError         a literal that cannot be read as the type the function asks for
+    |   +-- ChainError           a token or a triple that the chain so far does not allow
     |   +-- CyclicQueryError     a logical query whose variables form a cycle
     |   +-- UnsafeQueryError     a logical query that only excludes answers
     +-- UnsupportedError         a target cannot express part of the plan; names the target and all that is missing
@@ -24,6 +25,7 @@
     +-- EncoderError             an encoder, or the server behind it, did not return vectors
     |   +-- EncoderMismatchError vectors of two encoders cannot be compared; names both
     +-- ModelError               a language model, or the server behind it, returned no completion
+    +-- LinkModelError           a link prediction model that is damaged, incomplete or for another graph
     +-- BudgetError              the budget for calls of a model is spent; names the limit
     +-- TranscriptError          a transcript does not contain the request, or cannot be read
     +-- OptionError              an argument of an API call that makes no sense (also a ValueError)
@@ -338,9 +340,7 @@ class ModelError(CondgraphError):
 
 
 class LinkModelError(CondgraphError):
-    """A link prediction model that cannot be used: damaged, for another graph, or
-    incomplete.
-    """
+    """A link prediction model that cannot be used: damaged, incomplete, or for another graph."""
 
     code = "link-model"
 

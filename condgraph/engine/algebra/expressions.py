@@ -17,7 +17,7 @@ compared after conversion to one unit; a number compares only with a quantity th
 and maps are compared item by item; the result is null if a comparison that decides it is null. `<`, `<=`,
 `>` and `>=` are null between values without a common order, and always null for maps, entities and
 paths. NaN is equal to nothing and neither less nor greater. `ORDER BY`, `min` and `max` use the total order of
-`execute.comparing.order_key`; `DISTINCT` and groups treat null as equal to null.
+`execute.functions.order_key`; `DISTINCT` and groups treat null as equal to null.
 
 **Errors.** An operator or function raises a `PlanError` that names a type it is not defined for.
 Integers have any size. Division of an integer by zero is an error; of a float it is infinite or NaN.

@@ -2,7 +2,7 @@
 inches.
 
 A cell may have several readings ("1.234" is a decimal, or 1234 if the dot separates thousands);
-the column decides between them (`cells.Profile`). The tags of the readings:
+the column decides between them (`loaders.table.column_types.Profile`). The tags of the readings:
 
 - `num`    digits alone, with a sign, a currency, a percent sign or a unit: the same in every style
 - `en`     a point before decimals

@@ -1,6 +1,6 @@
 """Read dates, ranges, durations and times of day in cells.
 
-The tags of the readings; the column decides if a cell has several (`cells.Profile`):
+The tags of the readings; the column decides if a cell has several (`loaders.table.column_types.Profile`):
 
 - `year`    four digits from 1000 to 2100 alone: a year, or a number
 - `iso`     a day as ISO 8601 writes it; `basic` without hyphens, which is a number of eight digits as well
