@@ -188,8 +188,7 @@ def _patterns(graph: Graph) -> Iterable[tuple[str, str, str]]:
     """Return subject label, predicate and object label of all relations.
 
     They are counted from the columns of a graph in a folder, and read with a query from a server. There, labels include
-    those of
-    broader concepts, which the schema distinguishes.
+    those of broader concepts, which the schema distinguishes.
     """
     if "://" not in graph.place:
         from condgraph.overview.survey import patterns

@@ -170,10 +170,8 @@ class Bolt:
     """The state that all connections share.
 
     `ask` runs queries, `database` is the name of the graph, `address` that of the server; `timeout` is the deadline of
-    a query in
-    seconds, `rows` the most rows of a result (None: unlimited), `largest` the bytes of the largest message,
-    `idle_timeout` how many
-    seconds a connection may be idle.
+    a query in seconds, `rows` the most rows of a result (None: unlimited), `largest` the bytes of the largest message,
+    `idle_timeout` how many seconds a connection may be idle.
     """
 
     ask: Ask

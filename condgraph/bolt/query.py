@@ -1,8 +1,7 @@
 """Runs a Bolt query in a worker process and returns its rows as packed records, with their metadata.
 
 A reply is a map as JSON (`fields`, `warnings`, `generation`, possibly `plan`), then each record as a packed list, each
-after its
-length.
+after its length.
 """
 
 from __future__ import annotations
@@ -73,8 +72,7 @@ def _answered(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValu
     """Return the reply to a query.
 
     `arguments` has its `program` and `parameters` (PackStream in base 64), the most rows (`limit`) and bytes (`bytes`),
-    `element_ids`
-    and `utc` (`terms.Terms`), and data for procedures about the connection (`client`).
+    `element_ids` and `utc` (`terms.Terms`), and data for procedures about the connection (`client`).
     """
     text: str = arguments["program"]
     meta: dict[str, Any] = {"generation": generation, "warnings": []}

@@ -39,8 +39,7 @@ class RemoteValues(Values):
     """Values of answers as values of PackStream.
 
     `load` reads what nodes and relationships have besides their ends. Drivers that require numeric ids get 53 bits of a
-    hash of the
-    id.
+    hash of the id.
     """
 
     def __init__(self, graph: Graph, *, element_ids: bool, utc: bool) -> None:

@@ -177,8 +177,7 @@ def parameter(value: Any) -> Any:
     """Return a parameter as a value of Cypher.
 
     Raises `OptionError` for types that no value of a graph has, `LiteralError` for unknown time zones, and `PlanError`
-    for points of
-    coordinate systems other than WGS84.
+    for points of coordinate systems other than WGS84.
     """
     if isinstance(value, list):
         return [parameter(item) for item in value]

@@ -330,8 +330,7 @@ class Parts:
     """Token sequences of triples in two pieces.
 
     `heads` are beginnings, ascending, each with the index of its continuations; `ends` are lists of continuations, each
-    ascending.
-    No head is a prefix of another one.
+    ascending. No head is a prefix of another one.
     """
 
     heads: list[tuple[Ids, int]] = field(default_factory=list)
@@ -373,8 +372,7 @@ def parts(chain: Chain, most: int) -> Parts | None:
     """Return the sequences of all triples that may follow, after the ids already written; None if there are more than `most`.
 
     If all statements of a head are relations without qualifiers, its sequences are built from those of the names. Other
-    heads, and
-    a triple that has begun, are walked through token by token.
+    heads, and a triple that has begun, are walked through token by token.
     """
     names, place = chain._shared.names, chain.walk.place
     if names is None or chain.ids:
@@ -481,8 +479,7 @@ class Chain:
     """A chain of triples that a model writes token by token.
 
     `allowed()` returns the tokens that may come next; `advance(id)` adds one; `commit()` adds a `complete` triple to
-    the chain. After
-    the last possible triple, the chain is `done`. A `copy()` is independent, so that beams can branch.
+    the chain. After the last possible triple, the chain is `done`. A `copy()` is independent, so that beams can branch.
     """
 
     def __init__(self, walk: Walk, coder: Coder, shared: Shared | None = None) -> None:

@@ -37,11 +37,10 @@ def chain(
     """Return a constraint under which a model can only write well-formed chains (DoG, section 2).
 
     The chain begins at `entities`, given by name, id or record. `tokenizer` is one of `tokenizers` or `transformers`,
-    or an object
-    with `encode(text)` and `decode(ids)`. `max_steps` is the most triples; without `repeat`, each is used once.
-    `values` includes
-    attributes, `qualifiers` includes qualifiers in brackets. `timeout` is in seconds. `at`, `between` and `certain` are as for
-    `kopl`. Raises `UnknownNameError` for an entity, `OptionError` for another kind of tokenizer.
+    or an object with `encode(text)` and `decode(ids)`. `max_steps` is the most triples; without `repeat`, each is used
+    once. `values` includes attributes, `qualifiers` includes qualifiers in brackets. `timeout` is in seconds. `at`,
+    `between` and `certain` are as for `kopl`. Raises `UnknownNameError` for an entity, `OptionError` for another kind
+    of tokenizer.
     """
     from condgraph.chains.chain import Chain
     from condgraph.engine.period import Period
@@ -68,8 +67,8 @@ def verify_chain(
     """Verify a text as a chain from some entities.
 
     The verdict is true if the text has triples, and each is in the graph and touches an entity visited before; `wrong`
-    is the first
-    that is not, with the reason. `at`, `between` and `certain` are as for `kopl`. Raises `UnknownNameError` for an entity.
+    is the first that is not, with the reason. `at`, `between` and `certain` are as for `kopl`. Raises
+    `UnknownNameError` for an entity.
     """
     from condgraph.chains.walk import verify
     from condgraph.engine.period import Period
@@ -106,16 +105,13 @@ def reason(
 
     The answer is an entity or value of the graph, with the statements that lead to it. `llm` is a backend
     (`condgraph.chains.backends`: `LlamaCpp`, `Transformers`, `Vllm`), or a model as for `Graph.ask`; `backend` of the
-    answer tells
-    how it was constrained. `entities` are those of the question; by default the names in it. The `beams` best chains
-    are kept by
-    their `score` ("masked": among the allowed tokens, Eq. 2, or "raw"), `combined` over tokens by "sum" or "mean".
-    `visibility` is
-    what the model sees: "full", the `shown` triples most similar to the question; "local", those that may follow; or "none".
-    `subgraph` restricts chains to that many triples, those most similar by `encoder`. Without `free` there is no text between
-    triples. `method="direct"` and `"cot"` are the unconstrained baselines of the paper. `timeout` is in seconds. `at`,
-    `between` and
-    `certain` are as for `kopl`. Raises `OptionError` for invalid options, `ModelError` if the model fails.
+    answer tells how it was constrained. `entities` are those of the question; by default the names in it. The `beams`
+    best chains are kept by their `score` ("masked": among the allowed tokens, Eq. 2, or "raw"), `combined` over tokens
+    by "sum" or "mean". `visibility` is what the model sees: "full", the `shown` triples most similar to the question;
+    "local", those that may follow; or "none". `subgraph` restricts chains to that many triples, those most similar by
+    `encoder`. Without `free` there is no text between triples. `method="direct"` and `"cot"` are the unconstrained
+    baselines of the paper. `timeout` is in seconds. `at`, `between` and `certain` are as for `kopl`. Raises
+    `OptionError` for invalid options, `ModelError` if the model fails.
     """
     from condgraph.chains.reason import Options, mentions, reason
     from condgraph.engine.period import Period

@@ -222,8 +222,7 @@ class AroundStore(Protocol):
         """Return entities by id or name, and the statements with one of them at an end, by one query.
 
         Statements have qualifiers and sources; there are at most `most` in each direction. For an entity that shares
-        its name, one other
-        entity with this name is included, if there are fewer than `most`.
+        its name, one other entity with this name is included, if there are fewer than `most`.
         """
         ...
 

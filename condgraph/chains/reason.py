@@ -95,10 +95,9 @@ class Reached:
 class Reasoned:
     """The answer to a question by a chain.
 
-    `value` is an entity or value of the chain, chosen by the model; None if it chose none. `backend` tells how the model was
-    constrained, `score` and `combined` what the scores of `chains` mean. `said` is free text of the model, which the
-    graph does not
-    support.
+    `value` is an entity or value of the chain, chosen by the model; None if it chose none. `backend` tells how the
+    model was constrained, `score` and `combined` what the scores of `chains` mean. `said` is free text of the model,
+    which the graph does not support.
     """
 
     question: str
@@ -251,8 +250,7 @@ def likest(
     """Return the statements most similar to a question, at most k, each with the statements that connect it to the question.
 
     `start` are entities; the first `compared` statements within `hops` are considered. Similarity is the dot product of
-    the vectors
-    of question and triple; ties are in the order of numbers.
+    the vectors of question and triple; ties are in the order of numbers.
     """
     if k < 1:
         raise OptionError(f"a part has at least 1 triple, not {k}")

@@ -3,10 +3,9 @@
     < Jaws -> directed by -> Steven Spielberg >
     < Nepal -> population -> 26494504 [point in time: 2011] >
 
-Each entity and value has one text, and no two share one. A name that could be misread is quoted as JSON, with structural
-characters escaped. An entity with a shared or quoted name is followed by ` #` and its id. A text value is always
-quoted; another
-quoted value begins with `=`.
+Each entity and value has one text, and no two share one. A name that could be misread is quoted as JSON, with
+structural characters escaped. An entity with a shared or quoted name is followed by ` #` and its id. A text value is
+always quoted; another quoted value begins with `=`.
 """
 
 from __future__ import annotations
@@ -113,8 +112,7 @@ def triples_in(text: str) -> Iterator[TripleText]:
     """Yield the triples of a text in order, in linear time.
 
     A `<` with an arrow on the same line begins a triple; a malformed one is returned with its `problem`. A `<` without
-    an arrow is
-    prose.
+    an arrow is prose.
     """
     position, size = 0, len(text)
     while position < size:

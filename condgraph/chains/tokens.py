@@ -1,9 +1,8 @@
 """Tokenizers for chains: texts as token ids, and the effect that each id can have on a triple.
 
 A triple is encoded in pieces that begin with a space (`<`, ` head`, ` ->`, ` relation`, ` ->`, ` tail`, ` >`). Whether
-that gives
-the same tokens as the whole text is tested for each tokenizer: some put a mark before every text (pieces are then encoded after
-a `<`, whose tokens are removed again); if that does not help either, whole triples are encoded.
+that gives the same tokens as the whole text is tested for each tokenizer: some put a mark before every text (pieces are
+then encoded after a `<`, whose tokens are removed again); if that does not help either, whole triples are encoded.
 """
 
 from __future__ import annotations

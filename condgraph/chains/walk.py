@@ -203,10 +203,9 @@ def verify(
     """Verify a text as a chain.
 
     Each triple is a step if it is in the graph and touches an entity of `query`, or of an earlier step; those after a
-    wrong one are
-    verified against the correct steps. A triple may omit qualifiers; those that it has must be the statement's.
-    `max_steps` is the
-    most triples; without `repeat`, none may occur twice. Raises `UnknownNameError` for an entity of the query.
+    wrong one are verified against the correct steps. A triple may omit qualifiers; those that it has must be the
+    statement's. `max_steps` is the most triples; without `repeat`, none may occur twice. Raises `UnknownNameError` for
+    an entity of the query.
     """
     query = [query] if isinstance(query, (str, Entity)) else list(query)
     walk = Walk.of(place, query, max_steps or MOST_TRIPLES, repeat)

@@ -457,10 +457,8 @@ class Connection:
         """Run `work` in one writing transaction and commit it.
 
         It is repeated after temporary failures, so it must be idempotent: a commit whose response was lost may have
-        succeeded. The
-        same holds after `DeadlineError`, raised when the server is silent for `patience` seconds (by default ten times
-        that of the
-        connection).
+        succeeded. The same holds after `DeadlineError`, raised when the server is silent for `patience` seconds (by
+        default ten times that of the connection).
         """
         line = Line()
 

@@ -98,9 +98,9 @@ VERSIONS: Final = frozenset({"5", "25"})
 # Splits a Cypher text into tokens, in linear time; refuses what versions of a server may read
 # differently.
 #
-# A server decodes `\uXXXX` before it splits, so that an escape may be a quote, or part of a word
-# (observed on 5.26 and 2026.x, in Cypher 5 and 25). A text with escapes is therefore checked both as it
-# is and decoded, and escapes are allowed only within quotes.
+# A server decodes `\uXXXX` before it splits, so that an escape may be a quote, or part of a word (observed on 5.26 and 2026.x,
+# in Cypher 5 and 25). A text with escapes is therefore checked both as it is and decoded, and escapes are allowed only within
+# quotes.
 
 
 WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"

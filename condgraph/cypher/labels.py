@@ -252,8 +252,7 @@ def is_wanted(connection: Connection, about: dict[str, Any], asked: bool | None)
     """Tell whether entities carry their concepts as labels after a load.
 
     `about` is the state of the graph's node, `asked` the caller's choice. With None, the graph's present state is kept,
-    and a new
-    graph has labels if there is nothing else in the database.
+    and a new graph has labels if there is nothing else in the database.
     """
     if "loading" in about and "content" not in about:
         # A first load continues as it began: its batches are identified by position.

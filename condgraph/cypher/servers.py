@@ -77,8 +77,7 @@ class Engine:
         """Quote a relationship type, label or property as an identifier.
 
         Doubling backticks is not enough if escapes are decoded before quotes are read: a backslash could write a
-        backtick. It is
-        then written as its own escape.
+        backtick. It is then written as its own escape.
 
         >>> NEO4J.quote("zz\\\\u0060) RETURN 42 //"), ARCADEDB.quote("a\\\\b`c")
         ('`zz\\\\u005Cu0060) RETURN 42 //`', '`a\\\\b``c`')

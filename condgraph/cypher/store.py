@@ -181,9 +181,8 @@ class Neo4jStore(CypherStore):
     """One graph of a Neo4j database.
 
     `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`, or a `py2neo.Graph`. `labels` tells whether entities
-    carry their
-    concepts as labels after the next load; with None, the present state is kept, and for a new graph it depends on what else is
-    in the database.
+    carry their concepts as labels after the next load; with None, the present state is kept, and for a new graph it
+    depends on what else is in the database.
     """
 
     def __init__(
@@ -300,8 +299,7 @@ class Neo4jStore(CypherStore):
         """Write a snapshot into this graph, remove what `change` removes; return the counts before and after.
 
         Loading the same content twice changes nothing. `wait` is how many seconds to wait for other writers;
-        `on_progress` is called
-        with the number of records written so far, and their share of all (None if unknown).
+        `on_progress` is called with the number of records written so far, and their share of all (None if unknown).
         """
         self._check_writable()
         self.refresh()
@@ -419,8 +417,7 @@ class Neo4jStore(CypherStore):
         """Match a pattern; the server joins and ranks.
 
         With `exact=False`, candidates come from its vector index, which may miss some. If the server does not support
-        patterns, plans
-        fetch the statements that the search reaches.
+        patterns, plans fetch the statements that the search reaches.
         """
         engine = self.connection.engine
         if engine.scored:

@@ -32,8 +32,7 @@ class Grammar:
     """A grammar: its `text` in a `format` (for a JSON schema also the `schema`, whose text is written on demand).
 
     `entities` are the names that it allows, `aware` tells whether it only allows the predicates that these have, and
-    `warnings` list
-    what it omits.
+    `warnings` list what it omits.
     """
 
     language: str
@@ -231,12 +230,10 @@ def constraint(
     """Return the grammar that constrains a model while it writes a program for a question.
 
     GBNF if the model accepts that, else a JSON schema; None if it accepts neither, the language has none, or the schema
-    would list
-    more names than servers accept. The grammar also allows "NONE". With `aware`, it only allows predicates that the
-    entities have
-    (`Graph.grammar`); if that would be too large, its `warnings` tell so. `model.chat(messages, **grammar.options())` calls the
-    model under it, and `grammar.program(text)` returns the program. Raises `OptionError` if the graph has no names for
-    the grammar.
+    would list more names than servers accept. The grammar also allows "NONE". With `aware`, it only allows predicates
+    that the entities have (`Graph.grammar`); if that would be too large, its `warnings` tell so. `model.chat(messages,
+    **grammar.options())` calls the model under it, and `grammar.program(text)` returns the program. Raises
+    `OptionError` if the graph has no names for the grammar.
     """
     accepts = model.accepts
     if aware and accepts & {"gbnf", "json-schema"}:

@@ -97,10 +97,9 @@ _TIME_WORDS: Final = {"time": ("point in time", "start time", "end time"), "star
 class Group:
     """Predicates that take the same arguments.
 
-    `objects` is the rule of literals that their objects are compared with ("" for entities alone), `of_entities` tells whether
-    objects are entities, `keys` are their qualifiers with the rule of each ("when" for time words), `tables` those
-    whose columns
-    they are, and `sources` those of which one has to be named.
+    `objects` is the rule of literals that their objects are compared with ("" for entities alone), `of_entities` tells
+    whether objects are entities, `keys` are their qualifiers with the rule of each ("when" for time words), `tables`
+    those whose columns they are, and `sources` those of which one has to be named.
     """
 
     objects: str

@@ -15,10 +15,9 @@ from condgraph.languages.logic.text import MOST_ATOMS
 # -- queries as formulas ---------------------------------------------------------------------------
 # ?x : exists ?a. capital("Nepal", ?a) and twin(?a, ?x) and not port(?x)
 #
-# Each level is about one variable: `?x`, within an `exists` `?a`, within another one `?b`. A level is
-# linked to the one above by one atom, so that there are no cycles; and some atom always binds the
-# answers, so that no query is unsafe. An `exists` linked by a negated atom is omitted: a graph in process
-# answers it, but other stores do not.
+# Each level is about one variable: `?x`, within an `exists` `?a`, within another one `?b`. A level is linked to the one above
+# by one atom, so that there are no cycles; and some atom always binds the answers, so that no query is unsafe. An `exists`
+# linked by a negated atom is omitted: a graph in process answers it, but other stores do not.
 
 
 #: The variables by the number of enclosing `exists`.

@@ -86,12 +86,9 @@ class Vocabulary:
     """Names by kind.
 
     `keys` (attributes) and `qualifiers` have the types of their values ("text", "quantity", "time", "entity"); `units`
-    are those of
-    all numbers, `units_of` those of each predicate and qualifier. `qualified` has the qualifiers on the facts of each
-    predicate,
-    `columns` the tables in which it is a column, and `scopes` its sources if a program has to name one. `tables` are
-    those that KoPL
-    treats as concepts.
+    are those of all numbers, `units_of` those of each predicate and qualifier. `qualified` has the qualifiers on the
+    facts of each predicate, `columns` the tables in which it is a column, and `scopes` its sources if a program has to
+    name one. `tables` are those that KoPL treats as concepts.
     """
 
     entities: tuple[str, ...]

@@ -46,8 +46,7 @@ class Member:
     """A store with its name.
 
     `store` returns the store that answers now, `version` a name for its content (None if changes cannot be noticed),
-    `counts` the
-    counts of its content.
+    `counts` the counts of its content.
     """
 
     def __init__(

@@ -7,6 +7,5 @@ client finishes. `patterns` does the same for graph patterns. `text` runs querie
 that run such queries and can be killed.
 
 `plain` is a graph as the RDF that it was loaded from; `rdflib_graph` converts it for rdflib, `examples` has queries for
-the page
-of an endpoint.
+the page of an endpoint.
 """

@@ -210,13 +210,10 @@ class Endpoint:
     """A SPARQL 1.1 endpoint.
 
     `query` is its address (`http://user:password@host/sparql`; otherwise `SPARQL_USERNAME` and `SPARQL_PASSWORD`),
-    `update` that for
-    updates (by default the same), `store` that of the Graph Store Protocol, if there is one. Authentication is basic or
-    digest, as
-    the server requires. `method` is "get", "post", or "auto": POST for long queries. `timeout` is the default deadline
-    of queries,
-    in seconds; `patience` is how many seconds the server may be silent on small requests (ten times that for a part of
-    a graph).
+    `update` that for updates (by default the same), `store` that of the Graph Store Protocol, if there is one.
+    Authentication is basic or digest, as the server requires. `method` is "get", "post", or "auto": POST for long
+    queries. `timeout` is the default deadline of queries, in seconds; `patience` is how many seconds the server may be
+    silent on small requests (ten times that for a part of a graph).
     """
 
     def __init__(
@@ -272,11 +269,9 @@ class Endpoint:
         """Run a SELECT or an ASK over the union of `graphs` as default graph (the endpoint's own if none is given).
 
         `patience` is the timeout in seconds of queries that cost the server nothing. A response of more than
-        `most_bytes` is an error. A
-        busy server (429, 503) is asked again when it says, or after some seconds, a few times. Raises `DeadlineError`
-        at the deadline
-        (its own, or that of the surrounding call), `ParseError` for a query that the server cannot read, otherwise
-        `StoreError`.
+        `most_bytes` is an error. A busy server (429, 503) is asked again when it says, or after some seconds, a few
+        times. Raises `DeadlineError` at the deadline (its own, or that of the surrounding call), `ParseError` for a
+        query that the server cannot read, otherwise `StoreError`.
         """
         import pyoxigraph
 

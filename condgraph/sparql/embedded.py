@@ -162,8 +162,7 @@ class Stored:
         """The store for worker processes, and the graph whose triples are in its default graph, if any.
 
         It is the folder; for a store in memory, a temporary folder that is removed with this object, or the triples
-        themselves if no
-        folder can be written.
+        themselves if no folder can be written.
         """
         shared = self._shared.get()
         return dict(shared) if self._is_named else {**shared, "own": self._base}

@@ -265,8 +265,7 @@ class Labels:
         """Return for each entity the source that names it.
 
         This is the first RDF source that mentions it, otherwise the first source; if none does, and the id is an IRI,
-        the first RDF
-        source.
+        the first RDF source.
         """
         snapshot, get = self.snapshot, self.snapshot.arrays.get
         first = np.full(snapshot.entities, -1, np.int32)
@@ -531,9 +530,8 @@ class Plain:
     """The plain triples of a snapshot.
 
     `everything` includes sources that were no RDF. Without `star`, statements about statements are reified, whatever
-    the source had;
-    with `reifiers`, they are triple terms of RDF 1.2, except in Wikibase's model. `quads` yields each triple at least once;
-    `warnings` is complete after the last one.
+    the source had; with `reifiers`, they are triple terms of RDF 1.2, except in Wikibase's model. `quads` yields each
+    triple at least once; `warnings` is complete after the last one.
     """
 
     def __init__(

@@ -467,8 +467,8 @@ class SparqlStore(RdfStore):
         """Add a snapshot to what the graph holds, remove what `change` removes; return the counts before and after.
 
         Loading the same content again changes nothing. `wait` is how many seconds to wait for another loader; after
-        that, or if a load
-        was interrupted, raises `StoreBusyError`. `on_progress` is called with the number of triples written so far.
+        that, or if a load was interrupted, raises `StoreBusyError`. `on_progress` is called with the number of triples
+        written so far.
         """
         if self.read_only:
             raise errors.ReadOnlyError.at(self.place)

@@ -28,8 +28,7 @@ class Column:
     """A column: its predicate, its name and type in the database, and its content.
 
     `digits` are the precision and scale of a decimal; None if it may have any. `ordered` tells whether the database
-    compares its texts
-    by language rules, `untidy` whether some cell has white space that texts of a graph do not have.
+    compares its texts by language rules, `untidy` whether some cell has white space that texts of a graph do not have.
     """
 
     predicate: str
@@ -98,8 +97,8 @@ class Table:
     """A table or view.
 
     `key`, `label`, `times` and columns of references are predicates; `relation` is the predicate of rows that are
-    relations. The key
-    is `certain` if the database enforces it; rows of a view are not counted, as that may take any time.
+    relations. The key is `certain` if the database enforces it; rows of a view are not counted, as that may take any
+    time.
     """
 
     name: str
@@ -670,8 +669,7 @@ class PostgresCells(Cells):
         """See `Cells.nearest`.
 
         The cast of a float to a decimal has fifteen digits, but its text has those it is printed with, and an integer
-        has all of them;
-        floats beyond 64 bits are a power of two times such an integer.
+        has all of them; floats beyond 64 bits are a power of two times such an integer.
         """
         number = self.number(item, cell)
         last = exp.GTE(this=exp.Abs(this=number.copy()), expression=double(2.0**63))

@@ -1,8 +1,7 @@
 """Operators that give entities or statements as SQL; each is a common table expression, named after the operator.
 
 A set of entities has the column `e`. Statements have the columns of the table `statement`; the plan tells which of
-their ends was
-reached (`reach_of`).
+their ends was reached (`reach_of`).
 """
 
 from __future__ import annotations

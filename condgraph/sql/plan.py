@@ -104,8 +104,7 @@ class Compiled:
     """A query, and the shape of its rows.
 
     For values, `columns` are the parts of cells (`CELL`, and an entity's id, name, kind and row); for gathered rows,
-    and counted
-    rows, `leaves` are the operators with these results; for a witness, `fetched` lists what was fetched.
+    and counted rows, `leaves` are the operators with these results; for a witness, `fetched` lists what was fetched.
     """
 
     query: Text
@@ -464,8 +463,7 @@ def gathering(
     """Return the query for the results of numbered operators, with the statements and entities in them.
 
     `stated` are further sets of entities, `more` rows of tables. With `most`, only that many statements of each
-    operator, and one
-    other entity for each name of an entity, if there is one.
+    operator, and one other entity for each name of an entity, if there is one.
     """
     hits, kind = list[Query](), NUMBERED.types[0]
     for number, node in parts:

@@ -743,8 +743,7 @@ class SqlStore:
         """Add a snapshot to what the graph holds, minus what `change` removes; return the counts before and after.
 
         `on_progress` is called with the number of rows written so far and the current part. Everything is one
-        transaction: readers,
-        also those after a crash, see the graph either before or after it.
+        transaction: readers, also those after a crash, see the graph either before or after it.
         """
         self._check_writable()
         with self.engine.writing(wait) as writer:

@@ -197,8 +197,7 @@ def best_triples(chain: Chain, scorer: Scorer, n: int, score: Score, *, width: i
     """Return the n best triples that may follow, by token-level beam search with `width` beams (by default n).
 
     Each step keeps the beams with the largest sums of logarithms. With masked scores, tokens without an alternative
-    need no call:
-    their probability among the allowed tokens is one.
+    need no call: their probability among the allowed tokens is one.
     """
     beams = [_Beam(chain.copy(), 0.0)]
     width = max(width or n, 1)
@@ -294,8 +293,7 @@ def _trie(sequences: Sequence[Ids], behind: Sequence[str], write: Callable[[Ids]
     """Return sorted sequences, each followed by a text, as one alternative; adds a rule for each point where they branch.
 
     In one pass: the prefix shared with the previous sequence tells which branch points end, the one shared with the
-    next sequence
-    where a new one begins.
+    next sequence where a new one begins.
     """
     if not sequences:
         raise ValueError("a grammar of nothing")

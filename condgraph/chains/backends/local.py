@@ -25,12 +25,10 @@ class ChainProcessor:
     """A `LogitsProcessor` that only leaves the tokens that a chain allows.
 
     Pass it to `model.generate(logits_processor=[...])` with greedy search, beams or sampling. `prompt` is the number of
-    tokens before
-    the chain, `end` the id that ends the text. With `free`, there may be free text before, between and after triples,
-    except tokens
-    that would begin a triple unnoticed; otherwise one triple follows the other. For a beam with probability zero
-    (sampled beams may
-    end with one), `chain(ids)` is None: it is no chain. A state from which nothing may follow allows only `end`.
+    tokens before the chain, `end` the id that ends the text. With `free`, there may be free text before, between and
+    after triples, except tokens that would begin a triple unnoticed; otherwise one triple follows the other. For a beam
+    with probability zero (sampled beams may end with one), `chain(ids)` is None: it is no chain. A state from which
+    nothing may follow allows only `end`.
     """
 
     def __init__(self, chain: Chain, *, prompt: int, end: int, free: bool = False) -> None:

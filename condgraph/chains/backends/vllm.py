@@ -1,8 +1,7 @@
 """vLLM's server: the triples that may follow as one regular expression, factored by common prefixes.
 
 The expression is sent as `structured_outputs`. Servers before 0.12 silently ignore that, and accept `guided_regex`: if
-the output
-does not match the expression, it is sent once more in that form.
+the output does not match the expression, it is sent once more in that form.
 """
 
 from __future__ import annotations

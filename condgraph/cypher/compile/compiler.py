@@ -245,10 +245,9 @@ _SHARES: Final = by_type(_CONDITIONS)
 # -- Order of joins ----------------------------------------------------------------------------------
 # An intersection begins at its smallest part, and scans of the other parts start from there.
 #
-# Where one part scans a whole attribute and another is a small set, it is cheaper to look only at the
-# statements of the set's members: `Intersect(A, Reached(Where(Scan(None, p), t)))` becomes
-# `Reached(Where(Scan(A, p), t))`. In process, this is decided once the sizes are known. A server does
-# what the query says, so here estimates decide.
+# Where one part scans a whole attribute and another is a small set, it is cheaper to look only at the statements of the set's
+# members: `Intersect(A, Reached(Where(Scan(None, p), t)))` becomes `Reached(Where(Scan(A, p), t))`. In process, this is decided
+# once the sizes are known. A server does what the query says, so here estimates decide.
 
 
 #: Cost of going from an entity to its statements, relative to going from an indexed value to its entity.

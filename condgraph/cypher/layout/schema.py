@@ -491,8 +491,7 @@ class CondgraphLayout(Layout):
         """Return the types of a scan, as a parameter where possible.
 
         Then the query is the same text for all predicates, and is planned once. The server reads all edges of the
-        anchors if it does
-        not know the types when it plans, so this is done only where these are few.
+        anchors if it does not know the types when it plans, so this is done only where these are few.
         """
         predicates, hubs = wanted.predicates, writing.schema.hubs
         if predicates and wanted.bound and all(name in hubs for name in predicates):

@@ -192,8 +192,8 @@ class Loading:
         """Become the writer of the graph for `load` with the sources `what`.
 
         Raises `StoreBusyError` if another writer has it. `seen` is the state of the graph's node when the load was
-        prepared: if its
-        content has changed since, raises `ChangedError`. `labelling` are the labels that entities of a new graph get.
+        prepared: if its content has changed since, raises `ChangedError`. `labelling` are the labels that entities of a
+        new graph get.
         """
         labels = None if labelling is None else list(labelling)
         busy = self._connection.transaction(lambda transaction: self._begin(transaction, load, list(what), seen, labels))

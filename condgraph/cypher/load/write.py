@@ -527,9 +527,8 @@ class RowMaker:
 # server's counts are compared with the batch before it is committed. Readers see the graph once its node
 # is marked as complete.
 #
-# If the graph had content before, every record that a load adds has its stamp (`write`), and the earlier
-# state of what it changes is recorded in a `Former` node: so an unfinished load can be taken back
-# (`abandon`).
+# If the graph had content before, every record that a load adds has its stamp (`write`), and the earlier state of what it
+# changes is recorded in a `Former` node: so an unfinished load can be taken back (`abandon`).
 #
 # Two batches run at once: while the server commits one, it processes the rows of the other.
 

@@ -37,9 +37,8 @@ def reach_of(node: Node) -> alg.End:
 # -- entities ----------------------------------------------------------------------------------------
 # Sets of entities as graph patterns, in the one SPARQL 1.1 query of a plan.
 #
-# Each operator becomes a few patterns over the variable of an entity, or over subject, predicate, object
-# and statement of a fact (`plan.SUPPORT` lists these operators). Sets need no more: a pattern is
-# existential, and the query selects DISTINCT.
+# Each operator becomes a few patterns over the variable of an entity, or over subject, predicate, object and statement of a
+# fact (`plan.SUPPORT` lists these operators). Sets need no more: a pattern is existential, and the query selects DISTINCT.
 
 
 #: A plan whose shared parts expand to more patterns than this is refused.
@@ -339,8 +338,8 @@ class Compiler:
         """Entities in all parts: all patterns hold.
 
         For two paths that meet in `e`, a store without statistics may follow the first and go back along the second,
-        through all
-        neighbours of a hub. So of several paths with an entity between their ends, all but one become sub-selects.
+        through all neighbours of a hub. So of several paths with an entity between their ends, all but one become
+        sub-selects.
         """
         loose = True
         paths = [part for part in node.parts if isinstance(part, alg.Reached)]
@@ -470,8 +469,7 @@ class Compiler:
         """Compare several types and units: one sub-select finds the most frequent one, the next its best value.
 
         Ties: times come first, then no unit, then units by name. Type and unit of a value form one text, so that each
-        sub-select binds
-        what the next one looks for.
+        sub-select binds what the next one looks for.
         """
         number = "order" if self.counts.get("inexact") else "value"
         edge = "end" if largest else "start"

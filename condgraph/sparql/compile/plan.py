@@ -181,10 +181,9 @@ def has_patterns(node: Node) -> bool:
 # Plans that the client finishes: one query fetches the statements and entities on which the rest of the
 # plan runs.
 #
-# The largest parts that are patterns become `leaves`. A scan above them, whose entities only the client
-# will know, is gathered for all entities. Each row is (leaf, result of the leaf, a triple about it):
-# statements with their qualifiers and places, entities with their names and rows, value nodes.
-# `sparql.gathered` makes a snapshot of them.
+# The largest parts that are patterns become `leaves`. A scan above them, whose entities only the client will know, is gathered
+# for all entities. Each row is (leaf, result of the leaf, a triple about it): statements with their qualifiers and places,
+# entities with their names and rows, value nodes. `sparql.gathered` makes a snapshot of them.
 
 
 #: Terms of the entities, value nodes and records that a statement leads to.
@@ -237,8 +236,7 @@ def gathering(branches: Iterable[str], target: Target, stated: bool = False) -> 
     """Return the query of rows (leaf, result, a triple about it); `stated` adds terms of sources and memberships.
 
     Qualifiers are recognised by name: predicates of a statement in the graph's own base. If a store `names_predicates`,
-    they are
-    listed from the schema; entities then also return triples with such predicates, which `Gathered` removes.
+    they are listed from the schema; entities then also return triples with such predicates, which `Gathered` removes.
     """
     base, about = target.names.base, [f"<{PRED}{term}>" for term in _ABOUT] + [f"<{RDF}type>"]
     own = [f"<{PRED}{term}>" for term in (*_OWN, *(_STATED if stated else ()))] + [f"<{RDF}type>"]
@@ -400,8 +398,7 @@ def other_namesakes(compiler: Compiler, i: int, of: alg.Entities, scans: Iterabl
     """Yield queries for other entities that share a name with an entity of a part, or with one in its scans.
 
     Each has at most `most` results. One entity for each name would do, but Oxigraph treats the result of an aggregate
-    as possibly
-    unbound, and compares it with every triple of the store (6,000 names around a hub took a minute).
+    as possibly unbound, and compares it with every triple of the store (6,000 names around a hub took a minute).
     """
     select = f"SELECT DISTINCT ({integer(i)} AS ?leaf) ?n WHERE {{ {{ SELECT DISTINCT ?v WHERE {{ %s }} LIMIT {int(most)} }} "
     select += f"?v <pred:name> ?t . ?n <pred:name> ?t . FILTER(?n != ?v) }} LIMIT {int(most)}"

@@ -440,8 +440,8 @@ def selected(compiler: Compiler, node: alg.Solutions) -> tuple[str, tuple[str, .
     """Return the query of the rows of an operator, and the names of its columns.
 
     For a column `r1` that may be an entity, `r1n`, `r1k` and `r1r` have its name, class and row, unless the graph is
-    also in this
-    process; for one that may be a long value, `r1x`, `r1u` and `r1e` have its value, unit and exact number.
+    also in this process; for one that may be a long value, `r1x`, `r1u` and `r1e` have its value, unit and exact
+    number.
     """
     text, shape = rows(compiler, node), shapes_of(node)[id(node)]
     columns = [variable(compiler, name) for name in node.variables]

@@ -171,8 +171,8 @@ def write_snapshot(
     """Make the graph hold `snapshot`, whose content includes that of `previous`, the store's present content.
 
     The caller has claimed the graph (`claim`). `load` names the load, `what` its sources; `begun` is the state of an
-    interrupted
-    load of this name. Everything is then sent again, except for batches that are marked as loaded into an empty graph.
+    interrupted load of this name. Everything is then sent again, except for batches that are marked as loaded into an
+    empty graph.
     """
     node = f"<{base}>"
     if begun is None:
@@ -393,8 +393,7 @@ class Loader:
         """Add a snapshot to what the graph holds, remove what `change` removes; return the counts before and after.
 
         `wait` is how many seconds to wait for another loader; after that, or if a load was interrupted, raises
-        `StoreBusyError`.
-        With `by_update`, the Graph Store Protocol is only used if its address is configured.
+        `StoreBusyError`. With `by_update`, the Graph Store Protocol is only used if its address is configured.
         """
         until, owner = time.monotonic() + wait, Owner()
         try:

@@ -383,8 +383,7 @@ def run(
     `VALUES` or, if the store is only fast with it, as `IN`.
 
     Raises `ParseError` with the position, `ReadOnlyError` for an update, `UnsupportedError` for SERVICE unless
-    `federated`, and in
-    the dialect of KQA Pro `UnknownNameError` and `AmbiguousNameError`.
+    `federated`, and in the dialect of KQA Pro `UnknownNameError` and `AmbiguousNameError`.
     """
     if dialect not in DIALECTS:
         raise errors.OptionError(

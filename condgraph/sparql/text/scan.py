@@ -71,8 +71,7 @@ def underscored(text: str, is_name: Callable[[str], bool]) -> str:
     """Rewrite a query so that `<a_b>` is the name `a_b`, if the graph has it and not `a b`.
 
     A space in a name is an underscore in its IRI, and an underscore is percent-encoded, which users who see names in a
-    table do not
-    know. Relative IRIs that fit several names stay unchanged.
+    table do not know. Relative IRIs that fit several names stay unchanged.
     """
     if "_" not in text or _BASE(text):
         return text

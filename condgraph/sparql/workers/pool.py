@@ -50,12 +50,9 @@ class Query:
     """A query, its data set, and the formats of its results.
 
     `default_graphs` and `named_graphs` are the data set. None means the store's, or the one in the query; otherwise
-    they replace it,
-    and if only named graphs are given, the default graph is empty. `union` makes the default graph the union of all
-    graphs. `limit`
-    is the most solutions or triples. `version` is the RDF version of the results: triple terms need "1.2", base
-    directions of texts
-    also "1.2-basic".
+    they replace it, and if only named graphs are given, the default graph is empty. `union` makes the default graph the
+    union of all graphs. `limit` is the most solutions or triples. `version` is the RDF version of the results: triple
+    terms need "1.2", base directions of texts also "1.2-basic".
 
     Without text, `graph` requests a named graph as it is, `dataset` all graphs with their names.
     """
@@ -109,8 +106,7 @@ class Head:
     """The kind of a query, known before its first result.
 
     `cut`, whether the limit cut the results, and `records` of the queries that were run for them (`tracing.record`) are
-    known after
-    the last result.
+    known after the last result.
     """
 
     kind: Literal["solutions", "boolean", "triples"]
@@ -227,8 +223,8 @@ class Scheduler:
     """`size` places for queries, and room for `long` queries that gave up theirs.
 
     A place is not a process: idle processes are stored separately. `command` returns the command that starts the
-    process from which
-    workers are forked; `opens` tells whether each worker opens the source itself, and sends a frame when it has.
+    process from which workers are forked; `opens` tells whether each worker opens the source itself, and sends a frame
+    when it has.
     """
 
     def __init__(self, size: int, long: int, waiting: int, command: Callable[[], Sequence[str]], *, opens: bool = False) -> None:
@@ -331,8 +327,7 @@ class Scheduler:
         """Make a query a long one, which frees its place; return False if no more long queries may run.
 
         A query that has begun to send results (`begun`) cannot be restarted: there may be twice as many of these before
-        one keeps its
-        place.
+        one keeps its place.
         """
         with self._lock:
             if worker.long:
@@ -559,15 +554,12 @@ class WorkerPool:
     """Processes that answer queries over one store, for use from any thread and any event loop.
 
     `workers` queries run at once, and in addition up to `long` (by default twice as many) that take more than `quantum`
-    seconds of
-    processor time, and as many again that have begun to send results and so cannot be restarted. Further queries wait, at most
-    `waiting` of them. With two workers for each processor, a query that turns out to be long delays no other one.
-    `memory` is how
-    many bytes of data a process may have, 0 for any number.
+    seconds of processor time, and as many again that have begun to send results and so cannot be restarted. Further
+    queries wait, at most `waiting` of them. With two workers for each processor, a query that turns out to be long
+    delays no other one. `memory` is how many bytes of data a process may have, 0 for any number.
 
     `command` starts other processes than Oxigraph's: they get the source as JSON, and use the protocol of `process`.
-    With `opens`,
-    each of them opens the source itself, and sends a frame when it has: it gets no query before.
+    With `opens`, each of them opens the source itself, and sends a frame when it has: it gets no query before.
     """
 
     def __init__(
@@ -639,10 +631,8 @@ class WorkerPool:
         """Run a query; return as soon as its kind is known.
 
         `timeout` is in seconds from now, and includes reading the results: `DeadlineError` after that, here or while
-        results are read.
-        Also raises `ParseError`, `CancelledError`, `InterruptedQueryError` (out of memory, or the engine crashed),
-        `UnsupportedError`
-        (the format cannot hold the results), `UnopenedError` and `StoreError`.
+        results are read. Also raises `ParseError`, `CancelledError`, `InterruptedQueryError` (out of memory, or the
+        engine crashed), `UnsupportedError` (the format cannot hold the results), `UnopenedError` and `StoreError`.
         """
         return Results(self._steps(query, timeout), cancelled)
 

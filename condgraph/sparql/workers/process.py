@@ -160,10 +160,9 @@ class Braced(Plain):
     """Cuts JSON: outside strings, `},{` only occurs between rows.
 
     If the next row has a variable, its name follows in quotes. A quote that ends a string is followed by `,` or `}`,
-    with which no
-    name begins: so `},{"` followed by another character is always a boundary. `},{` followed by anything else is none,
-    except for
-    rows without variables, `},{}`. Only blocks with that are read string by string, which takes as long as writing them.
+    with which no name begins: so `},{"` followed by another character is always a boundary. `},{` followed by anything
+    else is none, except for rows without variables, `},{}`. Only blocks with that are read string by string, which
+    takes as long as writing them.
     """
 
     def __init__(self, limit: int) -> None:
@@ -600,8 +599,8 @@ def in_memory(ox: Any, disk_store: Any, folder: str, most: int) -> Any:
     else return None.
 
     A join that looks up row by row takes two to nine times as long on disk, even if nothing is read from the disk.
-    Workers share
-    this memory until they read it: reading changes reference counts, so that each worker gets a copy of what it has read.
+    Workers share this memory until they read it: reading changes reference counts, so that each worker gets a copy of
+    what it has read.
     """
     # Counting the quads of a store reads them, so its size is checked first. Its texts are not
     # compressed.

@@ -29,11 +29,10 @@ from typing import Final
 from condgraph.engine.errors import CancelledError, StoreError
 
 # -- the process that workers are forked from --------------------------------------------------------
-# This process has imported what workers need, and has the store open: a worker is ready within a
-# millisecond, while opening the store takes at least ten times as long. Files that are loaded into memory
-# are loaded once, and workers share that memory. A program that has threads never forks itself. The
-# process also collects the exit codes of workers, so that no process id is reused before its worker is
-# given up (`reap`) or its exit code read (`exit_code`).
+# This process has imported what workers need, and has the store open: a worker is ready within a millisecond, while opening the
+# store takes at least ten times as long. Files that are loaded into memory are loaded once, and workers share that memory. A
+# program that has threads never forks itself. The process also collects the exit codes of workers, so that no process id is
+# reused before its worker is given up (`reap`) or its exit code read (`exit_code`).
 
 
 _SCRIPT: Final = Path(__file__).with_name("process.py")
@@ -145,8 +144,7 @@ class Watch:
     (another thread, another loop), and the socket is unregistered.
 
     It has a descriptor of its own, since a descriptor that is closed elsewhere may be reused. All methods but `end` and
-    `detach`
-    run in the loop's thread.
+    `detach` run in the loop's thread.
     """
 
     __slots__ = ("_come", "_on", "_sock", "data", "loop")
@@ -228,8 +226,7 @@ def can_raise_priority() -> bool:
     """Tell whether this process may lower the priority of a process to the lowest one and raise it again.
 
     Linux requires the capability SYS_NICE, which no process has in Docker and only root elsewhere, or a limit
-    (RLIMIT_NICE) that
-    allows the usual priority.
+    (RLIMIT_NICE) that allows the usual priority.
     """
     if not hasattr(os, "SCHED_IDLE"):
         return False
