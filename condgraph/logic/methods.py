@@ -33,19 +33,17 @@ def logic(
     between: Sequence[TimeLike | None] | None = None,
     certain: bool = False,
 ) -> LogicAnswers:
-    """Answer a logical query (QTO): text like `?x : exists ?v. award("Nobel", ?v) and born(?v,
-    ?x)`, BetaE's nested tuples, or the name of a structure with its branches: `"2in", ["A",
-    "r"], ["B", "s"]`.
+    """Answer a logical query (QTO): a text such as `?x : exists ?v. award("Nobel", ?v) and born(?v, ?x)`, BetaE's
+    nested tuples, or the name of a structure with its branches: `"2in", ["A", "r"], ["B", "s"]`.
 
-    Without a `model` the answers are those of the graph alone. A link prediction model
-    (`links.model.LinkModel`, or a file with embeddings) adds answers by predicted edges of a score of at least `epsilon`
-    (0.001), at most `cap` a row; every answer has its score, and the edges it rests on. With `predict=True`
-    and no model the edges are predicted by rules, which are learned within 60 s of processor time for
-    each state of the graph, and stored in its folder; each predicted edge has its rules. `k` is
-    the most answers (None: all), `alpha` scales what is negated. With `explain=False` an
-    explanation is worked out when it is looked at. `timeout` is in seconds. `at`, `between` and `certain` restrict the
-    statements, and what rules are learned from, to those of a time, as for `kopl`; a `model` predicts the same edges
-    at every time.
+    Without a `model` the answers are those of the graph alone. A link prediction model (`links.model.LinkModel`, or the
+    path of a file with embeddings) adds answers by predicted edges with a score of at least `epsilon` (0.001), at most
+    `cap` per row; every answer has its score and the edges it rests on. With `predict=True` and no model, rules predict
+    the edges: they are learned within 60 s of processor time for each state of the graph and stored in its folder, and
+    each predicted edge has its rules. `k` is the maximum number of answers (None: all), `alpha` scales negated scores.
+    With `explain=False` an explanation is computed when it is first read. `timeout` is in seconds. `at`, `between` and
+    `certain` restrict the statements, and those that rules are learned from, to a time, as for `kopl`; a `model`
+    predicts the same edges at every time.
     """
     from condgraph.engine.period import Period
     from condgraph.logic.ask import logic
@@ -74,13 +72,12 @@ def write_predictions(
     on_count: Callable[[int], bool] | None = None,
     timeout: float | None = None,
 ) -> int:
-    """Keep the edges that a model predicts beside a graph on a server, in the place of those that
-    were there; how many there are. They are no part of the graph, and `remove_predictions` takes
-    them away.
+    """Store the edges that a model predicts next to a graph on a server, in place of earlier ones, and return their
+    number. They are not part of the graph; `remove_predictions` removes them.
 
-    `relations` are all that the model knows by default, `epsilon` the least score, `cap` the most
-    edges that leave a node by one relation. `on_count` hears their number before anything is
-    written, and says whether they are to be.
+    `relations` are by default all that the model knows. `epsilon` is the lowest score, `cap` the maximum number of
+    edges that leave a node by one relation. `on_count` is called with the number of edges before anything is written;
+    nothing is written unless it returns True.
     """
     from condgraph.logic.ask import matrix_of
     from condgraph.logic.store_edges import edges_of, predicted_rows, write
@@ -89,15 +86,15 @@ def write_predictions(
         edges = edges_of(graph._store_of(None), graph.name)
         snapshot = graph.snapshot().current
         matrix = matrix_of(snapshot, model, epsilon, cap)
-        known = [name for name in snapshot.schema.relations if name in set(model.relations)]
-        rows = list(predicted_rows(snapshot, matrix, known if relations is None else relations))
+        shared = [name for name in snapshot.schema.relations if name in set(model.relations)]
+        rows = list(predicted_rows(snapshot, matrix, shared if relations is None else relations))
         if on_count is None or on_count(len(rows)):
             write(edges, rows)
         return len(rows)
 
 
 def remove_predictions(graph: LogicGraph, *, timeout: float | None = None) -> None:
-    """Remove the predicted edges beside a graph on a server."""
+    """Remove the predicted edges that are stored next to a graph on a server."""
     from condgraph.logic.store_edges import edges_of
 
     with within(graph.timeout if timeout is None else timeout):
@@ -107,10 +104,10 @@ def remove_predictions(graph: LogicGraph, *, timeout: float | None = None) -> No
 def logic_stored(
     graph: LogicGraph, query: Any, *branches: Any, k: int | None = 10, alpha: float = 1.0, timeout: float | None = None
 ) -> StoredScores:
-    """Answer a logical query on a server by one query of its own, over the graph and the predicted
-    edges that are kept beside it (`write_predictions`): scores, without explanations.
+    """Answer a logical query on a server with one query of the store, over the graph and the predicted edges stored
+    next to it (`write_predictions`). The answers have scores, but no explanations.
 
-    Raises `UnsupportedError` for a query whose text the store does not have.
+    Raises `UnsupportedError` for a query that the store's language cannot express.
     """
     from condgraph.logic.ask import stored_scores
 

@@ -1,5 +1,6 @@
-"""The rows that a link prediction model predicts, calibrated (QTO, Eq. 3 and 4), with the edges
-of the graph; computed in batches for the nodes that a query reaches, and cached.
+"""The edges of a graph together with those that a link prediction model predicts, calibrated (QTO, Eq. 3 and 4).
+
+Rows are computed in batches for the nodes that a query reaches, and cached.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from condgraph.links.model import LinkModel
 from condgraph.links.store import DELTA, EPSILON, kept_of
 from condgraph.logic.propagation import Adjacency, Ids, Key, Rows
 
-#: The ids of a row, sorted, and their scores.
+#: The node numbers of a row, ascending, and their scores.
 Row: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
-#: Scores that a model is asked for at once, and entries that are kept of all rows.
+#: The most scores in one call of the model, and the most entries in the cache of rows.
 SCORES_AT_ONCE: Final = 8_000_000
 MOST_KEPT: Final = 40_000_000
-#: A calibrated score may be rounded to a little more than 1.
+#: The highest valid score: a calibrated one may be rounded to slightly more than 1.
 _MOST: Final = 1.0 + 1e-5
 
 
 @runtime_checkable
 class SparseModel(LinkModel, Protocol):
-    """A calibrated model whose scores are mostly 0, and are kept as rows."""
+    """A calibrated model whose scores are mostly 0, stored as rows."""
 
     def rows(self, heads: Ids, relation: int, *, inverse: bool = False) -> tuple[Ids, Ids, NDArray[Any]]:
-        """The rows of some heads: offsets (heads + 1), entities ascending in each row, scores."""
+        """Return the rows of heads: offsets (heads + 1), entities ascending in each row, scores."""
         ...
 
 
 def checked_bounds(epsilon: float, cap: int | None) -> None:
-    """Raise `OptionError` for bounds of predicted edges that make no sense."""
+    """Raise `OptionError` for an invalid `epsilon` or `cap`."""
     if not (is_number(epsilon) and 0.0 <= epsilon <= 1.0):
         raise OptionError(f"epsilon is the least score of a predicted edge, at least 0 and at most 1, not {epsilon!r}")
     if cap is not None and not (is_whole(cap) and cap >= 1):
@@ -48,9 +49,8 @@ def checked_bounds(epsilon: float, cap: int | None) -> None:
 class Predicted:
     """A matrix of observed and predicted edges.
 
-    `epsilon` is the least score of a predicted edge (1: there are none, and answers are those of the
-    graph alone), `cap` the most predicted edges of a row, the best. Raises `ModelError` for a model
-    of another graph.
+    `epsilon` is the lowest score of a predicted edge; 1 means none, so that answers are those of the graph alone. `cap`
+    is the maximum number of predicted edges per row, the best ones. Raises `ModelError` for a model of another graph.
     """
 
     observed_only: Final = False
@@ -61,23 +61,23 @@ class Predicted:
         self.size = observed.size
         entities = model.entities
         snapshot = observed.snapshot
-        numbers = {ident: number for number, ident in enumerate(snapshot.texts.take(snapshot.entity_id))}
-        #: The node of each entity of the model, and the entity of each node; -1 for none.
-        self.nodes = np.fromiter((numbers.get(ident, -1) for ident in entities), np.int64, len(entities))
+        node_of_id = {ident: number for number, ident in enumerate(snapshot.texts.take(snapshot.entity_id))}
+        #: The node of each entity of the model, and the entity of each node; -1 if there is none.
+        self.nodes = np.fromiter((node_of_id.get(ident, -1) for ident in entities), np.int64, len(entities))
         self.places = np.full(self.size, -1, np.int64)
-        known = np.flatnonzero(self.nodes >= 0)
-        self.places[self.nodes[known]] = known
+        in_graph = np.flatnonzero(self.nodes >= 0)
+        self.places[self.nodes[in_graph]] = in_graph
         self.warnings: list[str] = []
-        self._checked(len(known), entities)
+        self._checked(len(in_graph), entities)
         self._relations = {name: number for number, name in enumerate(model.relations)}
         self._kept: dict[Key, dict[int, Row]] = {}
         self._entries = 0
 
     def _checked(self, known: int, entities: Sequence[str]) -> None:
-        for what, names in (("entities", entities), ("relations", self.model.relations)):
+        for kind, names in (("entities", entities), ("relations", self.model.relations)):
             if len(set(names)) < len(names):
-                twice = next(name for name, count in Counter(names).items() if count > 1)
-                raise ModelError(f"the {what} of the model have {twice!r} twice, so that its scores have no one place")
+                duplicate = next(name for name, count in Counter(names).items() if count > 1)
+                raise ModelError(f"the {kind} of the model have {duplicate!r} twice, so that its scores have no one place")
         if not known:
             raise ModelError(
                 f"the model is of another graph: none of its {len(entities):,} entities has an id of this one",
@@ -92,41 +92,41 @@ class Predicted:
             self.warnings.append(f"the model does not know {self.size - known:,} of the {self.size:,} nodes of the graph")
 
     def relation(self, name: str) -> int:
-        """The number of a relation in the model."""
-        found = self._relations.get(name)
-        if found is None:
+        """Return the number of a relation in the model; raises `UnknownNameError`."""
+        number = self._relations.get(name)
+        if number is None:
             raise UnknownNameError(
                 "relation of the model", name, candidates=nearest(name, self._relations), hint="train it on a graph that has it"
             )
-        return found
+        return number
 
     def whole(self, key: Key) -> Rows | None:
-        """None: not all rows are at hand."""
+        """Return None: only the rows that a query reaches are computed."""
         return None
 
     def every_row(self, key: Key, least: float = 0.0) -> Rows:
-        """The rows of all nodes, which asks the model for each."""
+        """Return the rows of all nodes. This asks the model for each of them."""
         return self.rows(key, np.arange(self.size), least)
 
     def rows(self, key: Key, heads: Ids, least: float = 0.0) -> Rows:
-        """The rows of some heads; only observed edges where `least` is above every prediction."""
+        """Return the rows of some heads: the observed edges alone if `least` is above every predicted score."""
         number = self.relation(key[0])
         if max(least, self.epsilon) > 1.0 - DELTA:
             return self.observed.rows(key, heads)
-        kept = self._kept.setdefault(key, {})
-        missing = [head for head in heads.tolist() if head not in kept]
-        found: dict[int, Row] = {}
+        cached = self._kept.setdefault(key, {})
+        missing = [head for head in heads.tolist() if head not in cached]
+        computed: dict[int, Row] = {}
         at_once = max(1, SCORES_AT_ONCE // max(1, len(self.nodes)))
         for begin in range(0, len(missing), at_once):
             check()
-            self._ask(key, number, missing[begin : begin + at_once], found)
-        parts = [kept[head] if head in kept else found[head] for head in heads.tolist()]
-        self._keep(kept, found)
-        counts = np.fromiter((len(ids) for ids, _ in parts), np.int64, len(parts))
+            self._ask(key, number, missing[begin : begin + at_once], computed)
+        rows = [cached[head] if head in cached else computed[head] for head in heads.tolist()]
+        self._keep(cached, computed)
+        counts = np.fromiter((len(ids) for ids, _ in rows), np.int64, len(rows))
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        if not parts:
+        if not rows:
             return Rows(heads, offsets, np.empty(0, np.int32), np.empty(0, np.float32))
-        return Rows(heads, offsets, np.concatenate([ids for ids, _ in parts]), np.concatenate([values for _, values in parts]))
+        return Rows(heads, offsets, np.concatenate([ids for ids, _ in rows]), np.concatenate([values for _, values in rows]))
 
     def _keep(
         self,
@@ -142,17 +142,19 @@ class Predicted:
             kept.update(found)
 
     def _ask(self, key: Key, number: int, heads: list[int], found: dict[int, Row]) -> None:
-        """Ask the model for the rows of some heads."""
+        """Compute the rows of some heads with the model."""
         numbers = np.array(heads, np.int64)
         places = self.places[numbers]
         edges = self.observed.rows(key, numbers[np.argsort(numbers)])
-        own = {head: edges.ids[edges.offsets[i] : edges.offsets[i + 1]] for i, head in enumerate(edges.heads.tolist())}
-        known = np.flatnonzero(places >= 0)
-        counts = np.array([len(own[head]) if head in own else 0 for head in numbers[known].tolist()], np.int64)
-        rows = dict(zip(known.tolist(), self._scored(places[known], number, key, counts), strict=True))
-        none = np.empty(0, np.int32)
+        observed_tails = {head: edges.ids[edges.offsets[i] : edges.offsets[i + 1]] for i, head in enumerate(edges.heads.tolist())}
+        in_model = np.flatnonzero(places >= 0)
+        counts = np.array(
+            [len(observed_tails[head]) if head in observed_tails else 0 for head in numbers[in_model].tolist()], np.int64
+        )
+        rows = dict(zip(in_model.tolist(), self._scored(places[in_model], number, key, counts), strict=True))
+        no_tails = np.empty(0, np.int32)
         for i, head in enumerate(heads):
-            tails = own.get(head, none)
+            tails = observed_tails.get(head, no_tails)
             row = rows.get(i)
             if row is None:
                 found[head] = tails.astype(np.int32), np.ones(len(tails), np.float32)
@@ -160,8 +162,8 @@ class Predicted:
                 found[head] = self._row(*row, tails)
 
     def _scored(self, places: Ids, number: int, key: Key, tails: Ids) -> Iterator[tuple[Ids | None, NDArray[Any]]]:
-        """What the model says of some entities, calibrated by how many `tails` each has: a row of
-        scores of its entities (None: of all).
+        """Yield the calibrated scores of each head in `places`, as entities of the model (None: all of them) and their
+        scores. `tails` is the number of observed tails of each head, which the calibration needs.
         """
         if not len(places):
             return
@@ -178,33 +180,33 @@ class Predicted:
             for row in scores:
                 yield None, row
             return
-        rows, entities, found = kept_of(np.asarray(scores, np.float32), tails, self.epsilon)
+        rows, entities, kept_scores = kept_of(np.asarray(scores, np.float32), tails, self.epsilon)
         for begin, end in pairwise(np.searchsorted(rows, np.arange(len(places) + 1)).tolist()):
-            yield entities[begin:end], found[begin:end]
+            yield entities[begin:end], kept_scores[begin:end]
 
     def _numbers(self, scores: Any, relation: str) -> NDArray[Any]:
-        """Scores as an array; raises `ModelError` where they are no numbers, or calibrated ones are
-        not in [0, 1].
+        """Return scores as an array. Raises `ModelError` for other than finite numbers, or a calibrated score outside
+        [0, 1].
         """
-        found = np.asarray(scores)
-        if found.dtype.kind not in "fiub":
-            raise ModelError(f"the model gave scores for {relation!r} that are no numbers, but {found.dtype}")
-        if not np.isfinite(found).all():
+        array = np.asarray(scores)
+        if array.dtype.kind not in "fiub":
+            raise ModelError(f"the model gave scores for {relation!r} that are no numbers, but {array.dtype}")
+        if not np.isfinite(array).all():
             raise ModelError(f"the model gave a score for {relation!r} that is no number", hint="train it again")
-        if self.model.calibrated and found.size and not (found.min() >= 0.0 and found.max() <= _MOST):
-            outside = float(found.min() if found.min() < 0.0 else found.max())
+        if self.model.calibrated and array.size and not (array.min() >= 0.0 and array.max() <= _MOST):
+            outside = float(array.min() if array.min() < 0.0 else array.max())
             raise ModelError(
                 f"the model says that it is calibrated, and gave {relation!r} a score of {outside:.6g}, which is not in [0, 1]",
                 hint="scores of a model with `calibrated = False` are turned into such",
             )
-        return found
+        return array
 
     def _row(self, entities: Ids | None, scores: NDArray[Any], tails: NDArray[np.int32]) -> Row:
-        """One row, thresholded, with the edges of the graph (Eq. 4)."""
+        """Return one row: predicted edges above the threshold, and the edges of the graph (Eq. 4)."""
         calibrated = scores.astype(np.float64)
-        found = self.nodes if entities is None else self.nodes[entities]
-        places = np.flatnonzero((calibrated >= self.epsilon) & (calibrated > 0.0) & (found >= 0))
-        nodes, values = found[places], np.minimum(calibrated[places], 1.0 - DELTA)
+        candidates = self.nodes if entities is None else self.nodes[entities]
+        places = np.flatnonzero((calibrated >= self.epsilon) & (calibrated > 0.0) & (candidates >= 0))
+        nodes, values = candidates[places], np.minimum(calibrated[places], 1.0 - DELTA)
         new = ~np.isin(nodes, tails)
         nodes, values = nodes[new], values[new]
         if self.cap is not None and len(nodes) > self.cap:
@@ -212,5 +214,5 @@ class Predicted:
             nodes, values = nodes[best], values[best]
         ids = np.concatenate([tails.astype(np.int64), nodes])
         order = np.argsort(ids)
-        every = np.concatenate([np.ones(len(tails)), values])
-        return ids[order].astype(np.int32), every[order].astype(np.float32)
+        all_values = np.concatenate([np.ones(len(tails)), values])
+        return ids[order].astype(np.int32), all_values[order].astype(np.float32)

@@ -1,5 +1,5 @@
-"""Propagation over a query computation tree (QTO): forward from the leaves to the scores of the root (Eq. 7 to 10), and backward
-from an answer to the assignment of every variable (Eq. 12 to 14).
+"""Propagation over a query computation tree (QTO): forward from the leaves to the scores of the root (Eq. 7 to 10), and
+backward from an answer to the entity of every variable (Eq. 12 to 14).
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ from condgraph.languages.logic.tree import (
 )
 
 # -- vector ------------------------------------------------------------------------------------------
-# How true it is of every node of a graph that it is the value of a variable (T* of QTO, section
-# 3.2), as a default and the exceptions to it.
+# The score of every node as the value of a variable (T* of QTO, section 3.2), as a default and exceptions.
 #
-# A complement of a set of few is a set of almost all; with a default it takes as little room. Scores
-# are float64 throughout: in float32 the union of two 0.9999 is 1.
+# The complement of a small set contains almost all nodes; with a default it takes as little memory.
+# Scores are float64 throughout: in float32 the union of two 0.9999 is 1.
 
 
 Ids = NDArray[np.int64]
@@ -48,47 +47,42 @@ _NO_SCORES: Final = np.empty(0, np.float64)
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """Scores in [0, 1]: `values[i]` of the node `ids[i]` (sorted, each once), `default` of all
-    others.
-    """
+    """Scores in [0, 1]: `values[i]` for the node `ids[i]` (ascending, distinct), `default` for all other nodes."""
 
     default: float
     ids: Ids
     values: Scores
 
     def at(self, ids: Ids) -> Scores:
-        """The scores of some nodes, in any order."""
-        found = np.full(len(ids), self.default)
+        """Return the scores of some nodes, in any order."""
+        scores = np.full(len(ids), self.default)
         if len(self.ids):
             place = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
             known = self.ids[place] == ids
-            found[known] = self.values[place[known]]
-        return found
+            scores[known] = self.values[place[known]]
+        return scores
 
     def one(self, node: int) -> float:
-        """The score of one node."""
         place = int(np.searchsorted(self.ids, node))
         return float(self.values[place]) if place < len(self.ids) and self.ids[place] == node else self.default
 
     def pruned(self, least: float) -> Vector:
-        """Without exceptions below `least`, and without those of score 0; only of a vector whose
-        default is 0.
-        """
-        kept = self.values >= least if least > 0 else self.values > 0
-        return self if kept.all() else Vector(0.0, self.ids[kept], self.values[kept])
+        """Return the vector without scores of 0 and scores below `least`. Its default must be 0."""
+        keep = self.values >= least if least > 0 else self.values > 0
+        return self if keep.all() else Vector(0.0, self.ids[keep], self.values[keep])
 
     def complement(self, alpha: float) -> Vector:
-        """1 - min(1, alpha * v), and 0 where v is 1 (QTO, section 4.1: the negation scale)."""
+        """Return 1 - min(1, alpha * v), and 0 where v is 1 (QTO, section 4.1: the negation scale)."""
         return Vector(1.0 - scaled(self.default, alpha), self.ids, 1.0 - scaled_all(self.values, alpha))
 
 
 def scaled(score: float, alpha: float) -> float:
-    """A negated score on the negation scale; what is certain stays so."""
+    """Return a negated score on the negation scale; a score of 1 stays 1."""
     return 1.0 if score >= 1.0 else min(1.0, alpha * score)
 
 
 def scaled_all(scores: Scores, alpha: float) -> Scores:
-    """The same of many."""
+    """Return `scaled` of each score."""
     return np.where(scores >= 1.0, 1.0, np.minimum(1.0, alpha * scores))
 
 
@@ -97,17 +91,19 @@ EVERYTHING: Final = Vector(1.0, _NO_IDS, _NO_SCORES)
 
 
 def certain(ids: Ids) -> Vector:
-    """Score 1 for sorted nodes, 0 for all others."""
+    """Return score 1 for the given nodes (ascending), 0 for all others."""
     return Vector(0.0, ids.astype(np.int64), np.ones(len(ids)))
 
 
 def product(vectors: Sequence[Vector]) -> Vector:
-    """The intersection under the product t-norm (Eq. 5), by the sparsest vector that is 0 outside."""
+    """Return the intersection under the product t-norm (Eq. 5), computed at the nodes of the smallest vector with
+    default 0.
+    """
     sparse = [vector for vector in vectors if vector.default == 0.0]
     if sparse:
         ids = min(sparse, key=lambda vector: len(vector.ids)).ids
         values = np.ones(len(ids))
-        # In one order whichever is the sparsest, so that rounding is always the same.
+        # Multiply in the given order, whichever is the smallest, so that rounding never varies.
         for vector in vectors:
             values *= vector.values if vector.ids is ids else vector.at(ids)
         return Vector(0.0, ids, values).pruned(0.0)
@@ -120,7 +116,7 @@ def product(vectors: Sequence[Vector]) -> Vector:
 
 
 def either(vectors: Sequence[Vector]) -> Vector:
-    """The union, 1 - (1 - a)(1 - b)... (Eq. 6)."""
+    """Return the union, 1 - (1 - a)(1 - b)... (Eq. 6)."""
     ids, default = _all_ids(vectors), 1.0
     values = np.ones(len(ids))
     for vector in vectors:
@@ -135,25 +131,23 @@ def _all_ids(vectors: Sequence[Vector]) -> Ids:
 
 
 # -- matrix ------------------------------------------------------------------------------------------
-# The rows of the neural adjacency matrix of each relation (M of QTO, section 3.2): what a relation
-# leads to from a node, with a score each.
+# The rows of the neural adjacency matrix of each relation (M of QTO, section 3.2): the nodes that a
+# relation reaches from a node, with scores.
 #
-# A score is 1 where the graph has the edge and less otherwise. `Adjacency` has the edges of the graph
-# alone, so that answers are the exact symbolic ones; `condgraph.logic.predicted` adds those that a
-# link prediction model predicts. Only nodes that have a row take room.
+# A score is 1 if the graph has the edge, and less otherwise. `Adjacency` has the edges of the graph
+# alone, so answers are the exact symbolic ones; `condgraph.logic.predicted` adds the edges that a
+# link prediction model predicts. Only nodes that have a row take memory.
 
 
-#: A relation, and whether it is followed from object to subject.
+#: A relation, and whether to follow it from object to subject.
 Key = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of a relation: that of `heads[i]` is `ids` and `values` in `[offsets[i], offsets[i +
-    1])`.
+    """Some rows of a relation: the row of `heads[i]` is `ids` and `values` in `[offsets[i], offsets[i + 1])`.
 
-    `heads` are sorted, and so are the ids of a row; a row may be empty. `values` are float32 or
-    float64.
+    `heads` ascend, and so do the ids of a row; a row may be empty. `values` are float32 or float64.
     """
 
     heads: Ids
@@ -162,59 +156,57 @@ class Rows:
     values: NDArray[Any]
 
     def counts(self) -> Ids:
-        """The length of each row."""
+        """Return the length of each row."""
         return np.diff(self.offsets)
 
     def places(self, heads: Ids) -> tuple[Ids, Ids]:
-        """Which of some heads (sorted) have a row here: their places among these, and the rows."""
+        """Return the positions in `heads` (ascending) of those that have a row here, and the numbers of their rows."""
         if not len(self.heads):
             return _NO_IDS, _NO_IDS
         at = np.minimum(np.searchsorted(self.heads, heads), len(self.heads) - 1)
-        known = np.flatnonzero(self.heads[at] == heads)
-        return known, at[known]
+        present = np.flatnonzero(self.heads[at] == heads)
+        return present, at[present]
 
     def take(self, heads: Ids) -> Rows:
-        """The rows of these heads (sorted) that are here."""
-        known, rows = self.places(heads)
+        """Return the rows of those `heads` (ascending) that have one."""
+        present, rows = self.places(heads)
         begin, end = self.offsets[rows], self.offsets[rows + 1]
         entries = ranges(begin, end)
         offsets = np.concatenate([[0], np.cumsum(end - begin)])
-        return Rows(heads[known], offsets, self.ids[entries], self.values[entries])
+        return Rows(heads[present], offsets, self.ids[entries], self.values[entries])
 
 
 NO_ROWS: Final = Rows(_NO_IDS, np.zeros(1, np.int64), _NO_IDS, np.empty(0))
 
 
 class Matrix(Protocol):
-    """The rows of all relations of one graph; nodes are numbers of its snapshot, 0 to `size`."""
+    """The rows of all relations of one graph. Nodes are the numbers of its snapshot, from 0 to `size`."""
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         ...
 
     @property
     def observed_only(self) -> bool:
-        """Whether all that it has is in the graph."""
+        """Whether all edges are in the graph."""
         ...
 
     def rows(self, key: Key, heads: Ids, least: float = 0.0) -> Rows:
-        """The rows of some heads (sorted); entries below `least` may be missing, as may empty rows."""
+        """Return the rows of some heads (ascending). Entries below `least` and empty rows may be missing."""
         ...
 
     def whole(self, key: Key) -> Rows | None:
-        """All rows of a relation, where they are at hand; None where they are not."""
+        """Return all rows of a relation, or None if that would need computation."""
         ...
 
     def every_row(self, key: Key, least: float = 0.0) -> Rows:
-        """All rows of a relation, whatever it takes."""
+        """Return all rows of a relation, computed if necessary."""
         ...
 
 
 class Adjacency:
-    """The edges of a snapshot: a score is 1 or 0. A relation is put in order when it is first asked
-    for.
-    """
+    """The edges of a snapshot, each with score 1. The rows of a relation are sorted on first use."""
 
     observed_only: Final = True
 
@@ -223,38 +215,35 @@ class Adjacency:
         self._rows: dict[Key, Rows] = {}
 
     def whole(self, key: Key) -> Rows:
-        """All rows of a relation."""
-        found = self._rows.get(key)
-        if found is None:
-            found = self._rows[key] = self._made(key)
-        return found
+        rows = self._rows.get(key)
+        if rows is None:
+            rows = self._rows[key] = self._made(key)
+        return rows
 
     def every_row(self, key: Key, least: float = 0.0) -> Rows:
-        """All rows of a relation."""
         return self.whole(key)
 
     def rows(self, key: Key, heads: Ids, least: float = 0.0) -> Rows:
-        """The rows of some heads."""
         return self.whole(key).take(heads)
 
     def has(self, key: Key, head: int, tail: int) -> bool:
         """Whether the graph has an edge."""
         rows = self.whole(key)
-        known, places = rows.places(np.array([head]))
-        if not len(known):
+        present, places = rows.places(np.array([head]))
+        if not len(present):
             return False
         row = rows.ids[rows.offsets[places[0]] : rows.offsets[places[0] + 1]]
         at = int(np.searchsorted(row, tail))
         return at < len(row) and int(row[at]) == tail
 
     def statements(self, key: Key, head: int, tail: int) -> list[int]:
-        """The statements that say an edge, by number: more than one where they differ in qualifiers."""
+        """Return the numbers of the statements of an edge: several if they differ in qualifiers."""
         subject, object_ = (tail, head) if key[1] else (head, tail)
-        found: list[int] = []
+        statements: list[int] = []
         for low, high in self.snapshot.runs((key[0],), True, False):
-            out = self.snapshot.outgoing(subject, low, high)
-            found.extend(out[self.snapshot.relation_object[out] == object_].tolist())
-        return found
+            outgoing = self.snapshot.outgoing(subject, low, high)
+            statements.extend(outgoing[self.snapshot.relation_object[outgoing] == object_].tolist())
+        return statements
 
     def _made(self, key: Key) -> Rows:
         runs = self.snapshot.runs((key[0],), True, False)
@@ -263,7 +252,7 @@ class Adjacency:
         subjects = np.concatenate([self.snapshot.relation_subject[low:high] for low, high in runs]).astype(np.int64)
         objects = np.concatenate([self.snapshot.relation_object[low:high] for low, high in runs]).astype(np.int64)
         heads, tails = (objects, subjects) if key[1] else (subjects, objects)
-        # Statements that differ in qualifiers alone are one edge.
+        # Statements that differ only in qualifiers are one edge.
         pairs = different(heads * self.size + tails)
         check()
         heads, tails = pairs // self.size, pairs % self.size
@@ -277,55 +266,55 @@ _KEPT: Final = "logic.adjacency"
 
 
 def adjacency(snapshot: Snapshot) -> Adjacency:
-    """The adjacency of a snapshot, kept as long as that is open."""
-    found = snapshot.schema.kept.get(_KEPT)
-    if found is None:
-        found = snapshot.schema.kept[_KEPT] = Adjacency(snapshot)
-    assert isinstance(found, Adjacency)
-    return found
+    """Return the adjacency of a snapshot, cached as long as the snapshot is open."""
+    cached = snapshot.schema.kept.get(_KEPT)
+    if cached is None:
+        cached = snapshot.schema.kept[_KEPT] = Adjacency(snapshot)
+    assert isinstance(cached, Adjacency)
+    return cached
 
 
 # -- kernels -----------------------------------------------------------------------------------------
-# One projection (QTO, Eq. 7 to 10): from the scores of a variable to those of what a relation leads
-# to.
+# One projection (QTO, Eq. 7 to 10): from the scores of a variable to the scores of the nodes that a
+# relation reaches.
 #
-# Which way is quickest depends on the frontier, the nodes that have a score: one row as it is; a few
-# rows sorted; many rows gathered, and `np.maximum.at`; and the whole relation where the frontier
-# holds a third of its heads, since that needs no gathering.
+# The fastest method depends on the frontier, the nodes with a score: one row is used unchanged; few
+# rows are sorted; many rows are gathered, with `np.maximum.at`; and the whole relation is used if the
+# frontier has a third of its heads or more, since then nothing needs gathering.
 
 
-#: Entries up to which sorting is quicker than a table of all nodes, which is this much larger.
+#: The number of entries below which sorting is faster than a table of all nodes.
 SORTED_BELOW: Final = 4_096
-#: Heads whose rows are gathered at once.
+#: The number of heads whose rows are gathered at once.
 AT_ONCE: Final = 4_096
-#: Entries whose products are worked out at once.
+#: The number of entries whose products are computed at once.
 IN_CACHE: Final = 65_536
 
 
 def project(matrix: Matrix, key: Key, frontier: Vector, least: float = 0.0, candidates: Ids | None = None) -> Vector:
-    """max over e of T(e) * M[e, x] for every x (Eq. 7), of `candidates` (sorted) alone where they are
-    given; results below `least` are left out, which is exact for the others.
+    """Return max over e of T(e) * M[e, x] for every x (Eq. 7), or only for `candidates` (ascending) if given. Results
+    below `least` are left out; the others are exact.
     """
     if frontier.default > 0.0:
         return _from_everything(matrix, key, frontier, least, candidates)
     heads, scores = frontier.ids, frontier.values
     if least > 0.0:
-        near = scores >= least
-        if not near.all():
-            heads, scores = heads[near], scores[near]
+        high = scores >= least
+        if not high.all():
+            heads, scores = heads[high], scores[high]
     if not len(heads):
         return NOTHING
-    # What was divided may be rounded up.
+    # The quotient may have been rounded up.
     needed = (1.0 - 1e-12) * least / float(scores.max()) if least > 0.0 else 0.0
     if len(heads) == 1:
-        found = _one_row(matrix.rows(key, heads, needed), float(scores[0]))
+        result = _one_row(matrix.rows(key, heads, needed), float(scores[0]))
     else:
-        whole = matrix.whole(key)
-        if whole is not None and 3 * len(heads) >= len(whole.heads):
-            found = _whole(whole, Vector(0.0, heads, scores), matrix.size)
+        every_row = matrix.whole(key)
+        if every_row is not None and 3 * len(heads) >= len(every_row.heads):
+            result = _whole(every_row, Vector(0.0, heads, scores), matrix.size)
         else:
-            found = _gathered(matrix, key, heads, scores, needed)
-    return _kept(found, least, candidates)
+            result = _gathered(matrix, key, heads, scores, needed)
+    return _kept(result, least, candidates)
 
 
 def _kept(found: Vector, least: float, candidates: Ids | None) -> Vector:
@@ -348,8 +337,8 @@ def _whole(rows: Rows, frontier: Vector, size: int) -> Vector:
 
 
 def _into(table: Scores, rows: Rows, weights: Scores) -> None:
-    """Raise a table to the products of rows with the weights of their heads; some rows at a time, so
-    that what is in between stays in the processor's cache.
+    """Raise a table to the products of rows with the weights of their heads. Only some rows at a time, so that the
+    products stay in the processor's cache.
     """
     offsets, counts = rows.offsets, rows.counts()
     begin, heads = 0, len(rows.heads)
@@ -358,7 +347,7 @@ def _into(table: Scores, rows: Rows, weights: Scores) -> None:
         low, high = int(offsets[begin]), int(offsets[end])
         products = np.repeat(weights[begin:end], counts[begin:end])
         products *= rows.values[low:high]
-        # NumPy is slower by more than the conversion where places are narrower than its own.
+        # With indices narrower than its own, NumPy loses more time than the conversion takes.
         np.maximum.at(table, rows.ids[low:high].astype(np.intp, copy=False), products)
         begin = end
 
@@ -367,15 +356,15 @@ def _gathered(matrix: Matrix, key: Key, heads: Ids, scores: Scores, needed: floa
     table: Scores | None = None
     for begin in range(0, len(heads), AT_ONCE):
         check()
-        some, theirs = heads[begin : begin + AT_ONCE], scores[begin : begin + AT_ONCE]
-        rows = matrix.rows(key, some, needed)
-        if len(rows.heads) != len(some):
-            theirs = theirs[np.searchsorted(some, rows.heads)]
+        batch, batch_scores = heads[begin : begin + AT_ONCE], scores[begin : begin + AT_ONCE]
+        rows = matrix.rows(key, batch, needed)
+        if len(rows.heads) != len(batch):
+            batch_scores = batch_scores[np.searchsorted(batch, rows.heads)]
         if len(heads) <= AT_ONCE and len(rows.ids) < SORTED_BELOW:
-            return _sorted_largest(rows.ids, np.repeat(theirs, rows.counts()) * rows.values)
+            return _sorted_largest(rows.ids, np.repeat(batch_scores, rows.counts()) * rows.values)
         if table is None:
             table = np.zeros(matrix.size)
-        _into(table, rows, theirs)
+        _into(table, rows, batch_scores)
     assert table is not None
     return _from_table(table)
 
@@ -395,7 +384,7 @@ def _sorted_largest(ids: Ids, products: Scores) -> Vector:
 
 
 def _from_everything(matrix: Matrix, key: Key, frontier: Vector, least: float, candidates: Ids | None) -> Vector:
-    """From a frontier that is almost all nodes: all rows of the relation."""
+    """Project a frontier of almost all nodes, with all rows of the relation."""
     rows = matrix.every_row(key, least)
     return _kept(_whole(rows, frontier, matrix.size), least, candidates)
 
@@ -404,11 +393,10 @@ def _from_everything(matrix: Matrix, key: Key, frontier: Vector, least: float, c
 
 
 def anti_project(matrix: Matrix, key: Key, frontier: Vector, alpha: float) -> Vector:
-    """max over e of T(e) * (1 - M[e, x]) for every x (Eq. 9), M on the negation scale.
+    """Return max over e of T(e) * (1 - M[e, x]) for every x (Eq. 9), with M on the negation scale.
 
-    The best source, of score m, has no edge to almost all nodes: m is the default, and only what it
-    leads to can have less. Of that the next source decides what it has no edge to, and so on, until
-    nothing is open.
+    The best source, with score m, has no edge to almost all nodes: m is the default, and only nodes that it reaches can
+    score less. The next source decides those among them that it does not reach, and so on, until none is open.
     """
     best: float | None = None
     open_ids = decided_ids = np.empty(0, np.int64)
@@ -417,31 +405,31 @@ def anti_project(matrix: Matrix, key: Key, frontier: Vector, alpha: float) -> Ve
         rows = matrix.rows(key, np.sort(heads))
         places = dict(zip(rows.heads.tolist(), range(len(rows.heads)), strict=True))
         for head, score in zip(heads.tolist(), scores.tolist(), strict=True):
-            place = places.get(head)
-            begin, end = (0, 0) if place is None else (int(rows.offsets[place]), int(rows.offsets[place + 1]))
+            row_number = places.get(head)
+            begin, end = (0, 0) if row_number is None else (int(rows.offsets[row_number]), int(rows.offsets[row_number + 1]))
             row = Vector(0.0, rows.ids[begin:end].astype(np.int64), rows.values[begin:end].astype(np.float64))
             if best is None:
                 best, open_ids, values = score, row.ids, np.zeros(len(row.ids))
                 decided_ids = row.ids
-            at = np.searchsorted(decided_ids, open_ids)
-            # No later source has a higher score than this one.
-            at = at[values[at] < score]
-            open_ids = decided_ids[at]
+            open_at = np.searchsorted(decided_ids, open_ids)
+            # No later source has a higher score: values that reach this one are final.
+            open_at = open_at[values[open_at] < score]
+            open_ids = decided_ids[open_at]
             if not len(open_ids):
                 return Vector(best, decided_ids, values)
-            values[at] = np.maximum(values[at], score * (1.0 - scaled_all(row.at(open_ids), alpha)))
+            values[open_at] = np.maximum(values[open_at], score * (1.0 - scaled_all(row.at(open_ids), alpha)))
     return NOTHING if best is None else Vector(best, decided_ids, values)
 
 
 def _by_score(frontier: Vector, size: int) -> Iterator[tuple[Ids, Scores]]:
-    """The nodes of a frontier by falling score (then by number), a few more each time."""
+    """Yield the nodes of a frontier by falling score, then by number, in batches of growing size."""
     above = frontier.values > frontier.default
     yield from _cut(*_falling(frontier.ids[above], frontier.values[above]))
     if frontier.default > 0.0:
-        others = np.ones(size, bool)
-        others[frontier.ids] = False
-        rest = np.flatnonzero(others)
-        yield from _cut(rest, np.full(len(rest), frontier.default))
+        unlisted = np.ones(size, bool)
+        unlisted[frontier.ids] = False
+        default_ids = np.flatnonzero(unlisted)
+        yield from _cut(default_ids, np.full(len(default_ids), frontier.default))
         below = ~above & (frontier.values > 0.0)
         yield from _cut(*_falling(frontier.ids[below], frontier.values[below]))
 
@@ -460,16 +448,16 @@ def _cut(ids: Ids, values: Scores) -> Iterator[tuple[Ids, Scores]]:
 
 
 # -- forward -----------------------------------------------------------------------------------------
-# The forward propagation (QTO, section 3.2): the scores of every node of a query computation tree,
-# from its leaves to its root.
+# Forward propagation (QTO, section 3.2): the scores at every node of a query computation tree, from
+# its leaves to its root.
 
 
-#: A bound that was divided may be rounded up.
+#: Lowers a quotient, which may have been rounded up, so that it stays a valid bound.
 SLACK: Final = 1.0 - 1e-12
 
 
 def checked_names(tree: Tree, snapshot: Snapshot) -> None:
-    """Raise `UnknownNameError` for a name of the query that the graph does not have."""
+    """Raise `UnknownNameError` for a name in the query that the graph does not have."""
     schema = snapshot.schema
     for node in walk(tree):
         if isinstance(node, Projection) and not schema.has_relation(node.relation):
@@ -478,9 +466,9 @@ def checked_names(tree: Tree, snapshot: Snapshot) -> None:
                 hint=other_use(schema, node.relation, "relation"),
             )  # fmt: skip
         if isinstance(node, OfType) and schema.table_called(node.concept) is None and not schema.has_concept(node.concept):
-            known = (*schema.concepts, *schema.tables)
+            names = (*schema.concepts, *schema.tables)
             raise UnknownNameError(
-                "concept", node.concept, candidates=nearest(node.concept, known), span=node.span,
+                "concept", node.concept, candidates=nearest(node.concept, names), span=node.span,
                 hint=other_use(schema, node.concept, "concept"),
             )  # fmt: skip
         if isinstance(node, Anchor) and not len(anchored(node, snapshot)):
@@ -491,7 +479,7 @@ def checked_names(tree: Tree, snapshot: Snapshot) -> None:
 
 
 def anchored(node: Anchor, snapshot: Snapshot) -> Ids:
-    """The nodes of a constant, sorted: all of a name."""
+    """Return the nodes of a constant, ascending: all entities of a name, or the entity of an id."""
     if node.is_id:
         number = snapshot.identified(node.name)
         return np.array([number] if number >= 0 else [], np.int64)
@@ -499,7 +487,7 @@ def anchored(node: Anchor, snapshot: Snapshot) -> Ids:
 
 
 def typed(node: OfType, snapshot: Snapshot) -> Ids:
-    """The members of a concept, or the rows of a table, sorted."""
+    """Return the members of a concept, or the rows of a table, ascending."""
     table = snapshot.schema.table_called(node.concept)
     if table is not None:
         return every(Run(snapshot), AllEntities((EntityKind.ROW,), table, own=True)).astype(np.int64)
@@ -507,11 +495,11 @@ def typed(node: OfType, snapshot: Snapshot) -> Ids:
 
 
 class Forward:
-    """One propagation. `vectors` has the scores of each node of the tree, by its identity.
+    """One forward propagation. `vectors` has the scores at each node of the tree, by the node's identity.
 
-    `alpha` is the negation scale. Scores below `least` are left out where that cannot change any
-    answer of at least that score: along projections and intersections, since a product is no larger
-    than its parts, and not under `not` and `or`.
+    `alpha` is the negation scale. Scores below `least` are left out where that cannot change an answer of at least that
+    score: along projections and intersections, since a product is no larger than its factors, but not under `not` and
+    `or`.
     """
 
     def __init__(self, snapshot: Snapshot, matrix: Matrix, *, alpha: float = 1.0, least: float = 0.0) -> None:
@@ -519,13 +507,13 @@ class Forward:
         self.vectors: dict[int, Vector] = {}
 
     def run(self, tree: Tree, candidates: Ids | None = None) -> Vector:
-        """The scores of the root; right for `candidates` (sorted) alone, where they are given."""
+        """Return the scores of the root. If `candidates` (ascending) are given, only their scores are right."""
         return self._of(tree, self.least, candidates)
 
     def _of(self, node: Tree, least: float, candidates: Ids | None) -> Vector:
         check()
-        found = self.vectors[id(node)] = self._made(node, least, candidates)
-        return found
+        vector = self.vectors[id(node)] = self._made(node, least, candidates)
+        return vector
 
     def _made(self, node: Tree, least: float, candidates: Ids | None) -> Vector:
         if isinstance(node, Anchor):
@@ -537,18 +525,18 @@ class Forward:
         if isinstance(node, Projection):
             key = node.relation, node.inverse
             if node.anti:
-                # The best source counts, so that what is pruned below it does not.
+                # The best source decides, and pruning removes only lower ones.
                 return anti_project(self.matrix, key, self._of(node.of, least, None), self.alpha)
             return project(self.matrix, key, self._of(node.of, least, None), least, candidates)
         if isinstance(node, Complement):
             return self._of(node.part, 0.0, candidates).complement(self.alpha)
         if isinstance(node, Union):
-            found = either([self._of(part, 0.0, candidates) for part in node.parts])
-            return found.pruned(least) if found.default == 0.0 else found
+            union = either([self._of(part, 0.0, candidates) for part in node.parts])
+            return union.pruned(least) if union.default == 0.0 else union
         return self._intersection(node, least, candidates)
 
     def _intersection(self, node: Intersection, least: float, candidates: Ids | None) -> Vector:
-        """The cheapest branch first; all others at its values alone, negated ones among them."""
+        """Evaluate the cheapest branch first, and all others, including negated ones, only at its nodes."""
         parts = sorted(node.parts, key=_cost)
         vectors: list[Vector] = []
         needed = least
@@ -560,18 +548,18 @@ class Forward:
                 candidates = ids
                 if least > 0.0 and vector.values.any():
                     needed = max(needed, SLACK * least / float(vector.values.max()))
-        found = product(vectors)
-        return found.pruned(least) if found.default == 0.0 and least > 0.0 else found
+        result = product(vectors)
+        return result.pruned(least) if result.default == 0.0 and least > 0.0 else result
 
 
 def _cost(node: Tree) -> tuple[bool, int]:
-    """Branches that name their values go first, short ones before long ones."""
-    return not bounded(node), sum(isinstance(one, Projection) for one in walk(node))
+    """Order branches: those that list their nodes before others, then by the number of projections."""
+    return not bounded(node), sum(isinstance(inner, Projection) for inner in walk(node))
 
 
 # -- derivation --------------------------------------------------------------------------------------
-# The backward propagation (QTO, Eq. 12 to 14): which nodes the variables are for an answer, on
-# every branch, and what each edge counts.
+# Backward propagation (QTO, Eq. 12 to 14): the node of every variable for an answer, on every branch,
+# and the factor of each edge.
 
 
 Kind = Literal["constant", "anything", "type", "relation", "and", "or", "not"]
@@ -588,10 +576,10 @@ NO_EDGE: Final = "no such edge"
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge that counts for an answer, between nodes by number.
+    """An edge that an answer rests on, between nodes by number.
 
-    `score` is how true it is, 1 where the graph has it (`observed`), as `statements` by number. Of
-    a `negated` edge, `factor` is what is left: 1 - min(1, alpha * score).
+    `score` is its score, 1 if the graph has the edge (`observed`), with `statements` by number. `factor` is what the
+    edge multiplies the answer's score by: `score`, or 1 - min(1, alpha * score) if the edge is `negated`.
     """
 
     subject: int
@@ -606,11 +594,11 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a node of the tree came to its score: the entity that it is (`node`, None where there is
-    none), and how its parts did.
+    """How a node of the tree came to its score: its entity (`node`, None if there is none) and the derivations of its
+    `parts`.
 
-    `variable` is its name in the query. `reason` says why a score is what it is where no entity
-    does. `alpha` is the negation scale.
+    `variable` is the name of its variable in the query. `reason` explains the score where no entity does. `alpha` is
+    the negation scale.
     """
 
     kind: Kind
@@ -623,7 +611,7 @@ class Derivation:
     alpha: float = 1.0
 
     def multiplied(self) -> float:
-        """The score worked out again, from the edges alone."""
+        """Return the score, computed again from the edges alone."""
         if self.kind == "relation":
             return 0.0 if self.edge is None else self.parts[0].multiplied() * self.edge.factor
         if self.kind == "and":
@@ -637,26 +625,26 @@ class Derivation:
         return self.score
 
     def walk(self) -> Iterator[Derivation]:
-        """This and all below, the answer first."""
+        """Yield this derivation and all in it, the answer first."""
         yield self
         for part in self.parts:
             yield from part.walk()
 
     def edges(self) -> list[Edge]:
-        """All edges, the answer's first."""
-        return [one.edge for one in self.walk() if one.edge is not None]
+        """Return all edges, those next to the answer first."""
+        return [step.edge for step in self.walk() if step.edge is not None]
 
 
 class Backward:
-    """Derivations of the answers of a propagation."""
+    """Derives the answers of a forward propagation."""
 
     def __init__(self, forward: Forward) -> None:
         self.forward, self.matrix = forward, forward.matrix
         self.observed = adjacency(forward.snapshot)
 
     def derive(self, node: Tree, value: int, variable: str | None = None) -> Derivation:
-        """How `node` of the tree is `value`; the best way, and of equals the one by edges of the
-        graph, then by the first entity.
+        """Return the best derivation of `value` at `node` of the tree. Of equally good ones an edge of the graph wins,
+        then the first entity.
         """
         check()
         score = self.forward.vectors[id(node)].one(value)
@@ -688,39 +676,39 @@ class Backward:
         return Edge(subject, node.relation, object_, weight, factor, bool(statements), statements, negated)
 
     def _source(self, node: Projection, value: int) -> tuple[int, float]:
-        """The entity that an edge comes from (Eq. 13), and the score of the edge."""
+        """Return the entity at the other end of the best edge (Eq. 13), and the score of that edge."""
         frontier, key = self.forward.vectors[id(node.of)], (node.relation, node.inverse)
         rows = self.matrix.every_row(key) if frontier.default > 0.0 else self.matrix.rows(key, frontier.ids)
         entries = np.flatnonzero(rows.ids == value)
         heads = rows.heads[np.searchsorted(rows.offsets, entries, side="right") - 1]
         weights = rows.values[entries].astype(np.float64)
         products = frontier.at(heads) * weights
-        best = np.flatnonzero(products == products.max())
-        first = best[np.lexsort((heads[best], -weights[best]))[0]]
+        tied = np.flatnonzero(products == products.max())
+        first = tied[np.lexsort((heads[tied], -weights[tied]))[0]]
         return int(heads[first]), float(weights[first])
 
     def _anti_source(self, node: Projection, value: int) -> tuple[int, float]:
-        """The entity that an edge does not come from (Eq. 14), and the score of that edge."""
+        """Return the entity whose missing edge counts most (Eq. 14), and the score of that edge."""
         frontier, key = self.forward.vectors[id(node.of)], (node.relation, node.inverse)
         heads = np.arange(self.matrix.size) if frontier.default > 0.0 else frontier.ids
         rows = self.matrix.rows(key, heads)
         entries = np.flatnonzero(rows.ids == value)
         weights = np.zeros(len(heads))
-        there = rows.heads[np.searchsorted(rows.offsets, entries, side="right") - 1]
-        weights[np.searchsorted(heads, there)] = rows.values[entries]
+        linked = rows.heads[np.searchsorted(rows.offsets, entries, side="right") - 1]
+        weights[np.searchsorted(heads, linked)] = rows.values[entries]
         products = frontier.at(heads) * (1.0 - scaled_all(weights, self.forward.alpha))
         first = int(np.argmax(products))
         return int(heads[first]), float(weights[first])
 
     def _complement(self, node: Complement, value: int, score: float, variable: str | None) -> Derivation:
-        """Of one negated atom with a constant the edge, scored; of more than that the best way in
-        which it would hold.
+        """Derive a negation: a single atom with a constant as an edge with its score, anything else by the best
+        derivation of the negated part.
         """
         part, alpha = node.part, self.forward.alpha
         inner = self.forward.vectors[id(part)].one(value)
         if isinstance(part, Projection) and isinstance(part.of, Anchor) and not part.anti:
-            below = self._source(part, value) if inner > 0.0 else (int(self.forward.vectors[id(part.of)].ids[0]), 0.0)
-            edge = self._edge(part, *_of(below, value), True)
+            source = self._source(part, value) if inner > 0.0 else (int(self.forward.vectors[id(part.of)].ids[0]), 0.0)
+            edge = self._edge(part, *_of(source, value), True)
             return Derivation("not", value, score, variable, (), edge, NO_EDGE if inner <= 0.0 else "", alpha)
         if inner <= 0.0:
             reason = f"not of type {part.concept}" if isinstance(part, OfType) else "nothing in the graph or the model says it"

@@ -1,4 +1,6 @@
-"""Predicted edges stored beside a graph on a server, and fuzzy queries answered there by one query."""
+"""Predicted edges stored next to a graph on a server, and fuzzy queries over both, each answered by one query of the
+store.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
 
 
 # -- store text --------------------------------------------------------------------------------------
-# A fuzzy query as one text of a store: SPARQL over the graph and a named graph of predicted edges
-# beside it, Cypher over relationships beside those of the graph.
+# A fuzzy query as one text: SPARQL over the graph and a named graph of predicted edges, or Cypher over
+# relationships of the graph and predicted ones.
 #
-# Every node of the tree gives rows of a node `x`, its score `s`, and `o`, which is 1 where the graph
-# alone gives it. A projection keeps the largest product. Intersections, unions and negated branches
-# are one union of branches, in which each binds the scores of the others to 0, and a sum over it.
+# Every node of the tree yields rows of a node `x`, its score `s`, and `o`, which is 1 if the graph alone
+# gives it. A projection keeps the largest product. Intersections, unions and negated branches are one
+# UNION of the branches, in which each binds the scores of the others to 0, grouped by `x`.
 
 
 #: The type of predicted relationships in Neo4j.
@@ -39,41 +41,41 @@ PREDICTED: Final = "CONDGRAPH_PREDICTED"
 
 
 def combined(tree: Intersection | Union, alpha: float, target: str, s: str, o: str, minimum: str) -> tuple[list[Tree], str, str]:
-    """The branches of a node, and how their scores (`s` and `o` with a number behind) are joined;
-    raises `UnsupportedError` where a negated branch stands alone.
+    """Return the branches of a node, and the expressions that join their scores: `s` and `o`, followed by the number of
+    the branch. Raises `UnsupportedError` for a negated branch with no positive one next to it.
     """
     parts = [part.part if isinstance(part, Complement) else part for part in tree.parts]
-    both = isinstance(tree, Intersection)
+    is_product = isinstance(tree, Intersection)
     negated = [isinstance(part, Complement) for part in tree.parts]
-    if any(isinstance(part, Anything) for part in parts) or (all(negated) if both else any(negated)):
+    if any(isinstance(part, Anything) for part in parts) or (all(negated) if is_product else any(negated)):
         raise UnsupportedError(target, ["a negated branch with nothing beside it"], hint="leave `stored` out, and give the model")
-    found = []
+    expressions = []
     for name in (s, o):
         terms = []
-        for i, minus in enumerate(negated):
+        for i, is_negated in enumerate(negated):
             scale = minimum.format(f"{name}{i}", repr(float(alpha))) if name == s else f"{name}{i}"
-            terms.append(f"(1.0 - {scale})" if minus else f"{name}{i}" if both else f"(1.0 - {name}{i})")
+            terms.append(f"(1.0 - {scale})" if is_negated else f"{name}{i}" if is_product else f"(1.0 - {name}{i})")
         joined = " * ".join(terms)
-        found.append(joined if both else f"(1.0 - {joined})")
-    return parts, found[0], found[1]
+        expressions.append(joined if is_product else f"(1.0 - {joined})")
+    return parts, expressions[0], expressions[1]
 
 
 def _unsupported(target: str, tree: Tree) -> UnsupportedError:
-    what = {Anything: "a variable that nothing is said of", Complement: "a negated branch with nothing beside it"}
+    names = {Anything: "a variable that nothing is said of", Complement: "a negated branch with nothing beside it"}
     return UnsupportedError(
-        target, [what.get(type(tree), "an `exists` joined by a negated atom")], hint="leave `stored` out, and give the model"
+        target, [names.get(type(tree), "an `exists` joined by a negated atom")], hint="leave `stored` out, and give the model"
     )
 
 
 class SparqlText:
-    """The SPARQL of a tree."""
+    """Writes a tree as SPARQL."""
 
     def __init__(self, base: str, alpha: float) -> None:
         self.iris, self.alpha = GraphIris(base), alpha
         self.predicted = f"<{predicted_graph(base)}>"
 
     def query(self, tree: Tree) -> str:
-        """One SELECT of `?id`-less rows: the node `?x`, `?name`, `?s` and `?o`."""
+        """Return one SELECT with the columns `?x` (the node), `?name`, `?s` and `?o`."""
         inner = self._rows(tree)
         return (
             f"SELECT ?x ?name ?s ?o WHERE {{ {{ {inner} }} "
@@ -116,14 +118,14 @@ class SparqlText:
 
 
 class CypherText:
-    """The Cypher of a tree; names travel as parameters, relations as quoted types."""
+    """Writes a tree as Cypher; names are parameters, relations quoted types."""
 
     def __init__(self, graph: str, alpha: float) -> None:
         self.alpha = alpha
         self.parameters: dict[str, Any] = {"graph": graph}
 
     def query(self, tree: Tree) -> str:
-        """One query of rows: `id`, `name`, `s` and `o`."""
+        """Return one query with the columns `id`, `name`, `s` and `o`."""
         return f"{self._rows(tree)} WITH x, s, o WHERE s > 0 RETURN x.id AS id, x.name AS name, s, o ORDER BY o DESC, s DESC"
 
     def _given(self, value: str) -> str:
@@ -161,17 +163,17 @@ class CypherText:
 
 
 # -- store edges -------------------------------------------------------------------------------------
-# They are marked and never part of the graph: in an RDF store they stand in a named graph of their
-# own, in Neo4j as relationships of a type of their own. No other query sees them.
+# Predicted edges are never part of the graph: in an RDF store they are in a named graph of their own,
+# in Neo4j they are relationships of a type of their own. No other query reads them.
 
 
-#: Nodes whose rows are worked out together, and edges that a request writes.
+#: The number of nodes whose rows are computed together, and of edges in one write.
 NODES_AT_ONCE, EDGES_AT_ONCE = 1_024, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class StoredScore:
-    """An answer of a fuzzy query on a store: `observed` says that the graph alone gives it."""
+    """An answer of a fuzzy query on a store; `observed` if the graph alone gives it."""
 
     entity: Entity
     score: float
@@ -179,26 +181,26 @@ class StoredScore:
 
 
 class Edges(Protocol):
-    """Where predicted edges are stored."""
+    """The predicted edges of a graph in a store."""
 
     @property
     def schema(self) -> StoredSchema:
-        """The schema of the graph that they are predicted for."""
+        """The schema of the graph."""
         ...
 
     def write(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
-        """Write edges: (head, relation, tail, score), by id and name."""
+        """Write edges: (head, relation, tail, score), with entities by id and relations by name."""
 
     def clear(self) -> None:
-        """Remove all of them."""
+        """Remove all predicted edges."""
 
     def ask(self, tree: Tree, alpha: float) -> tuple[str, list[StoredScore]]:
-        """The text of a query, and its answers in no order."""
+        """Return the text of the query for a tree, and its answers in no order."""
         ...
 
 
 def edges_of(store: Any, graph: str) -> Edges:
-    """The place for predicted edges in a store; raises `OptionError` for a graph in process."""
+    """Return the predicted edges of a graph in a store; raises `OptionError` for a graph in process."""
     if isinstance(store, Neo4jStore):
         if not (engine := store.connection.engine).scored:
             raise UnsupportedError(engine.name, ["predicted edges"], hint="graph.snapshot() is the same graph in process")
@@ -209,21 +211,21 @@ def edges_of(store: Any, graph: str) -> Edges:
 
 
 def predicted_rows(snapshot: Snapshot, matrix: Matrix, relations: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:
-    """The predicted edges of some relations: those that the graph does not have."""
+    """Yield the predicted edges of some relations, without those that the graph has."""
     observed = adjacency(snapshot)
     for relation in relations:
         for begin in range(0, matrix.size, NODES_AT_ONCE):
             check()
             heads = np.arange(begin, min(begin + NODES_AT_ONCE, matrix.size))
             rows, own = matrix.rows((relation, False), heads), observed.rows((relation, False), heads)
-            places = np.repeat(rows.heads, rows.counts())
-            known = np.isin(places * matrix.size + rows.ids, np.repeat(own.heads, own.counts()) * matrix.size + own.ids)
-            for at in np.flatnonzero(~known).tolist():
-                yield snapshot.ident(int(places[at])), relation, snapshot.ident(int(rows.ids[at])), float(rows.values[at])
+            row_heads = np.repeat(rows.heads, rows.counts())
+            is_observed = np.isin(row_heads * matrix.size + rows.ids, np.repeat(own.heads, own.counts()) * matrix.size + own.ids)
+            for at in np.flatnonzero(~is_observed).tolist():
+                yield snapshot.ident(int(row_heads[at])), relation, snapshot.ident(int(rows.ids[at])), float(rows.values[at])
 
 
 def write(edges: Edges, rows: Sequence[tuple[str, str, str, float]]) -> None:
-    """Take the place of the predicted edges that were there."""
+    """Replace all predicted edges."""
     edges.clear()
     for begin in range(0, len(rows), EDGES_AT_ONCE):
         check()
@@ -231,7 +233,7 @@ def write(edges: Edges, rows: Sequence[tuple[str, str, str, float]]) -> None:
 
 
 class _RdfEdges:
-    """In the named graph `BASE.predicted/`: a node for each edge, named by what it says."""
+    """Predicted edges in the named graph `BASE.predicted/`: a node per edge, named by a hash of its ends and relation."""
 
     def __init__(self, store: Any) -> None:
         self.store, self.iris = store, GraphIris(store.base)
@@ -239,12 +241,10 @@ class _RdfEdges:
 
     @property
     def schema(self) -> StoredSchema:
-        """The schema of the store."""
-        found: StoredSchema = self.store.target.schema
-        return found
+        schema: StoredSchema = self.store.target.schema
+        return schema
 
     def write(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
-        """Write edges."""
         self._check()
         lines = [self._triples(*row) for row in rows]
         self.store.endpoint.update(f"INSERT DATA {{ GRAPH {self.graph} {{ {' '.join(lines)} }} }}")
@@ -256,7 +256,6 @@ class _RdfEdges:
         return f"{edge} {ends}<pred:fact_t> {iris.entity(tail)} ; <pred:score> {double(score)} ."
 
     def clear(self) -> None:
-        """Remove the named graph."""
         self._check()
         self.store.endpoint.update(f"DROP SILENT GRAPH {self.graph}")
 
@@ -265,42 +264,39 @@ class _RdfEdges:
             raise ReadOnlyError.at(self.store.place)
 
     def ask(self, tree: Tree, alpha: float) -> tuple[str, list[StoredScore]]:
-        """One SELECT."""
         from condgraph.engine.iris import decode
 
         text = SparqlText(self.store.base, alpha).query(tree)
-        found = []
+        answers = []
         for row in self.store.endpoint.query(text):
             ident = decode(row["x"].value.removeprefix(self.store.base))
             name = ident if row["name"] is None else row["name"].value
-            found.append(StoredScore(Entity(ident, name), float(row["s"].value), float(row["o"].value) >= 1.0))
-        return text, found
+            answers.append(StoredScore(Entity(ident, name), float(row["s"].value), float(row["o"].value) >= 1.0))
+        return text, answers
 
 
 class _Neo4jEdges:
-    """As relationships of a type of their own, with `predicate` and `score`."""
+    """Predicted edges as relationships of a type of their own, with `predicate` and `score`."""
 
     def __init__(self, store: Neo4jStore) -> None:
         self.store = store
 
     @property
     def schema(self) -> StoredSchema:
-        """The schema of the store."""
         return self.store.schema
 
     def write(self, rows: Sequence[tuple[str, str, str, float]]) -> None:
-        """Write edges."""
         self._check()
         text = (
             f"UNWIND $rows AS row MATCH (a:{ENTITY} {{graph: $graph, handle: row[0]}}) "
             f"MATCH (b:{ENTITY} {{graph: $graph, handle: row[2]}}) "
             f"CREATE (a)-[:{PREDICTED} {{predicate: row[1], score: row[3]}}]->(b)"
         )
-        given = [[index_key(head), relation, index_key(tail), score] for head, relation, tail, score in rows]
-        self.store.connection.write(text, {"graph": self.store.name, "rows": given})
+        parameters = [[index_key(head), relation, index_key(tail), score] for head, relation, tail, score in rows]
+        self.store.connection.write(text, {"graph": self.store.name, "rows": parameters})
 
     def clear(self) -> None:
-        """Remove them, from all entities of the graph."""
+        """Remove them, at most `EDGES` per transaction."""
         self._check()
         node = f"(:{ENTITY} {{graph: $graph, handle: key}})"
         text = f"UNWIND $keys AS key MATCH {node}-[r:{PREDICTED}]->() WITH r LIMIT {EDGES} DELETE r"
@@ -313,8 +309,7 @@ class _Neo4jEdges:
             raise ReadOnlyError.at(self.store.place)
 
     def ask(self, tree: Tree, alpha: float) -> tuple[str, list[StoredScore]]:
-        """One query."""
-        made = CypherText(self.store.name, alpha)
-        text = made.query(tree)
-        rows = self.store.connection.read(text, made.parameters)
+        cypher = CypherText(self.store.name, alpha)
+        text = cypher.query(tree)
+        rows = self.store.connection.read(text, cypher.parameters)
         return text, [StoredScore(Entity(row["id"], row["name"]), row["s"], row["o"] >= 1.0) for row in rows]
