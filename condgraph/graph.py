@@ -1,8 +1,7 @@
-"""The public API of a graph, as one class.
+"""The public API: the class `Graph`, and `GraphAt` for a graph as of a time.
 
-`storage` says where a graph is and how it is changed there, `loading` what a load does; `Graph`
-has the calls. Those about one subject (questions in words, chains, links) are in the package of that
-subject.
+Most methods call another module: `storage` stores and changes a graph, `loading` does loads, and each subject
+(questions in words, chains, links) has its methods in its own package.
 """
 
 from __future__ import annotations
@@ -63,22 +62,22 @@ if TYPE_CHECKING:
     from condgraph.vectors.stored import IndexReport
     from condgraph.versions import AsOf, Keep, Version
 
-#: Options of queries that have none, most of them.
+#: The options of a query that sets none. Most queries share these two records.
 _KOPL, _CYPHER = QueryOptions("kopl"), QueryOptions("cypher")
-#: What answers (`storage.ENGINES`).
+#: The engines that can run a program (`storage.ENGINES`).
 Engine = Literal["snapshot", "sparql"]
-#: The parameters of `load` that are no options of a format.
+#: The parameters of `load` that are not options of a format.
 _OF_LOADS: Final = frozenset(
     ("self", "source", "format", "name", "on_error", "progress", "wait", "replace", "append", "memory", "unknown")
 )
 
 
 class Graph:
-    """One graph: in a directory (stored, memory-mapped), or in memory. Use it from any thread; loads
-    take turns.
+    """A graph in a directory (stored and memory-mapped) or in memory. Methods may be called from any thread; loads
+    run one after the other.
 
-    A `timeout` (seconds) is of the whole call: it is answered, or raises `DeadlineError`, by then.
-    What an answer is asked for later (evidence, trace, warnings) has the same timeout again.
+    A `timeout` (in seconds) bounds the whole call, which raises `DeadlineError` if it has no result by then. Parts of
+    an answer that are computed later (evidence, trace, warnings) have the same timeout again.
     """
 
     _demos: Demos | None = None
@@ -99,10 +98,10 @@ class Graph:
 
     @classmethod
     def of(cls, snapshot: Snapshot, graph: str = "default") -> Graph:
-        """A graph in memory over a snapshot that is there already."""
-        found = cls("memory:", graph=graph)
-        found._storage.snapshot = snapshot
-        return found
+        """Return a graph in memory over an existing snapshot."""
+        opened = cls("memory:", graph=graph)
+        opened._storage.snapshot = snapshot
+        return opened
 
     # -- opening and closing -----------------------------------------------------------------------
 
@@ -113,16 +112,16 @@ class Graph:
         self.close()
 
     def close(self) -> None:
-        """Let go of the snapshot, or of the connection; answers that were given stay good."""
+        """Release the snapshot, or close the connection to a server. Answers remain valid."""
         self._storage.close()
 
     def refresh(self) -> None:
-        """Turn to what the graph holds now, which another process may have changed."""
+        """Read the current state of the graph, which another process may have changed."""
         self._storage.refresh()
 
     def snapshot(self) -> Graph:
-        """The graph as it is now, in process: later loads do not change it. A graph on a server is
-        pulled whole.
+        """Return the current state of the graph as a graph in process, which later loads do not change. A graph on a
+        server is pulled completely.
         """
         return Graph.of(self._storage.whole(), self.name)
 
@@ -130,8 +129,8 @@ class Graph:
         return f"<Graph {self.name!r} in {self.place}>"
 
     def _repr_html_(self) -> str:
-        """Where the graph is, for notebooks; what it holds, of one that is open in process. No
-        server is asked for that.
+        """Show in notebooks where the graph is, and its counts if it is open in process. No request is sent to a
+        server.
         """
         snapshot = self._storage.snapshot
         counts = [] if snapshot is None else [(name, f"{snapshot.counts.get(name, 0):,}") for name in COUNTED]
@@ -198,48 +197,48 @@ class Graph:
         single_valued: str | Sequence[str] | Mapping[str, Any] | None = None,
         **unknown: Never,
     ) -> LoadReport:
-        """Load a file, a folder, a zip archive, a glob pattern, an http(s) address, a list of these, or
-        a dataframe; all of it or nothing.
+        """Load a file, a folder, a zip archive, a glob pattern, an http(s) address, a dataframe, or a list of these.
+        Either everything is loaded or nothing.
 
-        A source that is there already adds nothing; one that has its name and another origin or
-        content is a `SourceError`, unless `replace` or `append` is set. An option that the format of
-        a source does not have is an `OptionError` that names the nearest one.
+        Loading the same source again changes nothing. Raises `SourceError` if a source of the same name with another
+        origin or content is in the graph, unless `replace` or `append` is set, and `OptionError`, with the nearest
+        name, for an option that the format of a source does not have.
 
-        Of every source:
+        For every source:
 
-        - `format`: what to read it as; recognised from its content by default
-        - `name`: what it is called; the file's stem by default, a name of its own for a dataframe
-        - `on_error`: "raise", or "skip" to leave bad records out and report them
-        - `progress`: is called with the location, the records read, and the fraction read
+        - `format`: the format; by default it is recognised from the content
+        - `name`: the name of the source; by default the file's stem, and a new name for a dataframe
+        - `on_error`: "raise", or "skip" to leave out bad records and report them
+        - `progress`: a function that is called with the location, the number of records read, and the fraction read
         - `wait`: how many seconds to wait for another process that is writing
-        - `replace`: put it in the place of the source of its name
-        - `append`: add it to the source of its name
-        - `memory`: load in about so much memory, "2 GiB" say, by files next to the graph (`condgraph[duckdb]`)
+        - `replace`: replace the source of the same name
+        - `append`: add to the source of the same name
+        - `memory`: the approximate limit on memory, such as "2 GiB"; uses files next to the graph (`condgraph[duckdb]`)
         - `single_valued`: predicates that have one value at a time (`declare`), with their preferences
-        - `encoding`: of texts; UTF-8, or what a byte order mark says, or found by its bytes
+        - `encoding`: of texts; by default UTF-8, or as a byte order mark or the bytes themselves indicate
 
-        Of tables (CSV, JSON, Parquet, dataframes):
+        For tables (CSV, JSON, Parquet, dataframes):
 
-        - `key`: the column that identifies the rows: its cells are their ids and names
+        - `key`: the column that identifies the rows; its cells are their ids and names
         - `name_column`: the column that names the rows
         - `refs`: columns whose cells are names of entities rather than values
         - `join`: columns that refer to rows of other sources: `{"country": "countries.country"}`
-        - `types`: how columns are read: `{column: "text"}`, "number", "time" or "auto"
-        - `missing`: further texts that stand for a missing cell
-        - `decimal`: what is before decimals, "," or "."
+        - `types`: the types of columns: `{column: "text"}`, "number", "time" or "auto"
+        - `missing`: more texts that mark a missing cell
+        - `decimal`: the decimal separator, "," or "."
         - `day_first`: whether 03/05/2010 is the third of May
         - `seasons`: whether 2004-05 is the years 2004 and 2005 rather than May 2004
         - `delimiter`: the character between fields; for triples "" is any run of white space
-        - `dialect`: the way of quoting: "excel", "backslash" or "plain"
+        - `dialect`: the quoting style: "excel", "backslash" or "plain"
         - `header`: whether the first record names the columns
-        - `comment`: what lines of comment begin with
-        - `skip`: lines above the header, which are left out
-        - `longest_cell`: characters that a cell may have
-        - `times`: columns that say when rows hold, "[valid_from, valid_to)", or "]" with the end included;
-          of several tables `{"prices": "[valid_from, valid_to)"}`; of graphs the qualifiers that say when statements hold,
-          for all or by predicate, `{"capital": "[since, until)", "*": "observed"}`, or a file with a section `[times]`
+        - `comment`: the beginning of comment lines
+        - `skip`: the number of lines to skip above the header
+        - `longest_cell`: the maximum number of characters in a cell
+        - `times`: the columns with the time at which rows hold, "[valid_from, valid_to)", or "]" if the end is included;
+          for several tables `{"prices": "[valid_from, valid_to)"}`; for graphs the qualifiers with the time at which statements
+          hold, for all or by predicate, `{"capital": "[since, until)", "*": "observed"}`, or a file with a section `[times]`
 
-        Of several tables with keys between them (folders, workbooks, databases), besides:
+        In addition, for several tables with keys between them (folders, workbooks, databases):
 
         - `tables`: the tables or views of a database to load
         - `sheets`: the sheets of a workbook to load
@@ -247,35 +246,35 @@ class Graph:
         - `primary`: columns that identify the rows of a table: `{"orders": "orderID"}`
         - `name_columns`: columns that name the rows: `{"products": "productName"}`
         - `relations`: tables whose rows are relations with qualifiers: `["order-details"]`
-        - `declaration`: the file that states all this (`condgraph.toml`); False: none
+        - `declaration`: the file that describes the tables (`condgraph.toml`), or False to ignore one
         - `keys`: the same as `join`
 
-        Of triples, temporal facts and Wikidata:
+        For triples, temporal facts and Wikidata:
 
-        - `columns`: what the columns are, in the file's order: "head, tail, relation"
-        - `objects`: tails are "entities", "values" or "auto"
-        - `names`: file of id and name, or a mapping, for entities; of RDF "iri" or "local"
-        - `relation_names`: file of id and name, or a mapping, for relations
-        - `id_prefix`: text before every entity id, so that ids of several sources do not collide
-        - `instance_of`: relations that say that a subject is an instance of its object
-        - `subclass_of`: relations that say that a subject lies under its object
-        - `concepts`: whether these also declare concepts
+        - `columns`: the meaning of the columns, in the file's order: "head, tail, relation"
+        - `objects`: whether tails are "entities", "values" or "auto"
+        - `names`: names of entities, as a file of ids and names, or a mapping; for RDF "iri" or "local"
+        - `relation_names`: names of relations, as a file of ids and names, or a mapping
+        - `id_prefix`: a prefix of every entity id, so that ids of several sources do not collide
+        - `instance_of`: relations from an instance to its concept
+        - `subclass_of`: relations from a concept to a broader one
+        - `concepts`: whether these relations also declare concepts
 
-        Of RDF and property graphs:
+        For RDF and property graphs:
 
         - `syntax`: "turtle", "trig", "ntriples", "nquads", "rdfxml", "n3" or "jsonld"
-        - `base`: the absolute IRI that relative ones start from
-        - `labels`: predicates that give names, best first
-        - `language`: language of the labels that are preferred as names
-        - `infer`: axioms whose consequences are statements too, as "owl:inverseOf"
-        - `collapse`: which nodes that hold a fact together become statements with qualifiers
-        - `collapse_to`: predicates that lead from such a node to the object of its statement
-        - `statements`: what else stands for statements, whose own properties are qualifiers: "graph", paths "IRI / IRI"
-        - `array_delimiter`: what is between the elements of a list in a property graph
-        - `edge_ids`: whether ids of relationships are kept, as qualifiers
+        - `base`: the absolute IRI that relative IRIs are resolved against
+        - `labels`: predicates of names, best first
+        - `language`: the preferred language of labels as names
+        - `infer`: axioms whose consequences become statements, such as "owl:inverseOf"
+        - `collapse`: which nodes that together represent a fact become statements with qualifiers
+        - `collapse_to`: predicates from such a node to the object of its statement
+        - `statements`: other nodes that represent statements, whose properties are qualifiers: "graph", paths "IRI / IRI"
+        - `array_delimiter`: the separator between the elements of a list in a property graph
+        - `edge_ids`: whether to keep ids of relationships, as qualifiers
         """
-        given = locals()
-        options = {option: value for option, value in given.items() if option not in _OF_LOADS and value is not None}
+        arguments = locals()
+        options = {option: value for option, value in arguments.items() if option not in _OF_LOADS and value is not None}
         return load(
             self._storage, source, options | unknown, lambda: self.demos, format=format, name=name, on_error=on_error,
             progress=progress, wait=wait, replace=replace, append=append, memory=memory,
@@ -312,15 +311,17 @@ class Graph:
         note: str = "",
         new_type: bool = False,
     ) -> LoadReport | EditReport:
-        """Add items (`engine.facts`) from Python; all of them or nothing. They are added to what
-        came from Python under this name before; `replace` puts them in the place of that source.
+        """Add items (`engine.facts`) or a single statement. Either all items are added or none.
 
-        With a predicate and an object, one statement: `graph.add("Bern", "population", 134591, {"point
-        in time": "2020"})`; and with a single `Statement`, `Member`, `Subclass` or `Entity` that. Such a
-        change is of the source `edits`, which survives loads. Entities are named by their id or name. A
-        text is read as the type of the predicate, where it has one; a value of another type is a
-        `LiteralError` without `new_type`. `by` is who makes the change (by default the user of the
-        system), `wait` how many seconds to wait for other writers (10).
+        Items become part of the source named `source`; `replace` replaces that source instead. Returns a
+        `LoadReport`.
+
+        A single statement has a predicate and an object: `graph.add("Bern", "population", 134591, {"point in time":
+        "2020"})`. A single `Statement`, `Member`, `Subclass` or `Entity` is added in the same way. Such a change
+        belongs to the source `edits`, which survives loads, and returns an `EditReport`. Entities are given by id or
+        name. A text is read as a value of the predicate's type, if it has one; a value of another type raises
+        `LiteralError` unless `new_type` is set. `by` is the author of the change (by default the user of the system),
+        `wait` how many seconds to wait for other writers (10).
         """
         if predicate is None and not isinstance(items, (str, Statement, Member, Subclass, Entity)):
             if object is not MISSING or qualifiers is not None or by is not None or note or new_type:
@@ -339,13 +340,15 @@ class Graph:
         return add_one(self._storage, items, predicate, object, qualifiers, by, note, new_type, WAIT if wait is None else wait)
 
     def retract(self, statement: Any, *, by: str | None = None, note: str = "", wait: float = WAIT) -> EditReport:
-        """Take one statement away, whatever sources state it: it stays hidden when these are loaded
-        again, and a load that states it with a change warns of it. What is added as the same statement
-        later is shown. `statement` is a `Statement`, evidence of an answer, a `Member` or `Subclass`, or a
-        tuple of subject, predicate, object and perhaps qualifiers, each as an answer shows it.
+        """Remove one statement, whichever sources state it, and record this as a single change.
 
-        Raises `UnknownNameError`, with the nearest statements, for one that is not there, and
-        `AmbiguousNameError` for a tuple that several statements fit.
+        The statement stays hidden when its sources are loaded again; a load that states it with a change warns about
+        it. The same statement is visible again once it is added later. `statement` is a `Statement`, evidence of an
+        answer, a `Member` or `Subclass`, or a tuple of subject, predicate, object and perhaps qualifiers, each as
+        shown in answers.
+
+        Raises `UnknownNameError`, with the nearest statements, if there is no such statement, and
+        `AmbiguousNameError` if a tuple matches several.
         """
         from condgraph.editing import retract
 
@@ -365,33 +368,35 @@ class Graph:
         new_type: bool = False,
         wait: float = WAIT,
     ) -> EditReport:
-        """Replace one statement by another, in one change: what is given of its parts is new. Of an
-        `Entity(id, name)`, or of an entity's id or name, the `name`. The rest is as for `add` and `retract`.
+        """Replace one statement by another, as a single change. Only the values parts differ: `subject`, `predicate`,
+        `object` or `qualifiers`.
+
+        To rename an entity, pass an `Entity(id, name)`, its id or its name as `statement`, and the new `name`.
+        Statements, the other options and errors are as for `add` and `retract`.
         """
         from condgraph.editing import correct
 
-        given = {"subject": subject, "predicate": predicate, "object": object, "qualifiers": qualifiers, "name": name}
-        changes = {part: value for part, value in given.items() if value is not MISSING}
+        values = {"subject": subject, "predicate": predicate, "object": object, "qualifiers": qualifiers, "name": name}
+        changes = {part: value for part, value in values.items() if value is not MISSING}
         return correct(self._storage, statement, changes, by, note, new_type, wait)
 
     def edits(self) -> list[Edit]:
-        """All single changes of the graph, in order: number, kind, who, when, what was added and removed."""
+        """Return all single changes of the graph, in order: number, kind, author, time, what was added and removed."""
         return self._storage.edits()
 
     def compact(self, *, wait: float = WAIT) -> int:
-        """Merge the single changes since the last load with the columns; how many there were. Loads do
-        so as well, and every 1,000th change.
+        """Merge the single changes since the last load into the columns, and return their number. Every load does
+        this too, and so does every 1,000th change.
         """
         self._storage.check_writable(wait)
         return self._storage.compact(wait)
 
     def unload(self, *sources: str, wait: float = 0.0) -> UnloadReport:
-        """Take sources away, all of them or none: what only they state goes, what another source
-        states as well stays, and so do entities that others mention.
+        """Remove sources, either all of them or none. Statements that another source states as well stay, and so do
+        entities that other statements mention.
 
-        The name of a folder of tables stands for its tables. Raises `SourceError`, with the nearest
-        names, for a source that is not there. `wait` is how many seconds to wait for another
-        process that is writing.
+        The name of a folder of tables means all of its tables. Raises `SourceError`, with the nearest names, for an
+        unknown source. `wait` is how many seconds to wait for another process that is writing.
         """
         return unload(self._storage, sources, lambda: self.demos, wait)
 
@@ -403,24 +408,25 @@ class Graph:
         remove: bool = False,
         wait: float = 0.0,
     ) -> Mapping[str, Preference | None]:
-        """Declare predicates as having one value at a time, and return all that are declared. `conflicts`
-        then lists what contradicts each other, and answers warn where they rest on such a statement.
+        """Declare that predicates have one value at a time, and return all declarations. `conflicts` then lists
+        contradicting statements, and answers that rest on one have a warning.
 
-        `prefer` decides which of two statements that certainly contradict each other counts in answers:
-        "rank" (the qualifier `rank`), "latest" or "earliest" (by start or point in time), or a list of
-        sources, best first. Without it both count. A mapping has a preference, or None, for each
-        predicate; `remove` takes declarations back. In a folder they are stored with the graph, on a
-        server they last as long as this object, without preferences. Raises `UnknownNameError` for a
-        predicate that the graph does not have.
+        `prefer` decides which of two statements that certainly contradict each other counts in answers: "rank" (the
+        qualifier `rank`), "latest" or "earliest" (by start or point in time), or a list of sources, best first.
+        Without it both count. A mapping gives a preference, or None, for each predicate. `remove` removes
+        declarations. They are stored with a graph in a folder; for a graph on a server they last as long as this
+        object and have no preferences. Raises `UnknownNameError` for a predicate that the graph does not have.
         """
         from condgraph.conflicts import declare
 
         return declare(self, single_valued, prefer, remove=remove, wait=wait)
 
     def keep_versions(self, keep: Keep, *, wait: float = 0.0) -> None:
-        """Store earlier versions of a graph in a folder: a number of them with the current one, or for how long each
-        stays after another took its place ("30 days", a `timedelta`). None stores the current one alone, as by default,
-        and removes the others. Each version is a complete file of columns.
+        """Set which earlier versions of a graph in a folder are stored: a number of versions including the current
+        one, or the time for which each is stored after it was replaced ("30 days", or a `timedelta`).
+
+        None, the default of a graph, stores only the current version and removes the others. Each version is a
+        complete set of columns.
         """
         from condgraph.versions import keep_rule
 
@@ -436,37 +442,35 @@ class Graph:
         faiss: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> IndexReport:
-        """Encode the names of nodes and predicates, and keep their vectors with the graph; later
-        loads encode only what is new.
+        """Encode the names of nodes and predicates, and store the vectors with the graph. Later loads encode only new
+        names.
 
-        `encoder` is `"lexical"`, a folder with a model of sentence-transformers, its name on the
-        hub, `"openai:MODEL"`, or an object with `id`, `dimension` and `encode`. It takes the place
-        of an encoder that was there before. `faiss` makes an approximate index as well. `progress`
-        hears how many texts are encoded, of how many.
+        `encoder` is `"lexical"`, a folder with a model of sentence-transformers, its name on the hub,
+        `"openai:MODEL"`, or an object with `id`, `dimension` and `encode`. It replaces the previous encoder. `faiss`
+        builds an approximate index as well. `progress` is called with the number of encoded texts and the total.
         """
         return self._storage.index(encoder, faiss, progress)
 
     def abandon(self) -> bool:
-        """Take back a load that was ended half way: the graph holds again what it held before.
-        Whether there was one.
+        """Undo a load that was interrupted, which restores the earlier state of the graph. Returns whether there was
+        such a load.
 
-        Only a server can be left in the middle of a load: a folder, and memory, hold all of a load
-        or nothing of it.
+        Only a graph on a server can be left in the middle of a load. In a folder or in memory, a load takes effect
+        completely or not at all.
         """
         self._storage.check_writable()
         return self._storage.abandon()
 
     def delete(self) -> bool:
-        """Remove the graph, and nothing that is not its own; whether there was one. Other graphs of
-        the store stay.
+        """Delete the graph, but no other graph or file in the same place. Returns whether there was a graph.
 
-        Of a folder the files that condgraph wrote are removed, by their names. Snapshots and
-        answers that were given stay good.
+        In a folder, only the files written by condgraph are deleted, by their names. Existing snapshots and answers
+        remain valid.
         """
         self._storage.check_writable()
         return self._storage.delete()
 
-    # -- asking ------------------------------------------------------------------------------------
+    # -- querying ----------------------------------------------------------------------------------
 
     def kopl(
         self,
@@ -483,22 +487,22 @@ class Graph:
         as_of: AsOf | None = None,
         prefer: Prefer | None = None,
     ) -> Answer:
-        """Answer a KoPL program: text, the data set's JSON list, or the serialisation of its
+        """Answer a KoPL program: a text, the JSON list of the KQA Pro data set, or the serialisation of its
         baselines.
 
-        `timeout` is in seconds; `limit` the most values to give (the answer warns of the rest);
-        `on_unknown="empty"` lets unknown names mean nothing; "nearest" reads an unknown predicate as
-        the nearest, and the answer is `doubtful`. `engine="sparql"` answers with one SPARQL query on
-        the graph's embedded RDF store instead.
+        `timeout` is in seconds. `limit` is the maximum number of values; the answer warns if there are more.
+        `on_unknown="empty"` lets unknown names match nothing; "nearest" replaces an unknown predicate by the nearest
+        one, and marks the answer as `doubtful`. `engine="sparql"` runs one SPARQL query on the graph's embedded RDF
+        store instead.
 
-        With `at="1984"`, or `between=("1980", "1990")`, a statement counts if it may hold then, by its
-        start and end; with `certain=True` if both are stated and it holds in all of that time. One
-        without times always counts. Raises `OptionError` for what is no time.
+        With `at="1984"` or `between=("1980", "1990")`, a statement counts if it may hold at that time, by its start
+        and end; with `certain=True`, only if both are stated and it holds throughout. A statement without times
+        always counts. Raises `OptionError` for an invalid time.
 
-        `as_of` asks an earlier version of a graph in a folder, as `Graph.as_of` does. `prefer` resolves
-        the conflicts of all declared predicates ("rank", "latest", "earliest", or sources, best first),
-        in place of the preferences that were declared (`declare`); a mapping of predicates to preferences
-        names the predicates itself. A graph on a server is pulled for it, and answered in process.
+        `as_of` queries an earlier version of a graph in a folder (`Graph.as_of`). `prefer` resolves the conflicts of
+        all declared predicates ("rank", "latest", "earliest", or sources, best first), in place of the preferences
+        set by `declare`; a mapping gives a preference for each predicate. With `prefer`, a graph on a server is
+        pulled and answered in process.
         """
         plain = engine is None and timeout is None and limit is None and cancelled is None and on_unknown == "error"
         if plain and at is None and between is None and certain is False and as_of is None and prefer is None:
@@ -530,9 +534,10 @@ class Graph:
         prefer: Prefer | None = None,
         **options: Any,
     ) -> Answer:
-        """Answer a program in any language; it is recognised from the text, `language` overrules.
-        `table` is a clause, or a `graph.table()`, over the rows that the program gives; `engine` and
-        the others are as for `kopl`, `options` what only the language takes.
+        """Answer a program in any language. The language is recognised from the text unless `language` is given.
+
+        `table` is a clause, or a `graph.table()`, that is applied to the rows of the program. `options` are those of
+        the language. All other options are as for `kopl`.
         """
         return self._ask(
             program,
@@ -543,9 +548,7 @@ class Graph:
         )  # fmt: skip
 
     def _view(self, options: QueryOptions) -> Graph:
-        """The graph that options ask: a version of it, or what a preference leaves of it. They are taken out of the
-        options.
-        """
+        """Return the graph that the options `as_of` and `prefer` select, and clear both in the options."""
         as_of, prefer = options.as_of, options.prefer
         options.as_of = options.prefer = None
         graph = self if as_of is None else self.as_of(as_of)
@@ -586,7 +589,7 @@ class Graph:
             return answer(self._store_of(options.engine), program, options.language, options.limit, options.of_language())
 
     def _store_of(self, engine: str | None) -> Store:
-        """What answers, and raises `OptionError` for what is no engine of this graph."""
+        """Return the store that runs programs with an engine. Raises `OptionError` for an unknown engine."""
         return self._storage.store(engine)
 
     def sparql(
@@ -599,11 +602,10 @@ class Graph:
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
     ) -> Table:
-        """Run a SPARQL 1.1 query, read-only, over the graph's RDF face; its solutions as a table of
-        typed values.
+        """Run a SPARQL 1.1 query, read-only, over the graph as RDF. Returns the solutions as a table of typed values.
 
-        Relative IRIs are names of the graph: `<height>` is its predicate. `dialect="kqapro"` takes
-        queries as KQA Pro published them. `timeout` is in seconds; `limit` the most rows.
+        Relative IRIs are names in the graph: `<height>` is its predicate "height". `dialect="kqapro"` accepts queries
+        in the form of the KQA Pro data set. `timeout` is in seconds, `limit` the maximum number of rows.
         """
 
         def ask() -> Table:
@@ -628,12 +630,12 @@ class Graph:
         as_of: AsOf | None = None,
         prefer: Prefer | None = None,
     ) -> Answer:
-        """Answer a Cypher query that reads (openCypher 9 and the core of GQL): rows of the columns that it
-        returns, with evidence. `docs/reference/cypher.md` says how the graph looks as a property graph.
+        """Answer a Cypher query that only reads (openCypher 9 and the core of GQL). The answer has the rows of the
+        returned columns, with evidence. `docs/reference/cypher.md` describes the graph as a property graph.
 
-        `parameters` are the values of `$name`; `timeout` is in seconds, `limit` the most rows;
-        `on_unknown="empty"` lets labels, types and properties that the graph does not have mean nothing. `at`,
-        `between` and `certain` are as for `kopl`. On Neo4j the server runs the query (`Neo4jGraph.cypher`).
+        `parameters` are the values of `$name`. `timeout` is in seconds, `limit` the maximum number of rows.
+        `on_unknown="empty"` lets labels, types and properties that the graph does not have match nothing. The options
+        from `at` on are as for `kopl`. On Neo4j the server runs the query (`Neo4jGraph.cypher`).
         """
         plain = not parameters and timeout is None and limit is None and cancelled is None and on_unknown == "error"
         if plain and at is None and between is None and certain is False and as_of is None and prefer is None:
@@ -648,9 +650,10 @@ class Graph:
         )  # fmt: skip
 
     def rdf(self, base: str | None = None) -> EmbeddedStore:
-        """The embedded RDF store of the graph as it is now: built on first use, stored next to
-        the generation it was built from. One whose names begin with another `base` is built
-        anew each time, in memory.
+        """Return the embedded RDF store of the graph's current state.
+
+        It is built on first use and stored next to the generation it was built from. With another `base` for the IRIs
+        of names, it is built in memory at each call.
         """
         return self._storage.rdf(base)
 
@@ -683,25 +686,33 @@ class Graph:
         as_of: AsOf | None = None,
         prefer: Prefer | None = None,
     ) -> Matches:
-        """The k subgraphs that are most similar to a pattern (SimGRAG), exactly, by graph semantic
-        distance.
+        """Return the k subgraphs that are most similar to a pattern, by graph semantic distance (SimGRAG). The search
+        is exact by default.
 
-        `pattern` is triples of texts, `[("UNKNOWN film 1", "directed by", "Clint Eastwood")]`, or
-        one of its text forms. `k=None` is all at the best distance; `group_by` names unknown nodes,
-        each value of which is given once. `distinct_from` keeps unknown nodes from being given
-        entities. No statement is used twice, and nodes may be the same; `injective` keeps nodes
-        apart (Definition 1), `free` lets statements be used again. An edge that runs against the
-        pattern costs 0.05; `directed=True` forbids it, `directed=False` makes it free. An `induced`
-        subgraph has no edge
-        between nodes that the pattern does not join; with `directed` also none against the
-        pattern's own. `k_nodes`, `k_relations` and `k_types` limit the candidates, `fast=True` to
-        the paper's numbers; the answer is approximate then. With `stretch` an edge
-        may stand for a path of two (0.25 more); with `leave_out`, where nothing is near, a named
-        edge may be left out. With a `timeout` (seconds), the best so
-        far is given and marked as such. With `exact=False` candidates come from the approximate
-        index (`index(..., faiss=True)`), which may miss some. `engine="sparql"` asks the embedded
-        RDF store for the edges. `at`, `between`, `certain`, `as_of`
-        and `prefer` are as for `kopl`.
+        `pattern` is a list of triples of texts, `[("UNKNOWN film 1", "directed by", "Clint Eastwood")]`, or one of
+        its text forms. The options:
+
+        - `k`: how many subgraphs, or groups; None: all at the best distance, at most 100,000
+        - `group_by`: the node or nodes whose entities or texts are each returned once
+        - `distinct_from`: entities that unknown nodes must not be
+        - `injective`: whether different nodes must match different entities (Definition 1)
+        - `free`: whether a statement may be used more than once
+        - `directed`: an edge against the pattern's direction costs 0.05; True forbids it, False makes it free
+        - `induced`: forbids edges between nodes of the subgraph that the pattern does not join; with `directed` also edges
+          against the direction of the pattern's edges
+        - `k_nodes`, `k_relations`: the number of candidates of each known node and relation, the nearest; the result is
+          approximate
+        - `k_types`: restricts unknown nodes to the members of this many types, those nearest to the node's hint
+        - `fast`: whether these three default to 16, as in the paper
+        - `stretch`: whether an edge may match a path of two statements, for 0.25
+        - `leave_out`: whether one named edge may be dropped, for 1, if the best distance is 1 or more
+        - `encoder`: the encoder of texts; by default that of the graph's index, else a lexical one
+        - `exact`: False takes candidates from the approximate index (`index(..., faiss=True)`), which may miss some
+        - `timeout`: in seconds; after it the best matches so far are returned, marked as incomplete
+        - `limit`: the maximum number of solutions to show
+        - `engine`: "sparql" reads the edges from the embedded RDF store
+
+        `at`, `between`, `certain`, `as_of` and `prefer` are as for `kopl`.
         """
         check_bounds(timeout, limit, what="solutions to show")
         timeout = self.timeout if timeout is None else timeout
@@ -719,11 +730,11 @@ class Graph:
             begin = time.perf_counter()
             try:
                 with within(timeout, cancelled):
-                    given = options if period is None else {**options, "period": period}
+                    search_options = options if period is None else {**options, "period": period}
                     store = self._view(view)._store_of(engine)
-                    return cast("Matches", store.match(pattern, exact=exact, encoder=encoder, limit=limit, **given))
+                    return cast("Matches", store.match(pattern, exact=exact, encoder=encoder, limit=limit, **search_options))
             except DeadlineError:
-                # Before the search began, or after it in the last look at the graph's state.
+                # The deadline passed before the search began, or after it, when the state of the graph was read.
                 from condgraph.patterns.match import unsearched
 
                 return unsearched(pattern, limit, time.perf_counter() - begin, options)
@@ -747,8 +758,8 @@ class Graph:
         prefer: Prefer | None = None,
         **options: Any,
     ) -> str:
-        """The plan of a program as text, without running it; on a server, and with
-        `engine="sparql"`, the query that it becomes.
+        """Return the plan of a program as text, without running it. On a server, or with `engine="sparql"`, return
+        the query that it is compiled to.
         """
         return explained(
             self,
@@ -760,8 +771,8 @@ class Graph:
         )  # fmt: skip
 
     def counted(self, nodes: Sequence[Node], known: KnownIds, timeout: float | None = None) -> list[int]:
-        """How many statements, or entities, each operator gives in this graph, for `Answer.check`;
-        `timeout` is in seconds.
+        """Return how many statements or entities each operator yields in this graph, for `Answer.check`. `timeout` is
+        in seconds.
         """
         with within(timeout):
             return self._store_of(None).counted(nodes, known)
@@ -777,13 +788,13 @@ class Graph:
         llm: Callable[[str], str] | None = None,
         queries: bool = True,
     ) -> Questions:
-        """Up to n questions about the graph, with programs, answers, choices and words, one after
-        the other (KQA Pro, section 4); `warnings` of what is given says why there are fewer.
+        """Generate up to n questions about the graph, each with program, answer, choices and wording (KQA Pro,
+        section 4). They are generated one at a time; `warnings` of the result explain why there are fewer than n.
 
-        The same seed gives the same questions. `kinds` and `hops` are those that are wanted, or the
-        share of each; by default the data set's. `qualifiers` is the share of facts with qualifiers
-        among those asked about, 0 to 1. `llm`, from text to text, paraphrases; `queries=False`
-        leaves SPARQL and Cypher out. A graph on a server is pulled first.
+        The same seed gives the same questions. `kinds` and `hops` are the wanted kinds and numbers of hops, or a
+        mapping to the share of each; by default the shares of the data set. `qualifiers` is the share of facts with
+        qualifiers among those in questions, from 0 to 1. `llm`, a function from text to text, paraphrases the
+        questions. `queries=False` leaves out SPARQL and Cypher. A graph on a server is pulled first.
         """
         from condgraph.questions.generate import Questions
 
@@ -793,8 +804,9 @@ class Graph:
         )
 
     def at(self, at: TimeLike | None = None, *, between: Sequence[TimeLike | None] | None = None, certain: bool = False) -> GraphAt:
-        """The graph as of a time, as a view with the same methods: `graph.at("1984").query(...)`. `at`,
-        `between` and `certain` are as for `kopl`; the view follows later loads. `.snapshot()` has the
+        """Return a view of the graph as of a time, with the same methods: `graph.at("1984").query(...)`.
+
+        `at`, `between` and `certain` are as for `kopl`. Later loads show in the view. Its `snapshot()` returns the
         statements of that time as a graph in process.
         """
         period = QueryOptions(at=at, between=between, certain=certain).period
@@ -803,9 +815,9 @@ class Graph:
         return GraphAt(self, period)
 
     def difference(self, first: TimeLike, second: TimeLike, *, certain: bool = False, timeout: float | None = None) -> Difference:
-        """What changed between two times: the statements that may hold at the first and not at the second
-        (`gone`), and the other way round (`new`). With `certain` those that hold for certain in all of
-        the one time and not in the other.
+        """Return what changed between two times: `gone` has the statements that may hold at the first time and not at
+        the second, `new` the opposite. With `certain`, a statement counts for a time only if it certainly holds
+        throughout it.
         """
         from condgraph.difference import difference
 
@@ -819,9 +831,12 @@ class Graph:
         *,
         timeout: float | None = None,
     ) -> Timeline:
-        """The statements of a subject, a predicate or an object (all that are given) in the order of their times:
-        `before` and `after` one of them, `gaps`, `overlaps`, Allen's relations and how long each lasts. Entities are given
-        by name, id or record. On a server the statements are fetched by one query. Raises `UnknownNameError`.
+        """Return the statements with a subject, a predicate and an object (those that are given) in the order of
+        their times.
+
+        The timeline has `before` and `after` a statement, `gaps`, `overlaps`, Allen's relations and durations.
+        Entities are given by name, id or record. On a server the statements are fetched by one query. Raises
+        `UnknownNameError`, and `OptionError` if neither subject, predicate nor object is given.
         """
         from condgraph.timeline import timeline
 
@@ -837,13 +852,14 @@ class Graph:
         offset: int = 0,
         timeout: float | None = None,
     ) -> Conflicts:
-        """The pairs of statements that cannot hold together: one subject, different values of a predicate that has one
-        value at a time, and times that overlap. With `certain` only those of which values and times leave no doubt. With
-        `by_name` subjects of one name are one, such as rows of two tables.
+        """Return the pairs of statements that cannot hold together: the same subject, different values of a predicate
+        that has one value at a time, and overlapping times.
 
-        Looked at are the `predicates` named, or those that were declared (`declare`), or with `propose` those that have
-        one value at a time for nearly all of their subjects. At most `limit` after `offset`, in a fixed order. On a
-        server the statements of the predicates are fetched. Raises `OptionError` where nothing is declared or named.
+        With `certain`, only pairs whose values and times leave no doubt. With `by_name`, subjects of the same name
+        count as one, such as rows of two tables. The search covers `predicates` if given, else the declared ones
+        (`declare`), or, with `propose`, those that have one value at a time for nearly all subjects. It returns at
+        most `limit` pairs from `offset` on, in a fixed order. On a server the statements of the predicates are
+        fetched. Raises `OptionError` if no predicate is declared or given.
         """
         from condgraph.conflicts import conflicts
 
@@ -852,8 +868,8 @@ class Graph:
         )
 
     def versions(self) -> list[Version]:
-        """The versions of a graph in a folder that are stored, the current one last (`keep_versions`). Warns of those
-        whose manifest is damaged.
+        """Return the stored versions of a graph in a folder, the current one last (`keep_versions`). Warns about
+        versions with a damaged manifest.
         """
         from condgraph.versions import damage_of, versions_in
 
@@ -864,13 +880,15 @@ class Graph:
         return versions_in(self._storage.directory)
 
     def as_of(self, as_of: AsOf) -> Graph:
-        """The graph as it was known at a time (a date: at its end; UTC), or as the version of an id, read-only. Raises
-        `StoreMissingError`, with the nearest version, where that is not stored.
+        """Return an earlier version of the graph, read-only.
+
+        `as_of` is a version's id, or a time at which the version was the current one (UTC; a date means its end).
+        Raises `StoreMissingError`, with the nearest version, if that version is not stored.
         """
         return Graph(self.place, graph=self.name, as_of=as_of)
 
     def table(self, program: Any = "FindAll()") -> TableQuery:
-        """Group, sum up, order and cut the rows that a program gives, as one query with it:
+        """Return a builder to group, aggregate, sort and limit the rows of a program, as one query with it:
         `graph.table("FindAll() FilterConcept(order)").group("country").show("count()").ask()`.
         """
         from condgraph.languages.table.builder import TableQuery
@@ -892,17 +910,15 @@ class Graph:
         prefer: Prefer | None = None,
         **options: Any,
     ) -> PreparedProgram:
-        """Read a program with parameters (`$name`), in any language, once, to run it with other values
-        each time.
+        """Parse a program with parameters (`$name`), in any language, to run it many times with different values.
 
             films = graph.prepare("Find($person) Relate(directed_by, backward) QueryName()")
             films(person="Clint Eastwood").texts
 
-        A parameter is a name or a value and never syntax, whatever it holds. Of patterns, whole
-        names are parameters; in logical queries `?x` stays a variable, `$x` is a parameter.
-        `options` are those of the language, as for `query`. Raises as the language does for a text
-        that is none, and `ParseError` for a parameter where the language has an operator, a
-        direction or a choice.
+        A parameter is a name or a value and never syntax, whatever it contains. In patterns, only whole names can be
+        parameters; in logical queries `?x` is a variable and `$x` a parameter. `options` are those of the language;
+        the other options are as for `query`. Raises the language's errors for an invalid program, and `ParseError`
+        for a parameter in place of an operator, a direction or a choice.
         """
         on_unknown = options.pop("on_unknown", "error")
         return prepare(
@@ -914,7 +930,7 @@ class Graph:
             ),
         )  # fmt: skip
 
-    # -- by subject: each is in the package of its subject -----------------------------------------
+    # -- methods from the package of each subject --------------------------------------------------
 
     ask = words.ask
     asking = words.asking
@@ -923,9 +939,10 @@ class Graph:
 
     @property
     def demos(self) -> Demos:
-        """The demonstrations of the graph: questions with programs that `ask` shows to models. Those
-        of a folder are stored with it; those of other graphs last as long as this object, or are
-        stored in a file: `demos.keep_in(path)`.
+        """The demonstrations of the graph: questions with programs that `ask` shows to models.
+
+        They are stored with a graph in a folder. For other graphs they last as long as this object, unless
+        `demos.keep_in(path)` stores them in a file.
         """
         if self._demos is None:
             from condgraph.ask.demos import Demos
@@ -955,10 +972,10 @@ class Graph:
     evaluate_logic = evaluation.evaluate_logic
     answer_sets = evaluation.answer_sets
 
-    # -- looking -----------------------------------------------------------------------------------
+    # -- inspecting and exporting ------------------------------------------------------------------
 
     def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
-        """What the graph holds; `verify` reads every byte and raises `StoreDamagedError` where one
+        """Return the counts and sources of the graph. `verify` reads every byte and raises `StoreDamagedError` if one
         has changed.
         """
         with within(self.timeout if timeout is None else timeout):
@@ -972,12 +989,12 @@ class Graph:
         predicate: str | None = None,
         timeout: float | None = None,
     ) -> GraphSchema:
-        """What can be asked about: sources, concepts, predicates with what is on both sides,
-        units, with counts and examples; the same on every store. `timeout` is in seconds.
+        """Return the schema: sources, concepts, predicates with the types of both ends, and units, with counts and
+        examples. It is the same on every store. `timeout` is in seconds.
 
-        `source`, `concept` and `predicate` keep what has to do with the one of that name; numbers
-        stay those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a name
-        that the graph does not have, and `StoreMissingError` where nothing was loaded.
+        `source`, `concept` and `predicate` restrict it to what is related to the one of that name; counts remain
+        those of the whole graph. Raises `UnknownNameError`, with the nearest names, for an unknown name, and
+        `StoreMissingError` if nothing was loaded.
         """
         from condgraph.overview.schema import describe
 
@@ -989,28 +1006,33 @@ class Graph:
         return self._storage.survey()
 
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl", base: str | None = None) -> int:
-        """Write everything the graph holds, in a form that loads to an equal graph; returns how
-        many lines, triples or statements.
+        """Write the whole graph in a form that can be loaded again, and return the number of lines, triples or
+        statements.
 
-        `to` is "jsonl", RDF as "turtle" or "nquads", "parquet": a folder with the tables of a SQL store
-        as files, for Spark and DuckDB, or "neo4j-import": a folder with the files and the command of
-        Neo4j's import tool. "rdf" writes plain triples as N-Quads: those that RDF was loaded from, by
-        their own IRIs, and what else there is under `base`; what they cannot state is a warning.
-        "rdf12" is the same with qualifiers as reifiers of RDF 1.2 (`rdf:reifies` and triple terms). A
-        file, and a folder of Parquet, is complete or not there: it is written next to its place and
-        renamed. A folder that is there is replaced if it is such an export; another is an `OptionError`.
+        `to` is one of:
+
+        - "jsonl": lines of JSON that load to an equal graph
+        - "turtle", "nquads": RDF that loads to an equal graph
+        - "parquet": a folder with the tables of a SQL store as files, for Spark and DuckDB
+        - "neo4j-import": a folder with the files and the command of Neo4j's import tool
+        - "rdf": plain triples as N-Quads. Triples that were loaded from RDF have their original IRIs, others have IRIs under
+          `base`. Warns about what triples cannot state.
+        - "rdf12": the same, with qualifiers as reifiers of RDF 1.2 (`rdf:reifies` and triple terms)
+
+        A file or folder of Parquet is either complete or absent: it is written beside the target and then renamed. An
+        existing folder is replaced if it is such an export; otherwise `OptionError` is raised.
         """
         from condgraph.exporting import export
 
         return export(self._storage.whole(), self.name, path, to, base)
 
     def to_rdflib(self, *, base: str | None = None, dataset: bool = False) -> Any:
-        """The graph as an `rdflib.Graph`: the triples that RDF was loaded from, by their own IRIs, and
-        what else there is under `base`; with `dataset` an `rdflib.Dataset` that has the named graphs
-        too. Statements about statements are reified, since rdflib has no triple terms.
+        """Return the graph as an `rdflib.Graph`, or with `dataset` as an `rdflib.Dataset` with the named graphs.
 
-        What RDF cannot state is a Python warning. Raises `MissingExtraError` where rdflib is not
-        installed (`pip install 'condgraph[rdflib]'`), `OptionError` for what is no base.
+        Triples that were loaded from RDF have their original IRIs, others have IRIs under `base`. Statements about
+        statements are reified, since rdflib has no triple terms. Issues a Python warning for what RDF cannot state.
+        Raises `MissingExtraError` if rdflib is not installed (`pip install 'condgraph[rdflib]'`), and `OptionError`
+        for an invalid `base`.
         """
         from condgraph.sparql.rdflib_graph import to_rdflib
 
@@ -1018,7 +1040,7 @@ class Graph:
 
     @property
     def current(self) -> Snapshot:
-        """The open generation; raises `StoreMissingError` where nothing was loaded yet."""
+        """The open generation. Raises `StoreMissingError` if nothing was loaded yet."""
         return self._storage.current
 
     @property
@@ -1026,12 +1048,12 @@ class Graph:
         return self._storage.directory
 
 
-# -- As of a time ------------------------------------------------------------------------------------
+# -- a graph as of a time ----------------------------------------------------------------------------
 
 
 class GraphAt(Graph):
-    """A graph as of a time. Programs are answered where the graph is stored, with the statements that hold then.
-    Other methods use `snapshot()`, which a graph on a server has to be asked for.
+    """A view of a graph as of a time (`Graph.at`). The graph's store runs programs, on the statements that hold then.
+    Other methods work on `snapshot()`, which must be called explicitly for a graph on a server.
     """
 
     def __init__(self, graph: Graph, period: Period) -> None:
@@ -1043,22 +1065,22 @@ class GraphAt(Graph):
         return f"<Graph {self.name!r} in {self.place} at {self.period}>"
 
     def close(self) -> None:
-        """Nothing to do: the graph itself stays open."""
+        """Do nothing: the underlying graph stays open."""
 
     def at(self, at: Any = None, *, between: Any = None, certain: bool = False) -> GraphAt:
-        """The same graph as of another time."""
+        """Return a view of the same graph as of another time."""
         return self.graph.at(at, between=between, certain=certain)
 
     def snapshot(self) -> Graph:
-        """The statements that hold in the period, with all entities, as a graph in process. A graph on a server is
-        pulled whole.
+        """Return the statements that hold in the period, with all entities, as a graph in process. A graph on a
+        server is pulled completely.
         """
         from condgraph.engine.execute.validity import cut
 
         return Graph.of(cut(self.graph._storage.whole(), self.period), self.name)
 
     def as_of(self, as_of: AsOf) -> GraphAt:
-        """The same time in an earlier version of the graph."""
+        """Return an earlier version of the graph as of the same time."""
         return GraphAt(self.graph.as_of(as_of), self.period)
 
     def _view(self, options: QueryOptions) -> Graph:
@@ -1075,11 +1097,13 @@ class GraphAt(Graph):
         return self.graph._ask(program, self._placed(options))
 
     def cypher(self, text: str, parameters: Any = None, **options: Any) -> Answer:
-        """As `Graph.cypher`, on every store: the query goes through the algebra."""
+        """Answer a Cypher query as `Graph.cypher` does, on every store: the query is lowered to a plan rather than
+        sent to Neo4j.
+        """
         return Graph.cypher(self, text, parameters, **options)
 
     def logic_stored(self, query: Any, *branches: Any, **options: Any) -> Never:
-        """Refused: the predicted edges that a server stores are of no time."""
+        """Raise `UnsupportedError`: the predicted edges stored on a server have no times."""
         raise UnsupportedError(
             f"a graph as of a time ({self.place})",
             ["the predicted edges that are stored next to it"],
@@ -1087,7 +1111,7 @@ class GraphAt(Graph):
         )
 
     def counted(self, nodes: Any, known: Any, timeout: float | None = None) -> list[int]:
-        """As `Graph.counted`: plans of answers name the time themselves."""
+        """Return `Graph.counted`: plans of answers contain the time themselves."""
         return self.graph.counted(nodes, known, timeout)
 
     def _with_period(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -1128,7 +1152,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return call
 
 
-#: What takes a time itself, what is worked out from the statements of the time in process, and what changes a graph.
+#: The methods of `Graph` with a parameter for the time; those that work on a snapshot in process; those that change a graph.
 _TIMED: Final = ("chain", "explain", "logic", "match", "prepare", "reason", "verify_chain")
 _IN_PROCESS: Final = (
     "answer_sets", "ask", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules",
