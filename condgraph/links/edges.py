@@ -1,4 +1,4 @@
-"""The known edges of a graph, numbered, with look-ups by head or tail and relation."""
+"""The known edges of a graph by number, with look-ups by head or tail and relation."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 Ints = NDArray[np.int64]
-#: An edge is one number, (relation * entities + head) * entities + tail, as long as that fits.
+#: The end of the range of edge numbers, (relation * entities + head) * entities + tail.
 _MOST = 2**62
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Distinct edges between numbered entities: `triples` of shape (n, 3), head, relation, tail."""
+    """Distinct edges between numbered entities: `triples` has shape (n, 3) with head, relation, tail."""
 
     entities: Sequence[str]
     relations: Sequence[str]
@@ -31,7 +31,7 @@ class Edges:
 
     @classmethod
     def of(cls, triples: Iterable[tuple[str, str, str]]) -> Edges:
-        """The edges of (head, relation, tail) texts, with numbers by code point."""
+        """Return the edges of (head, relation, tail) texts, numbered in the order of code points."""
         result = list(triples)
         entities = sorted({item for head, _, tail in result for item in (head, tail)})
         relations = sorted({relation for _, relation, _ in result})
@@ -39,38 +39,38 @@ class Edges:
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> Edges:
-        """The relations of a graph: entities have the numbers of the snapshot, and their ids as
-        names; relations are the predicates that have any, in order.
+        """Return the relations of a graph. Entities keep the numbers of the snapshot and are named by id; relations are
+        the predicates with at least one edge, in the order of the snapshot.
         """
         offsets = np.asarray(snapshot.relation_offsets, np.int64)
         counts = np.diff(offsets)
         used = np.flatnonzero(counts)
-        relation = np.arange(len(used), dtype=np.int64).repeat(counts[used])
-        triples = np.stack([snapshot.relation_subject, relation, snapshot.relation_object], axis=1).astype(np.int64)
+        relation_of_edge = np.arange(len(used), dtype=np.int64).repeat(counts[used])
+        triples = np.stack([snapshot.relation_subject, relation_of_edge, snapshot.relation_object], axis=1).astype(np.int64)
         entities = snapshot.texts.take(snapshot.entity_id)
-        return cls(entities, [snapshot.predicate_name(int(item)) for item in used], triples)
+        return cls(entities, [snapshot.predicate_name(int(predicate)) for predicate in used], triples)
 
     def numbered(self, triples: Iterable[tuple[str, str, str]]) -> Edges:
-        """Other edges of the same entities and relations; raises `LinkModelError` for an entity or
-        a relation that is none of them, which says how many edges have one.
+        """Return other edges with the same entities and relations. Raises `LinkModelError` for an unknown entity or
+        relation, with the number of edges that have one.
         """
         entities, relations = self.entity_numbers.get, self.relation_numbers.get
-        given = list(triples)
-        rows = np.array([(entities(h, -1), relations(r, -1), entities(t, -1)) for h, r, t in given], np.int64).reshape(-1, 3)
+        texts = list(triples)
+        rows = np.array([(entities(h, -1), relations(r, -1), entities(t, -1)) for h, r, t in texts], np.int64).reshape(-1, 3)
         unknown = np.flatnonzero((rows < 0).any(axis=1))
         if len(unknown):
-            head, relation, tail = given[unknown[0]]
-            # Numbered one by one, the first says what is unknown of it.
+            head, relation, tail = texts[unknown[0]]
+            # Look up the three names of the first such edge to raise the error of the unknown one.
             try:
                 self._entity(head), self._relation(relation), self._entity(tail)
             except LinkModelError as error:
-                if len(given) > 1:
-                    error.hint = f"{len(unknown):,} of these {len(given):,} edges have such a name; leave them out"
+                if len(texts) > 1:
+                    error.hint = f"{len(unknown):,} of these {len(texts):,} edges have such a name; leave them out"
                 raise
         return self.with_triples(rows)
 
     def with_triples(self, triples: Ints) -> Edges:
-        """Other edges, numbered alike; each once."""
+        """Return other edges in the same numbers, without duplicates."""
         return Edges(self.entities, self.relations, np.unique(triples, axis=0) if len(triples) else triples.reshape(-1, 3))
 
     def _entity(self, text: str) -> int:
@@ -87,12 +87,10 @@ class Edges:
 
     @cached
     def entity_numbers(self) -> dict[str, int]:
-        """The number of each entity."""
         return {text: number for number, text in enumerate(self.entities)}
 
     @cached
     def relation_numbers(self) -> dict[str, int]:
-        """The number of each relation."""
         return {text: number for number, text in enumerate(self.relations)}
 
     @cached
@@ -117,31 +115,31 @@ class Edges:
         return Ends(self.triples[:, ::-1], len(self.relations), len(self.entities))
 
     def ends(self, inverse: bool) -> Ends:
-        """`backward` for the inverse of relations, else `forward`."""
+        """Return `backward` for the inverses of relations, else `forward`."""
         return self.backward if inverse else self.forward
 
 
 class Ends:
-    """For each (node, relation) the nodes at the other end, ascending."""
+    """The nodes at the other end of each (node, relation), ascending."""
 
     def __init__(self, triples: Ints, relations: int, entities: int) -> None:
         if relations * max(entities, 1) ** 2 >= _MOST:
             raise LinkModelError(f"{entities} entities and {relations} relations are more than edges can be numbered for")
-        #: The groups: node + entities * relation, ascending, each once.
         key = triples[:, 1] * entities + triples[:, 0]
         order = np.unique(key * entities + triples[:, 2])
+        #: node + entities * relation of each group, ascending and distinct.
         self.keys, begin = np.unique(order // max(entities, 1), return_index=True)
         self.offsets = np.append(begin, len(order)).astype(np.int64)
         self.items: Ints = order % max(entities, 1)
         self._entities = entities
 
     def of(self, nodes: Ints, relation: int) -> tuple[Ints, Ints]:
-        """The other ends of each node by a relation: offsets (n + 1), and the ends."""
+        """Return the other ends of each node by a relation: offsets (n + 1), and the ends."""
         from condgraph.engine.snapshot.snapshot import ranges
 
-        wanted = nodes + relation * self._entities
-        at = np.searchsorted(self.keys, wanted)
-        there = self.keys.take(at, mode="clip") == wanted if len(self.keys) else np.zeros(len(wanted), bool)
-        begin = np.where(there, self.offsets.take(at, mode="clip"), 0)
-        end = np.where(there, self.offsets.take(at + 1, mode="clip"), 0)
+        keys = nodes + relation * self._entities
+        at = np.searchsorted(self.keys, keys)
+        present = self.keys.take(at, mode="clip") == keys if len(self.keys) else np.zeros(len(keys), bool)
+        begin = np.where(present, self.offsets.take(at, mode="clip"), 0)
+        end = np.where(present, self.offsets.take(at + 1, mode="clip"), 0)
         return np.append(0, np.cumsum(end - begin)), self.items.take(ranges(begin, end))

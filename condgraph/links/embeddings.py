@@ -1,12 +1,12 @@
-"""Link prediction models that are embeddings: vectors of entities and relations, kept as one `.npz` file.
+"""Link prediction models that are embeddings: vectors of entities and relations, stored as one `.npz` file.
 
 form                 text: one of `FORMS`
 entities, relations  texts, or a JSON list of texts as bytes (uint8)
 entity_vectors       (entities, dimension), float32
 relation_vectors     (relations, dimension); (relations, dimension, dimension) for rescal
-inverse_vectors      the same of the inverses, where they have vectors of their own
-tail_vectors         (entities, dimension) where tails have vectors of their own (cp)
-about                JSON: how it was made
+inverse_vectors      the same for inverse relations, if they have vectors of their own
+tail_vectors         (entities, dimension), if tails have vectors of their own (cp)
+about                JSON: how the model was trained
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from condgraph.engine.errors import LinkModelError, MissingExtraError, OptionErr
 from condgraph.links.model import LinkModel
 
 # -- forms of score ----------------------------------------------------------------------------------
-# Each form of score is one vector for a question: the scores of all entities are its dot products with
-# their vectors, so that one matrix product answers many questions.
+# Every form of score maps a question (head, relation) to one vector: its dot products with the vectors
+# of all entities are their scores, so one matrix product answers many questions.
 #
 #     form      score of (h, r, t)                      vectors of a relation
 #     complex   Re(<h, r, conj(t)>), Trouillon 2016     (2k,): real parts, then imaginary ones
@@ -39,7 +39,7 @@ from condgraph.links.model import LinkModel
 #     cp        <h, r, t'>, t' of its own, Lacroix 2018 (k,)
 #     rescal    h^T R t, Nickel 2011                    (k, k)
 #
-# An inverse without vectors of its own has the same form from the other side.
+# An inverse without vectors of its own is scored by the same form, with head and tail exchanged.
 
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -47,11 +47,11 @@ FORMS: Final = ("complex", "distmult", "cp", "rescal")
 
 
 def questions(form: str, heads: Floats, relation: Floats, *, inverse: bool = False) -> Floats:
-    """Vectors whose dot product with a tail's vector is the score of (head, relation, tail); shape
-    (n, dimension).
+    """Return vectors whose dot product with a tail's vector is the score of (head, relation, tail); shape (n,
+    dimension).
 
-    `heads` has shape (n, dimension); `relation` is one relation's vectors, or one for each head.
-    With `inverse` the heads are tails, and what is asked for are heads of them.
+    `heads` has shape (n, dimension); `relation` is the vector (or matrix) of one relation, or one for each head. With
+    `inverse` the given vectors are of tails, and the result is for heads.
     """
     if form == "complex":
         a, b = halves(heads)
@@ -69,7 +69,7 @@ def questions(form: str, heads: Floats, relation: Floats, *, inverse: bool = Fal
 
 
 def halves(vectors: Floats) -> tuple[Floats, Floats]:
-    """Real and imaginary parts of complex vectors."""
+    """Return the real and the imaginary parts of complex vectors."""
     half = vectors.shape[-1] // 2
     return vectors[..., :half], vectors[..., half:]
 
@@ -77,14 +77,14 @@ def halves(vectors: Floats) -> tuple[Floats, Floats]:
 # -- models ------------------------------------------------------------------------------------------
 
 
-#: The most scores of one piece of work: 64 MB of float32.
+#: The most scores that are computed at once: 64 MB of float32.
 PIECE: Final = 1 << 24
 _KNOWN: Final = ("form", "entities", "relations", "entity_vectors", "relation_vectors", "inverse_vectors", "tail_vectors", "about")
 _MADE: Final = "train it with `graph.train_links(...)`, or see the how-to page for the arrays that a file has"
 
-#: The largest ratio of unpacked to packed size of a file.
+#: The largest accepted ratio of unpacked to packed size of a file.
 _MOST_PACKED: Final = 100
-#: Errors of reading a foreign file of arrays; packed files may be encrypted, or of an unknown kind.
+#: The errors of reading an arbitrary file as arrays; zip files may also be encrypted, or packed by an unknown method.
 _UNREADABLE: Final = (
     *(OSError, ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, RuntimeError, NotImplementedError),
     *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
@@ -93,7 +93,7 @@ _UNREADABLE: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """A link prediction model by vectors (`LinkModel`); raw scores. See the module for the arrays."""
+    """A link prediction model with vectors (`LinkModel`); its scores are raw. The module describes the arrays."""
 
     form: str
     entities: tuple[str, ...]
@@ -109,18 +109,18 @@ class Embeddings:
 
     @property
     def calibrated(self) -> bool:
-        """Never: scores are logits."""
+        """False: scores are logits."""
         return False
 
     @property
     def warnings(self) -> list[str]:
-        """What was said when it was trained."""
-        said = self.about.get("warnings", ())
-        return [str(text) for text in said] if isinstance(said, list) else []
+        """The warnings of its training."""
+        warnings = self.about.get("warnings", ())
+        return [str(text) for text in warnings] if isinstance(warnings, list) else []
 
     @property
     def dimension(self) -> int:
-        """Numbers in the vector of an entity."""
+        """The length of the vector of an entity."""
         return int(self.entity_vectors.shape[1])
 
     @cached
@@ -136,28 +136,28 @@ class Embeddings:
         return self.question_vectors(heads, relation, inverse) @ self.targets(inverse).T
 
     def on(self, device: str) -> DeviceModel:
-        """The same model with scores computed on a device of PyTorch (`cuda`, `cpu`, ...)."""
+        """Return the model with scores computed on a device of PyTorch (`cuda`, `cpu`, ...)."""
 
         return DeviceModel(self, device)
 
     def question_vectors(self, heads: NDArray[np.int64], relation: int, inverse: bool) -> Floats:
-        """The vectors of the questions (`forms.questions`), shape (heads, dimension)."""
+        """Return the vectors of questions (`questions`), shape (heads, dimension)."""
         own = inverse and self.inverse_vectors is not None
         table = self.inverse_vectors if own else self.relation_vectors
         assert table is not None
-        # An inverse without vectors of its own starts from the side of tails.
+        # For an inverse without vectors of its own, the given entities are tails.
         side = self.tail_vectors if inverse and not own and self.tail_vectors is not None else self.entity_vectors
         return questions(self.form, side[heads], table[relation], inverse=inverse and not own)
 
     def targets(self, inverse: bool) -> Floats:
-        """The vectors that questions are multiplied with, shape (entities, dimension)."""
+        """Return the vectors of the entities that are scored, shape (entities, dimension)."""
         if self.tail_vectors is None or (inverse and self.inverse_vectors is None):
             return self.entity_vectors
         return self.tail_vectors
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the model to a `.npz` file, completely or not at all; returns the path."""
-        place = Path(path)
+        """Write the model to a `.npz` file, completely or not at all, and return the path."""
+        target = Path(path)
         arrays: dict[str, Any] = {
             "form": np.array(self.form),
             "entities": _texts(self.entities),
@@ -170,12 +170,12 @@ class Embeddings:
             arrays["inverse_vectors"] = self.inverse_vectors
         if self.tail_vectors is not None:
             arrays["tail_vectors"] = self.tail_vectors
-        save_arrays(place, arrays)
-        return place
+        save_arrays(target, arrays)
+        return target
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Embeddings:
-        """Read a `.npz` file; raises `LinkModelError` for another file, and for NaN in it."""
+        """Read a `.npz` file; raises `LinkModelError` for a file that is no model, and for NaN or infinity in it."""
         place = os.fspath(path)
         arrays = load_arrays(place, _MADE)
         unknown = sorted(set(arrays) - set(_KNOWN))
@@ -201,23 +201,27 @@ class Embeddings:
                 continue
             if array.shape != shape:
                 raise LinkModelError(f"{name} has shape {array.shape}; {n} entities and {m} relations ask for {shape}", hint=_MADE)
-            bad = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
-            if bad.any():
-                whose = (self.entities if name in ("entity_vectors", "tail_vectors") else self.relations)[int(bad.argmax())]
-                raise LinkModelError(f"{name} has NaN or infinity in {int(bad.sum())} rows; the first is that of {whose!r}")
+            invalid_rows = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
+            if invalid_rows.any():
+                name_of_row = (self.entities if name in ("entity_vectors", "tail_vectors") else self.relations)[
+                    int(invalid_rows.argmax())
+                ]
+                raise LinkModelError(
+                    f"{name} has NaN or infinity in {int(invalid_rows.sum())} rows; the first is that of {name_of_row!r}"
+                )
         if self.form == "complex" and d % 2:
             raise LinkModelError(f"complex vectors have real and imaginary parts, and {d} numbers are no pairs", hint=_MADE)
         if self.form == "cp" and self.tail_vectors is None:
             raise LinkModelError("cp has vectors of its own for tails, and tail_vectors is missing", hint=_MADE)
         for name, texts in (("entities", self.entities), ("relations", self.relations)):
             if len(set(texts)) < len(texts):
-                seen: set[str] = set()
-                twice = next(text for text in texts if text in seen or seen.add(text))  # type: ignore[func-returns-value]
-                raise LinkModelError(f"{name} has {twice!r} twice")
+                names_before: set[str] = set()
+                duplicate = next(text for text in texts if text in names_before or names_before.add(text))  # type: ignore[func-returns-value]
+                raise LinkModelError(f"{name} has {duplicate!r} twice")
 
 
 def model_of(model: LinkModel | str | os.PathLike[str]) -> LinkModel:
-    """A model unchanged, or read from the path of a `.npz` file; raises `LinkModelError`."""
+    """Return a model unchanged, or read it from the path of a `.npz` file; raises `LinkModelError`."""
     if isinstance(model, (str, os.PathLike)):
         return Embeddings.load(model)
     if not isinstance(model, LinkModel):
@@ -228,13 +232,13 @@ def model_of(model: LinkModel | str | os.PathLike[str]) -> LinkModel:
 
 
 def check_scores(scores: Floats, model: Any, relation: int) -> None:
-    """Raise `LinkModelError` for scores that are NaN."""
+    """Raise `LinkModelError` if a score is NaN."""
     if not np.isfinite(scores.sum()) and np.isnan(scores).any():
         raise LinkModelError(f"the model gave NaN for {int(np.isnan(scores).sum())} scores of {model.relations[relation]!r}")
 
 
 def rows_of(heads: int, entities: int) -> int:
-    """How many heads are scored at once."""
+    """Return how many heads to score at once."""
     if entities < 1:
         raise OptionError("the model has no entities")
     return max(1, min(heads, PIECE // entities))
@@ -258,15 +262,15 @@ def save_arrays(place: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def load_arrays(place: str, hint: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a `.npz` file of others; raises `LinkModelError` for another file, and for one that
-    unpacks to far more than what vectors and rules do.
+    """Return the arrays of an arbitrary `.npz` file. Raises `LinkModelError` for a file of another kind, and for one
+    that unpacks to far more than vectors or rules do.
     """
     try:
         if zipfile.is_zipfile(place):
             with zipfile.ZipFile(place) as packed:
-                whole = sum(item.file_size for item in packed.infolist())
-            if whole > _MOST_PACKED * (os.path.getsize(place) + 4096):
-                raise LinkModelError(f"{place} is packed more than {_MOST_PACKED} times: {whole:,} bytes", hint=hint)
+                unpacked = sum(item.file_size for item in packed.infolist())
+            if unpacked > _MOST_PACKED * (os.path.getsize(place) + 4096):
+                raise LinkModelError(f"{place} is packed more than {_MOST_PACKED} times: {unpacked:,} bytes", hint=hint)
         with np.load(place, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except FileNotFoundError:
@@ -315,16 +319,13 @@ def _numbers(array: NDArray[Any], place: str, name: str) -> Floats:
 
 
 # -- scores on a device of PyTorch -------------------------------------------------------------------
-# Scores of a link prediction model on a device of PyTorch.
-#
-# torch is imported when it is first needed; it is no part of the package.
+# torch is an optional dependency, imported on first use.
 
 
 def torch_device(name: str) -> Any:
-    """torch, and the device of a name: `cpu`, `cuda`, `cuda:1`, `mps`.
+    """Return torch and the device of a name: `cpu`, `cuda`, `cuda:1`, `mps`.
 
-    Raises `MissingExtraError` where torch is not installed, `LinkModelError` for a device that it
-    does not have.
+    Raises `MissingExtraError` if torch is not installed, `LinkModelError` for a device that torch does not have.
     """
     try:
         import torch
@@ -334,18 +335,18 @@ def torch_device(name: str) -> Any:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, ValueError) as error:
-        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        devices = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
         if torch.backends.mps.is_available():
-            there.append("mps")
+            devices.append("mps")
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LinkModelError(
-            f"torch cannot work on the device {name!r}: {reason}", candidates=there, hint=f"it has {', '.join(there)}"
+            f"torch cannot work on the device {name!r}: {reason}", candidates=devices, hint=f"it has {', '.join(devices)}"
         ) from None
     return torch, device
 
 
 class DeviceModel:
-    """A model with scores computed on a device of torch (`LinkModel`)."""
+    """A model whose scores are computed on a device of PyTorch (`LinkModel`)."""
 
     calibrated = False
 
@@ -359,8 +360,10 @@ class DeviceModel:
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         if inverse not in self._kept:
-            same = inverse and self._model.targets(True) is self._model.targets(False)
-            self._kept[inverse] = self._kept[False] if same and False in self._kept else self._there(self._model.targets(inverse))
+            same_targets = inverse and self._model.targets(True) is self._model.targets(False)
+            self._kept[inverse] = (
+                self._kept[False] if same_targets and False in self._kept else self._there(self._model.targets(inverse))
+            )
         result: Floats = (self._there(self._model.question_vectors(heads, relation, inverse)) @ self._kept[inverse].T).cpu().numpy()
         return result
 

@@ -35,24 +35,23 @@ def train_links(
     cancelled: Event | None = None,
     **options: Any,
 ) -> Training:
-    """Train a link prediction model (ComplEx with N3) on the relations of the graph, and write it to
-    `path`, a `.npz` file, if given.
+    """Train a link prediction model (ComplEx with N3) on the relations of the graph, and write it to `path`, a `.npz`
+    file, if given.
 
-    `options` are those of `links.train.TrainOptions`: `rank`, `epochs`, `seconds`, `negatives` and
-    others. Training stops when the ranking of validation edges gets no better: of `valid`, triples of
-    (id, predicate, id), or of a share of the graph that is held out. `on_epoch` is called with the
-    epoch, its loss, and the ranking. `seconds=` ends training with the best model so far; `timeout`,
-    in seconds, is an error. The state is written to the file `checkpoint`, and training continues
-    from it if the file exists. Raises `LinkModelError` where nothing can be trained or written,
-    `OptionError` for invalid options.
+    `options` are those of `links.train.TrainOptions`: `rank`, `epochs`, `seconds`, `negatives` and others. Training
+    stops when the ranking of validation edges no longer improves: those of `valid`, triples of (id, predicate, id), or
+    a held-out share of the graph. `on_epoch` is called with the number of the epoch, its loss, and the ranking.
+    `seconds=` ends training with the best model so far; `timeout`, in seconds, raises an error. The state is written to
+    the file `checkpoint`, and training continues from that file if it exists. Raises `LinkModelError` if nothing can be
+    trained or written, `OptionError` for invalid options.
     """
     from condgraph.links.edges import Edges
     from condgraph.links.train import TrainOptions, options_of, train, writable
 
-    # Before hours of training, not after.
-    for what, place in (("the model", path), ("the checkpoint", checkpoint)):
-        if place is not None:
-            writable(place, what)
+    # Check before hours of training, not after.
+    for label, target in (("the model", path), ("the checkpoint", checkpoint)):
+        if target is not None:
+            writable(target, label)
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
         validation = None if valid is None else edges.numbered(valid)
@@ -76,10 +75,11 @@ def keep_rows(
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> StoredRows:
-    """Score heads by relations (all, or some) with a model, and keep the calibrated scores above
-    a threshold in a folder; what comes back is a model itself, whose scores are looked up.
+    """Score heads by relations with a model, and store the calibrated scores above a threshold in a folder. Returns a
+    model that looks these scores up.
 
-    `model` is a `LinkModel`, or the path of a `.npz` file.
+    `model` is a `LinkModel`, or the path of a `.npz` file. `relations` (names) and `heads` (ids) are all by default.
+    Raises `LinkModelError` for a model of another graph.
     """
     from condgraph.links.edges import Edges
     from condgraph.links.embeddings import model_of
@@ -90,7 +90,7 @@ def keep_rows(
         return keep_rows(model_of(model), edges, folder, keep, relations=relations, heads=heads, on_rows=on_rows)
 
 
-#: Where rules are stored in the folder of a graph, and where with an open snapshot.
+#: The file of rules in the folder of a graph, and their key in the cache of a snapshot.
 _FILE: Final = "links.rules.npz"
 _KEPT: Final = "links.rules"
 
@@ -105,13 +105,13 @@ def learn_rules(
     cancelled: Event | None = None,
     **options: Any,
 ) -> Rules:
-    """Learn rules on the relations of the graph within `seconds` of processor time (60), as a link
-    prediction model whose predictions have explanations; written to `path`, a `.npz` file, if given.
+    """Learn rules on the relations of the graph within `seconds` of processor time (60). They are a link prediction
+    model whose predictions have explanations. They are written to `path`, a `.npz` file, if given.
 
-    `options` are those of `links.rules.Learning`. `valid` are edges that the graph lacks, triples of
-    (id, predicate, id), by which the aggregation of each relation is chosen; without them a share of
-    the graph is held out for this. `warnings` of the result say what the budget left out. Raises
-    `LinkModelError` where nothing can be learned or written, `OptionError` for invalid options.
+    `options` are those of `links.rules.Learning`. `valid` are edges that the graph lacks, triples of (id, predicate,
+    id): they choose the aggregation of each relation; without them a share of the graph is held out for this.
+    `warnings` of the result report what the budget left out. Raises `LinkModelError` if nothing can be learned or
+    written, `OptionError` for invalid options.
     """
     from condgraph.links.edges import Edges
     from condgraph.links.rule_model import learn
@@ -139,12 +139,13 @@ def mix_links(
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Mixture:
-    """Join a model and rules (`learn_rules`) of the relations of the graph: a score is the weighted geometric mean of both,
-    and a prediction is explained by its rules. The weights are written to `path`, a `.npz` file, if given.
+    """Combine a model and rules (`learn_rules`) of the relations of the graph: a score is the weighted geometric mean
+    of both, and rules explain a prediction. The weights are written to `path`, a `.npz` file, if given.
 
-    `valid` are edges that the graph lacks, triples of (id, predicate, id), that neither was learned from: by them the
-    weight of each relation and direction is chosen, within `seconds` of processor time. `warnings` of the result say what
-    the budget left out. Raises `LinkModelError` for a model or rules of another graph, and without such edges.
+    `valid` are edges that the graph lacks, triples of (id, predicate, id), and that neither was learned from: they
+    choose the weight of each relation and direction, within `seconds` of processor time. `warnings` of the result
+    report what the budget left out. Raises `LinkModelError` for a model or rules of another graph, and for an empty
+    `valid`.
     """
     from condgraph.links.edges import Edges
     from condgraph.links.embeddings import model_of
@@ -162,8 +163,8 @@ def mix_links(
 
 
 def default_rules(snapshot: Snapshot, directory: Path | None, *, read_only: bool) -> Rules:
-    """The rules of a snapshot: those of the graph's folder if they are of this state, else learned
-    within the default budget, and stored in the folder unless the graph is `read_only`.
+    """Return the rules of a snapshot: those in the graph's folder if they are of this state, else rules learned within
+    the default budget, and stored in the folder unless the graph is `read_only`.
     """
     from condgraph.links.edges import Edges
     from condgraph.links.rule_model import Rules, learn
@@ -171,16 +172,16 @@ def default_rules(snapshot: Snapshot, directory: Path | None, *, read_only: bool
     result: Rules | None = snapshot.schema.kept.get(_KEPT)
     if result is None:
         edges = Edges.of_snapshot(snapshot)
-        place = None if directory is None else directory / _FILE
-        if place is not None and place.exists():
+        path = None if directory is None else directory / _FILE
+        if path is not None and path.exists():
             # Rules of an earlier state are learned again.
             with suppress(LinkModelError):
-                result = Rules.load(place, edges)
+                result = Rules.load(path, edges)
         if result is None:
             result = learn(edges)
-            if place is not None and not read_only:
-                # In a folder that cannot be written they are in memory alone.
+            if path is not None and not read_only:
+                # If the folder cannot be written, the rules are only in memory.
                 with suppress(OSError):
-                    result.save(place)
+                    result.save(path)
         snapshot.schema.kept[_KEPT] = result
     return result

@@ -1,4 +1,4 @@
-"""A link prediction model together with rules: the weighted geometric mean of their scores, with a weight for each
+"""A link prediction model combined with rules: the weighted geometric mean of their scores, with a weight for each
 relation and direction that is chosen on held-out edges.
 """
 
@@ -23,22 +23,22 @@ from condgraph.links.rule_model import Rule, Rules
 from condgraph.links.store import calibrated, fingerprint_of
 
 FORMAT: Final = 1
-#: The weights of the rules that are tried.
+#: The candidate weights of the rules.
 WEIGHTS: Final = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0)
-#: What counts as the score of a link that the model, or no rule, predicts; and the least score that is kept.
+#: The lowest scores of the model and of the rules in the mean, and the lowest score in `Mixture.rows`.
 _LEAST_MODEL: Final = 1e-7
 _LEAST_RULES: Final = 1e-3
 _LEAST: Final = 1e-7
-#: Held-out questions of a relation and direction that are looked at, and as how many questions of all relations together
-#: count for the choice of each.
+#: The most held-out questions of a relation and direction, and the weight of the mean of all relations in the choice for each,
+#: as a number of questions.
 _QUESTIONS: Final = 40
 _COMMON: Final = 5
 _AGAIN: Final = "mix them again with `graph.mix_links(...)`"
 
 
 class Mixture:
-    """A model and rules over the edges of a graph (`LinkModel`, calibrated). `weights` are those of the rules: of each
-    relation forwards, then of its inverse.
+    """A model and rules over the edges of a graph (`LinkModel`, calibrated). `weights` are those of the rules, shape (2
+    * relations,): each relation forward, then its inverse.
     """
 
     calibrated = True
@@ -51,20 +51,20 @@ class Mixture:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of both, and the weights."""
-        weights = "".join(str(WEIGHTS.index(one)) for one in self.weights.tolist())
+        """A hash of the model, the rules and the weights."""
+        weights = "".join(str(WEIGHTS.index(weight)) for weight in self.weights.tolist())
         return f"{fingerprint_of(self.model)}-{self.rules.fingerprint}-{weights}"
 
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         weight = float(self.weights[2 * relation + inverse])
         heads = np.asarray(heads, np.int64)
-        known = None if weight == 1.0 else _model_scores(self.model, self.rules.edges, heads, relation, inverse)
-        ruled = None if weight == 0.0 else self.rules.score_tails(heads, relation, inverse=inverse)
-        return _mixed(known, ruled, weight)
+        model_scores = None if weight == 1.0 else _model_scores(self.model, self.rules.edges, heads, relation, inverse)
+        rule_scores = None if weight == 0.0 else self.rules.score_tails(heads, relation, inverse=inverse)
+        return _mixed(model_scores, rule_scores, weight)
 
     def rows(self, heads: Ints, relation: int, *, inverse: bool = False) -> tuple[Ints, Ints, Floats]:
-        """The rows of heads: offsets (heads + 1), entities ascending in each row, scores."""
+        """Return the rows of heads: offsets (heads + 1), entities ascending in each row, scores."""
         counts, ids, values = [np.zeros(1, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
         at_once = rows_of(max(len(heads), 1), len(self.entities))
         for begin in range(0, len(heads), at_once):
@@ -77,27 +77,29 @@ class Mixture:
         return np.cumsum(np.concatenate(counts)), np.concatenate(ids), np.concatenate(values)
 
     def explain(self, subject: str, relation: str, object_: str, most: int = 5) -> list[Rule]:
-        """The rules that predict a link, the best first, at most so many; none for a link of the model alone."""
+        """Return at most `most` rules that predict a link, best first; none for a link that only the model predicts."""
         return self.rules.explain(subject, relation, object_, most)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the weights to a `.npz` file, completely or not at all; they are read with the model and the rules."""
+        """Write the weights to a `.npz` file, completely or not at all. To read them, `load` needs the model and the
+        rules.
+        """
         about = {"format": FORMAT, "model": fingerprint_of(self.model), "rules": self.rules.fingerprint, "warnings": self.warnings}
         save_arrays(Path(path), {"mixture": np.frombuffer(json.dumps(about).encode(), np.uint8), "weights": self.weights})
         return Path(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: LinkModel, rules: Rules) -> Mixture:
-        """The mixture of a file; raises `LinkModelError` for another file, another model or other rules."""
+        """Read a mixture; raises `LinkModelError` for a file of another kind, another model or other rules."""
         place = os.fspath(path)
         arrays = load_arrays(place, _AGAIN)
         try:
             about = json.loads(arrays["mixture"].tobytes())
             if about["format"] != FORMAT:
                 raise LinkModelError(f"{place} is of another format than {FORMAT}", hint=_AGAIN)
-            for what, mine in (("model", fingerprint_of(model)), ("rules", rules.fingerprint)):
-                if about[what] != mine:
-                    raise LinkModelError(f"the mixture in {place} is of another {what} than this", hint=_AGAIN)
+            for part, fingerprint in (("model", fingerprint_of(model)), ("rules", rules.fingerprint)):
+                if about[part] != fingerprint:
+                    raise LinkModelError(f"the mixture in {place} is of another {part} than this", hint=_AGAIN)
             weights = arrays["weights"]
             if weights.shape != (2 * len(rules.relations),) or not np.isin(weights, WEIGHTS).all():
                 raise ValueError(f"weights is not one of {WEIGHTS} for each relation and direction")
@@ -129,11 +131,12 @@ def _mixed(known: NDArray[np.float64] | None, ruled: Floats | None, weight: floa
 
 
 def mix(edges: Edges, model: LinkModel, rules: Rules, valid: Edges, *, seconds: float = 60.0, seed: int = 0) -> Mixture:
-    """Choose the weight of rules for each relation and direction: that with the best filtered reciprocal ranks of held-out
-    edges, which neither was learned from. Few of them count little beside those of all relations together.
+    """Choose the weight of the rules for each relation and direction: the one with the best filtered reciprocal ranks
+    of held-out edges, which neither was learned from. With few held-out edges of its own, a relation follows the mean
+    of all.
 
-    What the budget of `seconds` of processor time left out is in `warnings`. Raises `LinkModelError` for a model of
-    another graph, or of another state of it, and without held-out edges.
+    `warnings` of the result report what the budget, `seconds` of processor time, left out. Raises `LinkModelError` for
+    a model of another graph or of another state of it, and without held-out edges.
     """
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise OptionError(f"seconds is a number more than 0, not {seconds!r}")
@@ -149,33 +152,37 @@ def mix(edges: Edges, model: LinkModel, rules: Rules, valid: Edges, *, seconds: 
     sides = [(valid.ends(inverse), *np.divmod(valid.ends(inverse).keys, n)) for inverse in (False, True)]
     counts = np.stack([np.bincount(relation, minlength=len(edges.relations)) for _, relation, _ in sides], axis=1).ravel()
     totals = np.zeros((len(counts), len(WEIGHTS)))
-    looked = np.zeros(len(counts), np.int64)
-    wanted = [key for key in np.argsort(-counts, kind="stable").tolist() if counts[key]]
-    for key in wanted:
-        if looked.any() and time.process_time() >= until:
+    ranked = np.zeros(len(counts), np.int64)
+    nonempty = [key for key in np.argsort(-counts, kind="stable").tolist() if counts[key]]
+    for key in nonempty:
+        if ranked.any() and time.process_time() >= until:
             break
         relation, inverse = divmod(key, 2)
-        ends, of, node = sides[inverse]
-        groups = np.flatnonzero(of == relation)
+        ends, relation_of_group, node = sides[inverse]
+        groups = np.flatnonzero(relation_of_group == relation)
         if len(groups) > _QUESTIONS:
             groups = np.sort(rng.choice(groups, _QUESTIONS, replace=False))
         for begin in range(0, len(groups), at_once := rows_of(len(groups), n)):
             check()
             part = groups[begin : begin + at_once]
-            known = _model_scores(model, edges, node[part], relation, bool(inverse))
-            ruled = rules.score_tails(node[part], relation, inverse=bool(inverse))
+            model_scores = _model_scores(model, edges, node[part], relation, bool(inverse))
+            rule_scores = rules.score_tails(node[part], relation, inverse=bool(inverse))
             offsets, items = edges.ends(bool(inverse)).of(node[part], relation)
             for row, group in enumerate(part.tolist()):
-                right = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
-                true = np.concatenate([right, items[offsets[row] : offsets[row + 1]]])
+                tails = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
+                known_tails = np.concatenate([tails, items[offsets[row] : offsets[row + 1]]])
                 for at, weight in enumerate(WEIGHTS):
-                    scores = _mixed(None if weight == 1.0 else known[row], None if weight == 0.0 else ruled[row], weight)
-                    totals[key, at] += float((1 / rank_among(scores, right, true)).sum())
-            looked[key] += int((ends.offsets[part + 1] - ends.offsets[part]).sum())
+                    scores = _mixed(
+                        None if weight == 1.0 else model_scores[row], None if weight == 0.0 else rule_scores[row], weight
+                    )
+                    totals[key, at] += float((1 / rank_among(scores, tails, known_tails)).sum())
+            ranked[key] += int((ends.offsets[part + 1] - ends.offsets[part]).sum())
     warnings = []
-    if (done := int((looked > 0).sum())) < len(wanted):
-        text = f"the budget of {seconds:g} s allowed the weights of {done} of {len(wanted)} relations and directions to be chosen"
+    if (chosen := int((ranked > 0).sum())) < len(nonempty):
+        text = (
+            f"the budget of {seconds:g} s allowed the weights of {chosen} of {len(nonempty)} relations and directions to be chosen"
+        )
         warnings.append(f"{text}; the others have that which is best for these together")
-    common = totals.sum(axis=0) / looked.sum()
+    common = totals.sum(axis=0) / ranked.sum()
     weights = np.array(WEIGHTS)[np.argmax(totals + _COMMON * common, axis=1)]
     return Mixture(model, rules, weights, warnings)

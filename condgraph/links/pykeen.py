@@ -1,4 +1,4 @@
-"""Models trained by PyKEEN as link prediction models. The caller imports PyKEEN."""
+"""Adapter for models trained by PyKEEN. The caller imports PyKEEN."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from condgraph.links.embeddings import Floats
 
 
 class PyKeenModel:
-    """A model of PyKEEN (`pipeline(...).model`) and the factory of the triples that it was trained
-    on (`pipeline(...).training`), as a `LinkModel`; raw scores, worked out where the model is, on a
-    GPU as well.
+    """A model of PyKEEN (`pipeline(...).model`) with the factory of its training triples (`pipeline(...).training`), as
+    a `LinkModel`. Scores are raw, and computed on the device of the model.
 
-    Raises `LinkModelError` for what is none, `MissingExtraError` where torch is not installed.
+    Raises `LinkModelError` for other objects, `MissingExtraError` if torch is not installed.
     """
 
     calibrated = False

@@ -1,4 +1,4 @@
-"""How well a model ranks the ends of edges: filtered ranks, where ties share their mean rank."""
+"""Filtered ranks of the ends of edges under a model; ties share their mean rank."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from condgraph.links.edges import Edges, Ints
 from condgraph.links.embeddings import check_scores, rows_of
 from condgraph.links.model import LinkModel
 
-#: Up to so many scores are compared with all others without sorting.
+#: The largest number of scores that are ranked without sorting all others.
 _FEW: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The mean reciprocal rank and Hits@k of some ranks."""
+    """The mean reciprocal rank and Hits@k, and the number of `ranks`."""
 
     mrr: float
     hits1: float
@@ -30,7 +30,7 @@ class Ranking:
 
     @classmethod
     def of(cls, ranks: NDArray[np.float64]) -> Ranking:
-        """Of ranks, each counted once; zeros where there are none."""
+        """Compute the metrics from ranks; all are 0 if there are none."""
         if not len(ranks):
             return cls(0.0, 0.0, 0.0, 0.0, 0)
         hits = [float((ranks <= most).mean()) for most in (1, 3, 10)]
@@ -41,44 +41,46 @@ class Ranking:
 
 
 def rank_among(scores: NDArray[Any], right: Ints, others: Ints) -> NDArray[np.float64]:
-    """The rank of each of `right` by its score, against all that are neither in `right` nor in
-    `others`: 1 + how many are greater + how many are equal / 2. Shape of `right`.
+    """Return the rank of each of `right` by score among the entities that are neither in `right` nor in `others`: 1 +
+    the number of greater scores + half the number of equal ones. Same shape as `right`.
     """
     rivals = np.ones(len(scores), bool)
     rivals[right] = rivals[others] = False
-    scored, mine = scores[rivals], scores[right]
+    rival_scores, right_scores = scores[rivals], scores[right]
     if len(right) <= _FEW:
-        greater = np.fromiter((np.count_nonzero(scored > item) for item in mine), np.int64, len(mine))
-        equal = np.fromiter((np.count_nonzero(scored == item) for item in mine), np.int64, len(mine))
+        greater = np.fromiter((np.count_nonzero(rival_scores > score) for score in right_scores), np.int64, len(right_scores))
+        equal = np.fromiter((np.count_nonzero(rival_scores == score) for score in right_scores), np.int64, len(right_scores))
         return 1.0 + greater + equal / 2
-    scored.sort()
-    below, upto = np.searchsorted(scored, mine, side="left"), np.searchsorted(scored, mine, side="right")
-    return 1.0 + (len(scored) - upto) + (upto - below) / 2
+    rival_scores.sort()
+    below, at_most = (
+        np.searchsorted(rival_scores, right_scores, side="left"),
+        np.searchsorted(rival_scores, right_scores, side="right"),
+    )
+    return 1.0 + (len(rival_scores) - at_most) + (at_most - below) / 2
 
 
 def rank_edges(model: LinkModel, edges: Edges, known: Sequence[Edges]) -> Ranking:
-    """The filtered ranking of `edges` from both ends; `known` are all edges that are true (those of
-    `edges` count as such anyway).
+    """Rank `edges` from both ends, filtered: all edges of `known` and of `edges` count as true, so they never compete.
 
     Entities and relations of the edges have the numbers of the model.
     """
     n = len(model.entities)
-    result: list[NDArray[np.float64]] = []
+    ranks: list[NDArray[np.float64]] = []
     for inverse in (False, True):
         ends = edges.ends(inverse)
         relation, node = np.divmod(ends.keys, n)
-        for item in np.unique(relation):
-            groups = np.flatnonzero(relation == item)
+        for number in np.unique(relation):
+            groups = np.flatnonzero(relation == number)
             step = rows_of(len(groups), n)
             for start in range(0, len(groups), step):
                 check()
                 part = groups[start : start + step]
                 nodes = node[part]
-                scores = model.score_tails(nodes, int(item), inverse=inverse)
-                check_scores(scores, model, int(item))
-                others = [other.ends(inverse).of(nodes, int(item)) for other in known]
+                scores = model.score_tails(nodes, int(number), inverse=inverse)
+                check_scores(scores, model, int(number))
+                known_tails = [other.ends(inverse).of(nodes, int(number)) for other in known]
                 for row, group in enumerate(part):
                     right = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
-                    true = [items[offsets[row] : offsets[row + 1]] for offsets, items in others]
-                    result.append(rank_among(scores[row], right, np.concatenate([right, *true])))
-    return Ranking.of(np.concatenate(result) if result else np.empty(0))
+                    true_tails = [items[offsets[row] : offsets[row + 1]] for offsets, items in known_tails]
+                    ranks.append(rank_among(scores[row], right, np.concatenate([right, *true_tails])))
+    return Ranking.of(np.concatenate(ranks) if ranks else np.empty(0))
