@@ -1,4 +1,4 @@
-"""Opens a graph by its place: a directory, memory, or the address of a server."""
+"""Open a graph by its place: a directory, memory, the address of a server, or several of these."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _EXAMPLE: Final = (
     "neo4j://localhost:7687 for Neo4j, sparql+http://localhost:8890/sparql for an RDF store, "
     "duckdb:///file.duckdb, postgresql://localhost/database or spark://host:7077 for SQL; a folder has no ://"
 )
-#: What Neo4j's connection takes.
+#: The options of a connection to Neo4j.
 LOGIN: Final = ("user", "password", "database", "timeout", "patience")
-#: How a database there is laid out.
+#: The layouts of an existing or own database.
 LAYOUTS: Final = ("condgraph", "native")
 
 
@@ -48,51 +48,50 @@ def open(
     same: Mapping[str, Any] | None = None,
     **unknown: Never,
 ) -> Graph:
-    """Open a graph: a directory (made by the first load), "memory:", Neo4j, a SPARQL endpoint, or a SQL database.
+    """Open a graph: a directory (created by the first load), "memory:", Neo4j, a SPARQL endpoint, or a SQL database.
 
-    Neo4j is an address (`neo4j://host:7687`, `bolt+s://...`), a `neo4j.Driver`, or a
-    `py2neo.Graph`; an endpoint is `sparql+https://host/sparql`. A Neo4j database that has nodes, and
-    no graph of condgraph's, is queried as it is, and nothing is written there. An endpoint that has
-    triples, and no graph of condgraph's, is queried as it is too, unless `graph`, `update`, `store` or
-    `base` is given. An option that the place does not have is an `OptionError`. A SQL database is
-    `duckdb:///file.duckdb` (four slashes begin an absolute path) or `postgresql://host/database`; a graph
-    is a schema of it. Spark is a `SparkSession` or `spark://MASTER`, such as `spark://host:7077` and
-    `spark://local[2]`; an export to Parquet is asked there, or its tables with `mapping`. A SQL database that
-    has tables, and no graph of condgraph's, is queried as it is, and nothing is written there.
+    The place is one of:
+
+    - a path, or "memory:"
+    - Neo4j: an address (`neo4j://host:7687`, `bolt+s://...`), a `neo4j.Driver`, or a `py2neo.Graph`
+    - a SPARQL endpoint: `sparql+https://host/sparql`
+    - a SQL database: `duckdb:///file.duckdb` (four slashes begin an absolute path) or `postgresql://host/database`, in which
+      each graph is a schema
+    - Spark: a `SparkSession` or `spark://MASTER`, such as `spark://host:7077` and `spark://local[2]`, to query an export to
+      Parquet, or tables with `mapping`
+    - a list of places or open graphs, or a mapping with their names, which are queried as one read-only graph
+
+    A Neo4j or SQL database with data but no graph of condgraph is queried in place, and nothing is written there. So
+    is a SPARQL endpoint, unless `graph`, `update`, `store` or `base` is connection. Raises `OptionError` for an option
+    that the place does not have.
 
     - `graph`: the name of the graph in its store
-    - `read_only`: whether loads are refused
-    - `as_of`: of a folder, the version that is opened, by its id or by a time at which it was the
-      current one; read-only
+    - `read_only`: whether changes are refused
+    - `as_of`: for a folder, the version to open, read-only: its id, or a time at which it was the current one
     - `user`, `password`: the login of a server, by default from the address or the environment
       (`NEO4J_USERNAME`, `NEO4J_PASSWORD`, `SPARQL_USERNAME`, `SPARQL_PASSWORD`)
-    - `timeout`: the deadline, in seconds, of calls to a server that are given none
-    - `patience`: for how many seconds (30) a server may be silent where it has little to do: accept a
-      connection, give the state of a graph or the plan of a query
-    - `database`: of Neo4j, by default `NEO4J_DATABASE`, or the user's home database
-    - `layout`: "native" for a Neo4j database, a SQL database, or the triples of an endpoint, as they are,
-      "condgraph" for a graph of condgraph's
-    - `mapping`: the place of a mapping file, which says how to read what is there as it is
-    - `labels`: of a graph of condgraph's on Neo4j, whether its entities carry their direct concepts as
-      labels after the next load; by default they do where nothing else was in the database when the
-      graph was first loaded
-    - `warm`: of Neo4j, whether it plans the commonest shapes of queries in the background, so that
-      their first runs take less
-    - `update`, `store`: of an RDF store, its addresses for updates and for the Graph Store Protocol
-    - `base`: of an RDF store, the IRI of the graph
-    - `method`: of an RDF store, "get", "post" or "auto"
-    - `folder`: of Spark, where an export to Parquet is, as Spark reads it
-    - `same`: of several stores, which entities of one are entities of the others: by its name the concepts whose
-      members are the entities of their name, or the ids there by the ids in the others
-
-    A list of places, or a mapping with names, is several stores asked as one graph, which is only read; each of
-    them may be an open graph.
+    - `timeout`: the default timeout of calls to a server, in seconds
+    - `patience`: how many seconds (30) a server may take for requests with little work: accept a connection, return
+      the state of a graph or the plan of a query
+    - `database`: for Neo4j, by default `NEO4J_DATABASE`, or the user's home database
+    - `layout`: "native" to query an existing Neo4j database, SQL database, or SPARQL endpoint in place, "condgraph" for a
+      graph written by condgraph
+    - `mapping`: the path of a mapping file, which describes how to read an existing database
+    - `labels`: for a graph of condgraph on Neo4j, whether entities have their direct concepts as labels after the next
+      load; by default they do if the database was otherwise empty at the first load
+    - `warm`: for Neo4j, whether it plans the most common queries in the background, so that their first runs are faster
+    - `update`, `store`: for an RDF store, its addresses for updates and for the Graph Store Protocol
+    - `base`: for an RDF store, the IRI of the graph
+    - `method`: for an RDF store, "get", "post" or "auto"
+    - `folder`: for Spark, the folder of an export to Parquet, as a path for Spark
+    - `same`: for several stores, which entities are the same: by the name of a store, either the concepts whose members are
+      matched by name, or a mapping of its ids to ids in the other stores
     """
-    given: dict[str, Any] = {
+    connection: dict[str, Any] = {
         "user": user, "password": password, "database": database, "timeout": timeout, "patience": patience,
         "update": update, "store": store, "base": base, "method": method, "folder": folder,
     }  # fmt: skip
-    options = {name: value for name, value in given.items() if value is not None} | unknown
+    options = {name: value for name, value in connection.items() if value is not None} | unknown
     if layout is not None and layout not in LAYOUTS:
         raise OptionError(f"layout is 'condgraph' or 'native', not {layout!r}", candidates=nearest(str(layout), LAYOUTS))
     if isinstance(place, (list, tuple, Mapping)):
@@ -154,17 +153,17 @@ def open(
         if layout == "native" or mapping is not None:
             raise OptionError("labels is for a graph of condgraph's own", hint="leave `labels` out")
         layout = "condgraph"
-    # The driver and all that needs it are imported for those who have a server.
+    # Imported late: the driver is needed only for a server.
     from condgraph.remote_neo4j import Neo4jGraph
 
     if layout == "native" or mapping is not None or (layout is None and graph == "default"):
         from condgraph.remote_native import native
 
-        found = native(place, sure=layout == "native" or mapping is not None, mapping=mapping, **options)
-        if found is not None:
+        existing_neo4j = native(place, sure=layout == "native" or mapping is not None, mapping=mapping, **options)
+        if existing_neo4j is not None:
             if warm:
-                found.store.warm_behind()
-            return found
+                existing_neo4j.store.warm_behind()
+            return existing_neo4j
     opened = Neo4jGraph(place, graph=graph, read_only=read_only, labels=labels, **options)
     try:
         opened.store.connection.reach()
@@ -183,12 +182,12 @@ def _check_about(of_neo4j: dict[str, Any]) -> None:
 
 
 def _is_session(place: Any) -> bool:
-    """Whether a place is a session of Spark."""
+    """Return whether a place is a Spark session."""
     return any(sort.__name__ == "SparkSession" and sort.__module__.startswith("pyspark.") for sort in type(place).__mro__)
 
 
 def _sql(place: Any, graph: str, read_only: bool, layout: str | None, mapping: Any, options: dict[str, Any]) -> Graph:
-    """A graph in a SQL database, or its tables as a graph."""
+    """Open a graph in a SQL database, or the database's tables as a graph."""
     from condgraph.remote_sql import SqlGraph, theirs
 
     sure = layout == "native" or mapping is not None
@@ -202,11 +201,15 @@ def _sql(place: Any, graph: str, read_only: bool, layout: str | None, mapping: A
 
 
 def _check_folder(place: str) -> None:
-    """Raise for what is meant as another place than a folder: an address that lacks its slashes, and a file."""
-    scheme, mark, rest = place.partition(":")
+    """Raise `OptionError` for an address that lacks its slashes, and `StoreMissingError` for a file."""
+    scheme, mark, address_rest = place.partition(":")
     if mark and scheme.lower() in (*NEO4J_SCHEMES, *SPARQL_SCHEMES, *SQL_SCHEMES) and not os.path.exists(place):
         # A file of DuckDB has no login that might be shown.
-        meant = f"duckdb:///{rest.removeprefix('//')}" if scheme.lower() == "duckdb" else shown(f"{scheme}://{rest.lstrip('/')}")
+        meant = (
+            f"duckdb:///{address_rest.removeprefix('//')}"
+            if scheme.lower() == "duckdb"
+            else shown(f"{scheme}://{address_rest.lstrip('/')}")
+        )
         raise OptionError(f"an address has slashes after {scheme}:", hint=f"{meant}; a folder begins with ./")
     if not os.path.isfile(place):
         return
@@ -217,7 +220,7 @@ def _check_folder(place: str) -> None:
 
 
 def _several(places: Any, graph: str, same: Any, given: dict[str, Any]) -> Graph:
-    """Several stores as one graph."""
+    """Open several stores as one graph."""
     wrong = next((name for name, value in given.items() if value is not None), None)
     if wrong is not None or graph != "default":
         raise OptionError(

@@ -1,4 +1,4 @@
-"""How a program is to be run: one record, whether Python, a command, an HTTP request or an agent asks."""
+"""The options of a query as one record, shared by the Python API, the commands, HTTP requests and agents."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from condgraph.versions import AsOf
 
 
-# Not frozen, as that costs a short query 5 % of its time; nobody changes one.
+# Not frozen, because that costs a short query 5 % of its time.
 @dataclass(slots=True)
 class QueryOptions:
-    """The options of a query, each None where it is not specified. Raises `OptionError` for a value
-    that no query takes.
+    """The options of a query; most are None if not given. Raises `OptionError` for an invalid value.
 
-    `timeout` is in seconds, `limit` the most values to give, `parameters` the values of `$name` in
-    the program, `table` a clause over its rows, `further` what only its language takes. `at` is the
-    time, or `between` the two times, at which statements have to hold, with `certain` for certain. `as_of` names
-    the version of the graph that is asked, `prefer` what resolves conflicts of declared predicates, or of those that it names.
+    - `timeout`: in seconds
+    - `limit`: the maximum number of values
+    - `parameters`: the values of `$name` in the program
+    - `table`: a clause that is applied to the program's rows
+    - `further`: options of the language only
+    - `at`, `between`: the time, or two times, at which statements must hold; with `certain`, they must certainly hold
+    - `as_of`: the version of the graph to query
+    - `prefer`: the preference that resolves conflicts of the declared predicates, or a mapping by predicate
     """
 
     language: str | None = None
@@ -51,7 +54,7 @@ class QueryOptions:
             raise OptionError(f"on_unknown is 'error', 'empty' or 'nearest', not {self.on_unknown!r}")
 
     def of_language(self) -> dict[str, Any]:
-        """Those that the language of the program takes."""
+        """Return the options that are passed to the language of the program."""
         options = dict(self.further) if self.further else {}
         if self.on_unknown != "error":
             options["on_unknown"] = self.on_unknown
@@ -63,7 +66,7 @@ class QueryOptions:
 
     @property
     def period(self) -> Period | None:
-        """The time that the query asks about; raises `OptionError` for what is none."""
+        """The time that `at`, `between` and `certain` name, or None. Raises `OptionError` for an invalid time."""
         if self.at is None and self.between is None and self.certain is False:
             return None
         from condgraph.engine.period import Period

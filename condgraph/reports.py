@@ -1,4 +1,4 @@
-"""Reports of loads, and the status of a graph."""
+"""Reports of loads and changes, and the status of a graph."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from condgraph.loaders.base import MOST_PROBLEMS, Problem, ProblemKind, Reading,
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a load did. `added` counts what the graph has more than before; `problems` are the first
-    thousand of them, `kinds` all of them by kind, one line each.
+    """The result of a load.
+
+    `added` is the growth of each count of the graph. `problems` has the first thousand problems, `kinds` all of them
+    by kind, one line each.
     """
 
     sources: tuple[str, ...]
@@ -27,7 +29,7 @@ class LoadReport:
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
     seconds: float
-    #: Columns of several tables that refer to rows of other tables, with the reasons.
+    #: Columns that refer to rows of other tables, with the reasons.
     joins: tuple[str, ...] = ()
     kinds: tuple[ProblemKind, ...] = ()
 
@@ -46,9 +48,7 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class UnloadReport:
-    """What unloading did. `removed` counts what the graph has less than before: what only
-    they stated.
-    """
+    """The result of an unload. `removed` is the decrease of each count of the graph: what no other source states."""
 
     sources: tuple[str, ...]
     removed: dict[str, int]
@@ -57,12 +57,12 @@ class UnloadReport:
 
     @property
     def statements(self) -> int:
-        """Relations and attributes that are gone."""
+        """The number of relations and attributes that were removed."""
         return self.removed.get("relations", 0) + self.removed.get("attributes", 0)
 
     @property
     def entities(self) -> int:
-        """Entities and concepts that are gone."""
+        """The number of entities and concepts that were removed."""
         return self.removed.get("entities", 0) + self.removed.get("concepts", 0)
 
     def __str__(self) -> str:
@@ -73,8 +73,8 @@ class UnloadReport:
 
 @dataclass(frozen=True, slots=True)
 class EditReport:
-    """What a single change did: its number, which is the row of what it adds in the source `edits`,
-    who made it and when (UTC), and what it added and took away, as texts.
+    """The result of a single change: its number, its author, its time (UTC), and what it added and removed, as texts.
+    The number is also the row of the added statement in the source `edits`.
     """
 
     number: int
@@ -92,15 +92,19 @@ class EditReport:
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
 
-#: What a status counts, in this order.
+#: The counts in a status, in the order of display.
 COUNTED: Final = ("entities", "concepts", "relations", "attributes", "qualifiers", "predicates", "sources")
-#: Where more is to be seen.
+#: The hint at the end of a status.
 SEE_SCHEMA: Final = "`condgraph schema`, or graph.schema(), shows what is in it"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Status:
-    """What a graph holds and where."""
+    """The place, counts and sources of a graph.
+
+    `bytes` is its size, `verified` whether every byte was read and compared, and `others` the names of other graphs
+    in the same place.
+    """
 
     place: str
     graph: str
@@ -110,12 +114,12 @@ class Status:
     bytes: int
     verified: bool = False
     others: tuple[str, ...] = field(default=())
-    #: What is to be known of these counts: which of them are estimates.
+    #: Notes on the counts: which of them are estimates.
     notes: tuple[str, ...] = field(default=())
 
     @property
     def statements(self) -> int:
-        """Relations and attributes together."""
+        """The number of relations and attributes."""
         return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
 
     def __repr__(self) -> str:
@@ -132,7 +136,7 @@ class Status:
 
 
 class Built(NamedTuple):
-    """What a load did: the counts before and after it, the statements that were read, and warnings."""
+    """The result of a build: the counts before and after, the number of statements read, and warnings."""
 
     before: dict[str, int]
     after: dict[str, int]
@@ -147,7 +151,9 @@ def report(
     readings: list[Reading],
     begin: float,
 ) -> LoadReport:
-    """The report of a load, whose sources were read with `readings`."""
+    """Return the report of a load whose sources were read with `readings`. `begin` is its start by
+    `time.perf_counter`.
+    """
     before, after = built.before, built.after
     problems = [problem for reading in readings for problem in reading.problems]
     kinds: dict[tuple[bool, str], ProblemKind] = {}
@@ -168,6 +174,6 @@ def report(
         tuple(problems[:MOST_PROBLEMS]),
         tuple(gathered(built.warnings)),
         time.perf_counter() - begin,
-        tuple(one for reading in readings for one in reading.joins),
+        tuple(join for reading in readings for join in reading.joins),
         tuple(kinds.values()),
     )
