@@ -368,7 +368,7 @@ class Graph:
         new_type: bool = False,
         wait: float = WAIT,
     ) -> EditReport:
-        """Replace one statement by another, as a single change. Only the values parts differ: `subject`, `predicate`,
+        """Replace one statement by another, as a single change. Only the given parts change: `subject`, `predicate`,
         `object` or `qualifiers`.
 
         To rename an entity, pass an `Entity(id, name)`, its id or its name as `statement`, and the new `name`.

@@ -21,7 +21,7 @@ _EXAMPLE: Final = (
 )
 #: The options of a connection to Neo4j.
 LOGIN: Final = ("user", "password", "database", "timeout", "patience")
-#: The layouts of an existing or own database.
+#: The layouts of a database: one of condgraph's own, or an existing one as it is.
 LAYOUTS: Final = ("condgraph", "native")
 
 
@@ -62,7 +62,7 @@ def open(
     - a list of places or open graphs, or a mapping with their names, which are queried as one read-only graph
 
     A Neo4j or SQL database with data but no graph of condgraph is queried in place, and nothing is written there. So
-    is a SPARQL endpoint, unless `graph`, `update`, `store` or `base` is connection. Raises `OptionError` for an option
+    is a SPARQL endpoint, unless `graph`, `update`, `store` or `base` is given. Raises `OptionError` for an option
     that the place does not have.
 
     - `graph`: the name of the graph in its store
