@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.asking import serves
-from tests.support.progress import ALLOWANCE, long_tests, slower, test_of
+from tests.support.progress import ALLOWANCE, long_tests, name_of, slower
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = """
@@ -135,6 +135,6 @@ def test_a_file_that_grew_is_named() -> None:
 
 
 def test_long_tests_are_those_with_a_long_case() -> None:
-    assert test_of("tests/test_a.py::test_b[one::two]@neo4j") == "tests/test_a.py::test_b"
-    assert test_of("tests/test_a.py::Test::test_b@neo4j native") == "tests/test_a.py::Test::test_b"
+    assert name_of("tests/test_a.py::test_b[one::two]@neo4j") == "tests/test_a.py::test_b"
+    assert name_of("tests/test_a.py::Test::test_b@neo4j native") == "tests/test_a.py::Test::test_b"
     assert all(Path(ROOT, name.partition("::")[0]).exists() for name in long_tests())

@@ -58,7 +58,7 @@ def mark(items: Sequence[pytest.Item]) -> None:
     """Mark tests that use a server or benchmark data, or take long; leave out what belongs to the nightly run."""
     long = progress.long_tests()
     for item in items:
-        if progress.test_of(item.nodeid) in long:
+        if progress.name_of(item.nodeid) in long:
             item.add_marker(pytest.mark.long)
         names = getattr(item, "fixturenames", ())
         if any(_SERVICE.fullmatch(name) for name in names):

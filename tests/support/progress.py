@@ -120,7 +120,7 @@ class Progress:
         # Examples in docstrings are no tests of this folder, whose hook says what was waited for.
         seconds = report.duration - getattr(report, "waited", 0.0)
         self.seconds[_file(report.nodeid)] += seconds
-        self._cases[test_of(report.nodeid)][report.nodeid] += seconds
+        self._cases[name_of(report.nodeid)][report.nodeid] += seconds
         if not report.failed:
             return
         self._failed += 1
@@ -194,7 +194,7 @@ def long_tests() -> frozenset[str]:
     return frozenset(name for name in recorded if "::" in name)
 
 
-def test_of(nodeid: str) -> str:
+def name_of(nodeid: str) -> str:
     """The test of a case: its name without parameters and without the group of its worker."""
     return re.split(r"[\[@]", nodeid, maxsplit=1)[0]
 
