@@ -1,8 +1,7 @@
-"""The same API for asyncio: every call runs in a worker thread, and cancelling the task ends the
-query.
+"""`Graph` for asyncio: every call runs in a worker thread, and cancelling the task ends the query.
 
-The methods are made from those of `Graph`, whose signatures they have. asyncio itself is imported in
-the calls, which a loop of it runs: it takes as long as the rest of the package.
+The methods are derived from those of `Graph` and have the same signatures. asyncio is imported inside functions,
+which only run in an event loop: importing it takes as long as the rest of the package.
 """
 
 from __future__ import annotations
@@ -41,33 +40,33 @@ P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A", bound=Answer)
 
-#: As many threads as there are calls: those that a silent server holds keep no later call waiting.
+#: One thread for each call in progress, so that calls that wait for a silent server do not delay later calls.
 _WORKERS: Final = Workers("condgraph-async")
 
 
 async def in_thread(call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """What a call gives, from a thread of its own."""
+    """Run a call in a thread of its own and return its result."""
     from asyncio import wrap_future
 
-    # What bounds the task bounds the thread.
+    # The deadline and cancellation of the task also apply in the thread.
     context = copy_context()
 
     def run() -> T:
         try:
             return context.run(call, *arguments, **options)
         except BaseException as error:
-            # Results of pyoxigraph that an error holds may be dropped by their own thread alone.
+            # pyoxigraph's results may only be freed by their own thread, and the traceback may refer to some.
             clear_frames(error.__traceback__)
             raise
 
     return await wrap_future(_WORKERS.submit(run))
 
 
-# -- methods of graphs as methods to await -----------------------------------------------------------
+# -- awaitable forms of the methods of graphs --------------------------------------------------------
 
 
 def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method of `Graph` that ends soon after the task is cancelled."""
+    """Make a method of `Graph` awaitable. Cancelling the task ends the call soon after."""
     name = method.__name__
 
     @wraps(method)
@@ -80,7 +79,7 @@ def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[An
 
 
 def answered(method: Callable[Concatenate[Any, P], A]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]:
-    """The same of a method that gives an answer, whose values are read in the thread."""
+    """Make a method of `Graph` that returns an answer awaitable. The answer's values are computed in the thread."""
     name = method.__name__
 
     @wraps(method)
@@ -91,7 +90,7 @@ def answered(method: Callable[Concatenate[Any, P], A]) -> Callable[Concatenate[A
 
 
 def completed(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method of `Graph` that is not cancelled half way: it ends, and the graph keeps what it did."""
+    """Make a method of `Graph` awaitable that is not interrupted: it runs to its end even if the task is cancelled."""
     name = method.__name__
 
     @wraps(method)
@@ -104,15 +103,15 @@ def completed(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
 async def followed(
     ask: Callable[..., Coroutine[Any, Any, Asked]], arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> AsyncIterator[AskStep | AskText | Asked]:
-    """The steps of a question while they are done, with pieces of what the model writes, and the outcome at last."""
+    """Yield the steps of a question as they finish, pieces of the model's text, and at last the outcome."""
     from asyncio import Queue, create_task, get_running_loop
 
     loop = get_running_loop()
     steps: Queue[AskStep | AskText | None] = Queue()
 
     def report(name: str, item: AskStep | AskText) -> None:
-        if (hearer := options.get(name)) is not None:
-            hearer(item)
+        if (callback := options.get(name)) is not None:
+            callback(item)
         loop.call_soon_threadsafe(steps.put_nowait, item)
 
     task = create_task(ask(*arguments, **{**options, **{name: partial(report, name) for name in ("on_step", "on_text")}}))
@@ -128,7 +127,7 @@ async def followed(
 def stepwise(
     method: Callable[Concatenate[Any, P], Asked],
 ) -> Callable[Concatenate[Any, P], AsyncIterator[AskStep | AskText | Asked]]:
-    """`Graph.asking` without waiting."""
+    """Make `Graph.asking` an asynchronous iterator."""
 
     @wraps(method)
     def steps_of(self: AsyncGraph, /, *arguments: Any, **options: Any) -> AsyncIterator[AskStep | AskText | Asked]:
@@ -138,7 +137,11 @@ def stepwise(
 
 
 class AsyncGraph:
-    """`Graph` with awaitable methods. Use `async with await condgraph.open_async(place) as g: ...`."""
+    """`Graph` with awaitable methods: `async with await condgraph.open_async(place) as g: ...`.
+
+    Methods have the parameters and results of `Graph`. Cancelling the task ends a query; loads and other changes run
+    to their end.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -150,7 +153,7 @@ class AsyncGraph:
         self.graph.close()
 
     def close(self) -> None:
-        """`Graph.close`."""
+        """Release the snapshot, or close the connection to a server (`Graph.close`). Returns without waiting."""
         self.graph.close()
 
     load = completed(Graph.load)
@@ -203,33 +206,33 @@ class AsyncGraph:
 
     @property
     def demos(self) -> Demos:
-        """`Graph.demos`; they are in process, and looked at without waiting."""
+        """The demonstrations of the graph (`Graph.demos`). They are in process and need no waiting."""
         return self.graph.demos
 
     async def snapshot(self) -> Self:
-        """`Graph.snapshot`: the graph as it is now, to await as well."""
+        """Return the current state of the graph in process, as an `AsyncGraph` (`Graph.snapshot`)."""
         return type(self)(await in_thread(self.graph.snapshot))
 
     def at(self, at: TimeLike | None = None, *, between: Sequence[TimeLike | None] | None = None, certain: bool = False) -> Self:
-        """`Graph.at`: a view to await as well, which is there without waiting."""
+        """Return a view of the graph as of a time, as an `AsyncGraph` (`Graph.at`). Needs no waiting."""
         return type(self)(self.graph.at(at, between=between, certain=certain))
 
     async def as_of(self, as_of: AsOf) -> Self:
-        """`Graph.as_of`: an earlier version, to await as well."""
+        """Return an earlier version of the graph, as an `AsyncGraph` (`Graph.as_of`)."""
         return type(self)(await in_thread(self.graph.as_of, as_of))
 
     def table(self, program: Any = "FindAll()") -> AsyncTableQuery:
-        """`Graph.table`: a table put together without waiting; its `ask` and `explain` are awaited."""
+        """Return a builder of a query with a table, whose `ask` and `explain` are awaitable (`Graph.table`)."""
         return AsyncTableQuery(program, Clause(), self.query, self.explain)
 
     def chat(self, llm: Any, **options: Any) -> AsyncChat:
-        """`Graph.chat`: a conversation whose `ask` is awaited."""
+        """Start a conversation whose `ask` is awaitable (`Graph.chat`)."""
         return AsyncChat(self, self.graph.chat(llm, **options))
 
     async def prepare(
         self, program: Any, *, language: str | None = None, engine: Engine | None = None, **options: Any
     ) -> AsyncPreparedProgram:
-        """`Graph.prepare`; the program that is prepared is awaited when it is called."""
+        """Parse a program with parameters; calls of the result are awaitable (`Graph.prepare`)."""
         prepared = await in_thread(self.graph.prepare, program, language=language, engine=engine, **options)
         return AsyncPreparedProgram(self, prepared)
 
@@ -242,27 +245,29 @@ class AsyncGraph:
         graph: Counting | None = None,
         timeout: float | None = None,
     ) -> Checked:
-        """`Answer.check`, in a worker thread."""
+        """Run `answer.check` in a worker thread (`Answer.check`). `timeout` is in seconds."""
         return await self._cancellable(lambda: answer.check(evidence, full=full, graph=graph, timeout=timeout), timeout)
 
     async def cypher(self, text: str, parameters: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """`Graph.cypher`, which gives an answer, or `Neo4jGraph.cypher`, which gives a dict a row."""
+        """Run a Cypher query. Returns an answer (`Graph.cypher`), or on Neo4j a list with a dict for each row
+        (`Neo4jGraph.cypher`).
+        """
         cancelled = options.pop("cancelled", None)
 
         def run() -> Any:
-            found = self.graph.cypher(text, parameters, **options)
-            if isinstance(found, Answer):
-                # Values are read in the worker, so that looking at them does not hold the event loop.
-                _ = found.values
-            return found
+            result = self.graph.cypher(text, parameters, **options)
+            if isinstance(result, Answer):
+                # Values are computed here, so that reading them later does not block the event loop.
+                _ = result.values
+            return result
 
         return await self._cancellable(run, options.get("timeout"), cancelled)
 
     async def generate(self, n: int, *, timeout: float | None = None, **options: Any) -> AsyncQuestions:
-        """`Graph.generate`: `async for question in await graph.generate(100)`.
+        """Generate questions: `async for question in await graph.generate(100)`.
 
-        `timeout` bounds each question, by default with the graph's. `llm` may be a coroutine
-        function, and so may its `program`; they run on this loop.
+        Parameters are those of `Graph.generate`. `timeout`, in seconds, bounds each question; by default it is the
+        graph's. `llm` and its `program` may be coroutine functions, which run on this loop.
         """
         ended = Event()
         if "llm" in options:
@@ -276,15 +281,15 @@ class AsyncGraph:
             from asyncio import get_running_loop
 
             loop = get_running_loop()
-            options["llm_function"] = each(options["llm_function"], lambda one: on_loop(one, loop, cancelled))
+            options["llm_function"] = each(options["llm_function"], lambda function: on_loop(function, loop, cancelled))
 
         def run() -> A:
             answer = method(*arguments, **options)
-            # Values are read in the worker, so that looking at them does not hold the event loop.
+            # Values are computed here, so that reading them later does not block the event loop.
             try:
                 _ = answer.values
             except DeadlineError:
-                # The best matches that were found in time are read when they are looked at.
+                # The best matches up to the deadline remain readable.
                 if not isinstance(answer, Matches):
                     raise
             return answer
@@ -292,7 +297,7 @@ class AsyncGraph:
         return await self._cancellable(run, options.get("timeout"), cancelled)
 
     async def _cancellable(self, call: Callable[[], T], timeout: float | None, cancelled: Event | None = None) -> T:
-        """What a call gives that ends soon after this task is cancelled."""
+        """Run a call in a thread and return its result. The call ends soon after this task is cancelled."""
         from asyncio import CancelledError
 
         ended = cancelled or Event()
@@ -309,28 +314,30 @@ class AsyncGraph:
 
 
 class AsyncChat:
-    """`Chat` with questions to await, or to follow step by step (`asking`); one question at a time."""
+    """`Chat` with questions that are awaited (`ask`) or followed step by step (`asking`), one question at a time."""
 
     def __init__(self, graph: AsyncGraph, chat: Chat) -> None:
         self.graph, self.chat = graph, chat
 
     @property
     def turns(self) -> tuple[Asked, ...]:
-        """The outcomes so far, the first question first."""
+        """The outcomes so far, in the order of the questions."""
         return self.chat.turns
 
     async def ask(self, question: str, **options: Any) -> Asked:
-        """`Chat.ask`; cancelling the task ends the question, which is then no turn."""
+        """Ask a question and return its outcome (`Chat.ask`). Cancelling the task ends the question, which does not
+        become a turn.
+        """
         cancelled = options.setdefault("cancelled", Event())
         timeout = options.get("timeout", self.chat.options.get("timeout"))
         return await self.graph._cancellable(lambda: self.chat.ask(question, **options), timeout, cancelled)
 
     def asking(self, question: str, **options: Any) -> AsyncIterator[AskStep | AskText | Asked]:
-        """`Chat.asking` without waiting."""
+        """Iterate over the steps of a question as they finish, and at last its outcome (`Chat.asking`)."""
         return followed(self.ask, (question,), options)
 
     def clear(self) -> None:
-        """`Chat.clear`."""
+        """Forget the conversation so far (`Chat.clear`)."""
         self.chat.clear()
 
 
@@ -342,11 +349,11 @@ class AsyncPreparedProgram:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of their first mention."""
+        """The names of the parameters, in the order of their first use."""
         return self.prepared.parameters
 
     async def __call__(self, /, **values: Any) -> Answer:
-        """`PreparedProgram.__call__`."""
+        """Run the program with parameter values given as keywords (`PreparedProgram.__call__`)."""
         return await self.run(values)
 
     async def run(
@@ -357,24 +364,24 @@ class AsyncPreparedProgram:
         limit: int | None = None,
         cancelled: Event | None = None,
     ) -> Answer:
-        """`PreparedProgram.run`; cancelling the task ends the query."""
+        """Run the program with parameter values (`PreparedProgram.run`). Cancelling the task ends the query."""
         options = {"timeout": timeout, "limit": limit, "cancelled": cancelled}
         return await self.graph._answered(self.prepared.run, (values,), options)
 
 
 class AsyncQuestions(AsyncIterator["Question"]):
-    """Questions as they are asked for, each made in a worker thread; `warnings` say why there are
-    fewer than wanted. Cancelling the task that waits for one ends them all.
+    """An asynchronous iterator of generated questions, each made in a worker thread when it is requested. Cancelling
+    a task that waits for a question ends the iteration.
     """
 
     def __init__(self, graph: AsyncGraph, questions: Questions, timeout: float | None, ended: Event) -> None:
         self._graph, self._questions, self._timeout, self._ended = graph, questions, timeout, ended
-        # Tasks that wait at the same time are served one after the other.
+        # Concurrent tasks are served one at a time.
         self._turn = Lock()
 
     @property
     def warnings(self) -> list[str]:
-        """Why there are fewer questions than wanted."""
+        """The reasons why there are fewer questions than requested."""
         return self._questions.warnings
 
     async def __anext__(self) -> Question:
@@ -389,18 +396,18 @@ class AsyncQuestions(AsyncIterator["Question"]):
 
 
 def _called_from_threads(llm: Any, ended: Event) -> Any:
-    """A paraphrasing model whose functions may be coroutine functions, as one that a thread calls."""
+    """Return a paraphrasing model that threads can call, from one whose functions may be coroutine functions."""
     from asyncio import get_running_loop
 
     loop, reader = get_running_loop(), getattr(llm, "program", None)
     if llm is None or reader is None:
         return llm if llm is None else on_loop(llm, loop, ended)
-    called, read = on_loop(llm, loop, ended), on_loop(reader, loop, ended)
+    paraphrase, read_program = on_loop(llm, loop, ended), on_loop(reader, loop, ended)
 
     def model(text: str) -> Any:
-        return called(text)
+        return paraphrase(text)
 
-    model.program = read  # type: ignore[attr-defined]
+    model.program = read_program  # type: ignore[attr-defined]
     return model
 
 
@@ -413,5 +420,5 @@ def _opened(function: Callable[P, Graph]) -> Callable[P, Coroutine[Any, Any, Asy
     return open_async
 
 
-#: Opens a graph for asyncio; places and options are those of `condgraph.open`.
+#: Opens a graph for asyncio, with the places and options of `condgraph.open`.
 open_async = _opened(open_graph)

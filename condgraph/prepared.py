@@ -1,8 +1,8 @@
-"""Prepared programs: read once, run with other values each time (`Graph.prepare`).
+"""Prepared programs: parsed once, run many times with different values (`Graph.prepare`).
 
-Values go into the program that was read, never into a text (`languages.parameters`), so that every
-store runs them as it runs any program. In process the plan is kept as well: names of entities make
-no difference to it, and are left open (`snapshot_store`).
+Values are bound in the parsed program and never pasted into a text (`languages.parameters`), so that every store runs
+the result like any program. In process the plan is reused as well: names of entities do not affect it and remain open
+until each run (`snapshot_store`).
 """
 
 from __future__ import annotations
@@ -27,31 +27,30 @@ if TYPE_CHECKING:
     from condgraph.engine.store import Store
     from condgraph.languages.parameters import Template
 
-#: Plans that are kept of one prepared program: one for each of the values that are no names of
-#: entities.
+#: The number of cached plans of a prepared program: one for each combination of values other than names of entities.
 _MOST_PLANS: Final = 256
-#: The types of values that are all texts.
+#: The set of types of values that are all texts.
 _TEXTS: Final = {str}
 
 
 def prepare(graph: Any, program: Any, options: QueryOptions) -> PreparedProgram:
     """`Graph.prepare`."""
     prefer, options.prefer = options.prefer, None
-    # A version stays as it is; what a preference decides changes with the graph.
+    # A version never changes, but the result of a preference changes with the graph.
     graph = graph._view(options)
     view = graph if prefer is None else graph._view(QueryOptions(prefer=prefer))
     view._store_of(options.engine)
-    read, of_language = template(program, options.language), options.of_language()
-    check_options(read.language, of_language)
+    parsed, of_language = template(program, options.language), options.of_language()
+    check_options(parsed.language, of_language)
     if (table := of_language.get("table")) is not None:
         from condgraph.languages.table.builder import clause_of
 
         clause_of(table)
-    return PreparedProgram(graph, read, program, options.engine, of_language, prefer)
+    return PreparedProgram(graph, parsed, program, options.engine, of_language, prefer)
 
 
 def run(graph: Any, program: Any, options: QueryOptions) -> Answer:
-    """The answer to a program, which is prepared where it has parameters."""
+    """Return the answer to a program, which is prepared if it has parameters."""
     if options.parameters:
         prepared = prepare(graph, program, options)
         return prepared.run(options.parameters, timeout=options.timeout, limit=options.limit, cancelled=options.cancelled)
@@ -60,7 +59,7 @@ def run(graph: Any, program: Any, options: QueryOptions) -> Answer:
 
 
 def explained(graph: Any, program: Any, options: QueryOptions) -> str:
-    """What a program becomes with these options, as `Graph.explain` shows it."""
+    """Return the plan or the query of a program with these options, as `Graph.explain` does."""
     with within(graph.timeout if options.timeout is None else options.timeout):
         if options.parameters:
             return prepare(graph, program, options).explain(**options.parameters)
@@ -69,9 +68,9 @@ def explained(graph: Any, program: Any, options: QueryOptions) -> str:
 
 
 class PreparedProgram:
-    """A program of a graph with its parameters; call it with their values. Use it from any thread.
+    """A parsed program with parameters. Call it with their values, from any thread.
 
-    It follows its graph: after a load, the next call is answered from what the graph holds then.
+    It follows its graph: after a load, the next call uses the new state. It is made by `Graph.prepare`.
     """
 
     def __init__(
@@ -88,36 +87,36 @@ class PreparedProgram:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of their first mention."""
+        """The names of the parameters, in the order of their first use."""
         return self._template.parameters
 
     def __repr__(self) -> str:
         return f"<PreparedProgram of {', '.join(self.parameters) or 'no parameters'}: {self.program[:80]}>"
 
     def __call__(self, /, **values: Any) -> Answer:
-        """The answer with these values, within the timeout of the graph; all of them. Raises
-        `OptionError` for values that are missing, not asked for, or of a type that is no name and
-        no value.
+        """Run the program with parameter values given as keywords, and return the answer with all its values, within
+        the timeout of the graph. Raises `OptionError` if values are missing or unknown, or have a type that is
+        neither a name nor a value.
         """
         path = self._path
         graph = self.graph
-        # The short way: nothing but names, which are all there, and nobody who waits.
+        # The fast path: all values are texts, and there is no deadline and no tracing.
         if (
             path is not None and graph._storage.snapshot is path.snapshot and graph.timeout is None
             and current() is None and not collected()
         ):  # fmt: skip
-            asked = self._asked
-            if values.keys() == asked and set(map(type, values.values())) == _TEXTS:
-                found = path.run(values)
-                if found is not None:
-                    return self._of_path(path, found, values)
+            names = self._asked
+            if values.keys() == names and set(map(type, values.values())) == _TEXTS:
+                entities = path.run(values)
+                if entities is not None:
+                    return self._of_path(path, entities, values)
         return self.run(values)
 
     def _of_path(self, path: Path, found: list[int], values: dict[str, Any]) -> Answer:
-        def whole() -> Answer:
+        def complete_answer() -> Answer:
             return self._plainly(SnapshotStore(path.snapshot), given(self.parameters, values), None)
 
-        quick = QuickAnswer(found, path.snapshot, whole, self.language, counted=path.counted)
+        quick = QuickAnswer(found, path.snapshot, complete_answer, self.language, counted=path.counted)
         quick._program, quick.parameters = self.program, values
         return quick
 
@@ -129,7 +128,7 @@ class PreparedProgram:
         limit: int | None = None,
         cancelled: Event | None = None,
     ) -> Answer:
-        """The answer with these values; `timeout` (seconds), `limit` and `cancelled` as for
+        """Run the program with parameter values. `timeout` (in seconds), `limit` and `cancelled` are as for
         `Graph.query`.
         """
         if timeout is None:
@@ -141,56 +140,54 @@ class PreparedProgram:
             with within(timeout, cancelled):
                 return self._run(values, limit).keep_to(timeout)
 
-        # The search for a pattern has a span of its own.
+        # A search for a pattern is traced by `match`.
         return ask() if self.language == PATTERN else traced(self.graph, self.language, self.program, ask)
 
     def explain(self, /, **values: Any) -> str:
-        """What the program becomes with these values, as `Graph.explain` shows it."""
+        """Return the plan of the program with these values, or its query, as `Graph.explain` does."""
         bound = self._template.bind(given(self.parameters, values))
         return explain(self._view()._store_of(self.engine), bound, self.language, self._options)
 
     def _view(self) -> Any:
-        """The graph as it is now, as the preference leaves it."""
+        """Return the current graph, with the conflicts resolved that the preference decides."""
         return self.graph if self._prefer is None else self.graph._view(QueryOptions(prefer=self._prefer))
 
     def _run(self, values: Mapping[str, Any], limit: int | None) -> Answer:
         texts = given(self._template.parameters, values)
         store = self._view()._store_of(self.engine)
-        found = None
+        result = None
         if type(store) is SnapshotStore and self._template.entities and limit is None:
-            found = self._quickly(store, texts)
-        if found is None:
-            found = self._plainly(store, texts, limit)
-        return found.asked_with(self.program, dict(values))
+            result = self._quickly(store, texts)
+        if result is None:
+            result = self._plainly(store, texts, limit)
+        return result.asked_with(self.program, dict(values))
 
     def _plainly(self, store: Store, texts: dict[str, GivenText], limit: int | None) -> Answer:
         bound = self._template.bind(texts)
         if self.language == PATTERN:
-            # Names in a pattern need not exist.
+            # A pattern may contain names that the graph does not have.
             options = {name: value for name, value in self._options.items() if name not in ("on_unknown", "period")}
             period = self._options.get("period")
             matches: Answer = self._view().match(bound, limit=limit, engine=self.engine, at=period, **options)
             return matches
         return answer(store, bound, self.language, limit, self._options)
 
-    # -- with a plan that is kept ------------------------------------------------------------------
+    # -- with a cached plan ------------------------------------------------------------------------
 
     def _quickly(self, store: SnapshotStore, texts: dict[str, GivenText]) -> Answer | None:
-        """The answer by a plan that leaves names open; None where there is no such plan, or a name
-        is not known.
-        """
+        """Answer by a cached plan with open names. Returns None if there is no such plan or a name is unknown."""
         snapshot, names = store.snapshot, self._template.entities
         if self._of is not snapshot:
             self._of, self._open, self._path = snapshot, {}, None
         plans = self._open
-        others = tuple([text for name, text in texts.items() if name not in names])
-        if others in plans:
-            plan = plans[others]
+        fixed = tuple([text for name, text in texts.items() if name not in names])
+        if fixed in plans:
+            plan = plans[fixed]
         else:
             plan = open_plan(self._template, snapshot, texts, self._options)
             if len(plans) >= _MOST_PLANS:
                 plans.clear()
-            plans[others] = plan
+            plans[fixed] = plan
         if plan is None or plan.snapshot is not snapshot:
             return None
         answer = plan.answer(texts, lambda: self._plainly(store, texts, None), self.language)

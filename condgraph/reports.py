@@ -102,8 +102,8 @@ SEE_SCHEMA: Final = "`condgraph schema`, or graph.schema(), shows what is in it"
 class Status:
     """The place, counts and sources of a graph.
 
-    `bytes` is its size, `verified` whether every byte was read and compared, and `others` the names of other graphs
-    in the same place.
+    `bytes` is its size, `verified` whether every byte was read and compared, and `others` the names of all graphs in
+    the same place.
     """
 
     place: str
