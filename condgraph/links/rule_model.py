@@ -1,4 +1,4 @@
-"""Rules as a link prediction model: scores, explanations that can be checked, and its file."""
+"""Rules as a link prediction model: scores, explanations that can be checked, and their file."""
 
 from __future__ import annotations
 
@@ -27,23 +27,25 @@ if TYPE_CHECKING:
     from condgraph.engine.algebra import Entities
 
 FORMAT: Final = 1
-#: How many of the best rules of a link are joined by noisy-or: which is chosen for each relation and
-#: direction on held-out edges. 1 is the maximum, where the others decide between equals.
+#: The candidates for how many of a link's best rules are combined by noisy-or; held-out edges choose one for each relation and
+#: direction. 1 is the maximum aggregation, where the other rules only break ties.
 CHOICES: Final = (1, 2, 4, 8, 16)
 _MOST: Final = CHOICES[-1]
 _DEFAULT: Final = 2
-#: Queries that are scored at once, entries after which they are cut to the best rules of each link,
-#: and held-out queries that a choice is made on.
+#: The number of queries that are scored at once, of entries above which only the best rules of each link are kept, and of
+#: held-out queries for each choice.
 _AT_ONCE, _ENTRIES, _LOOKED_AT = 64, 8_000_000, 40
 _ONE: Final = 0x3F800000
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: a body that predicts (subject, relation, object). `path` are the steps of a cyclic rule
-    from the subject, each a relation and whether it is walked from object to subject; else the entity
-    at the `end` ("subject" or "object") that is no constant has `path[0]` to `constant`, or to any
-    entity where that is None. `right` of `predicted` predictions are in the graph.
+    """One rule: a body that predicts (subject, relation, object).
+
+    In a cyclic rule `path` has the steps from the subject to the object, each a relation and whether to follow it from
+    object to subject. Otherwise `end` ("subject" or "object") is the variable, and `target` the constant at the other
+    end; the body is one step, `path[0]`, from the variable to `constant`, or to any entity if that is None. `right` of
+    `predicted` predictions are in the graph.
     """
 
     relation: str
@@ -71,8 +73,8 @@ class Rule:
         return f"{self.relation}({ends[0]}, {ends[1]}) <- {_atom(name, inverse, variable, self.constant or 'A')}"
 
     def plan(self, subject: str, object_: str) -> Entities:
-        """The body for two entities (ids) as a plan, which any store runs: it gives the object, of a
-        constant rule the entity that the body asks of, if the body holds, and else nothing.
+        """Return the body for two entities (ids) as a plan, which any store runs. If the body holds, the answer is the
+        object (for a rule with a constant, the entity at the variable), else it is empty.
         """
         if not self.end:
             return alg.Intersect((_walked(alg.ById((subject,)), self.path), alg.ById((object_,))))
@@ -94,8 +96,8 @@ def _walked(node: Entities, path: Sequence[tuple[str, bool]]) -> Entities:
 
 
 class Rules:
-    """Rules over the edges of a graph (`LinkModel`, calibrated): a score is the noisy-or of the
-    confidences of the best rules that predict the link.
+    """Rules over the edges of a graph (`LinkModel`, calibrated). A score is the noisy-or of the confidences of the best
+    rules that predict the link.
     """
 
     calibrated = True
@@ -111,20 +113,20 @@ class Rules:
         self._cyclic_at = np.searchsorted(cyclic.relation, np.arange(len(self.relations) + 1))
         self._confidences = cyclic.confidence
         step = self.features.step[constant.target] if len(constant.target) else np.empty(0, np.int64)
-        #: Constant rules by step of the target and body, and by target.
         width = len(self.features.counts)
+        #: Rules with a constant, sorted by step of the target and body, and by target.
         self._body_key = step * width + constant.body
         self._by_body = np.argsort(self._body_key, kind="stable")
         self._body_key = self._body_key[self._by_body]
         self._by_target = np.argsort(constant.target, kind="stable")
         self._targets = constant.target[self._by_target]
         self._values = constant.confidence
-        # The feature (step, constant) by number.
+        # The key (step, constant) of each feature.
         self._feature_key = (self.features.step ^ 1) * self.paths.n + self.features.constant
 
     @cached
     def fingerprint(self) -> str:
-        """A hash of the graph and of how it was learned."""
+        """Identifies the graph, the options of learning and the number of rules."""
         return (
             f"{self.edges.fingerprint}-{json.dumps(self.about, sort_keys=True)}-{len(self.cyclic.code)}-{len(self.constant.body)}"
         )
@@ -143,7 +145,7 @@ class Rules:
         return result
 
     def rows(self, heads: Ints, relation: int, *, inverse: bool = False) -> tuple[Ints, Ints, Floats]:
-        """The rows of heads: offsets (heads + 1), entities ascending in each row, scores."""
+        """Return the rows of heads: offsets (heads + 1), entities ascending in each row, scores."""
         most = int(self.choice[2 * relation + inverse])
         keys, values = [], []
         for begin in range(0, len(heads), _AT_ONCE):
@@ -157,16 +159,16 @@ class Rules:
         return offsets, key % self.paths.n, np.concatenate(values) if values else np.empty(0, np.float32)
 
     def _best(self, heads: Ints, relation: int, inverse: bool) -> tuple[Ints, Floats]:
-        """Of each (place of a head, entity) that rules predict, ascending, the best confidences,
-        falling, shape (links, 16).
+        """Return the links that rules predict, as keys (position of the head, entity), ascending, and the best
+        confidences of each, descending, shape (links, 16).
         """
         parts: list[Ints] = []
         total = 0
         for key, confidence in self._entries(heads, relation, inverse):
-            good = key % self.paths.n != heads[key // self.paths.n]
-            # Float bits are in the order of positive numbers.
+            no_loop = key % self.paths.n != heads[key // self.paths.n]
+            # The bits of positive floats are in the order of their values.
             bits = confidence.view(np.int32) if confidence.ndim else np.full(len(key), confidence, np.float32).view(np.int32)
-            parts.append(((key << 30) | (_ONE - bits.astype(np.int64)))[good])
+            parts.append(((key << 30) | (_ONE - bits.astype(np.int64)))[no_loop])
             total += len(parts[-1])
             if total > _ENTRIES:
                 parts = [_cut(np.concatenate(parts))]
@@ -181,31 +183,31 @@ class Rules:
         return key[begin], result
 
     def _entries(self, heads: Ints, relation: int, inverse: bool) -> Iterator[tuple[Ints, NDArray[np.float32]]]:
-        """What each rule predicts: keys of (place of a head, entity), and confidences."""
+        """Yield the predictions of rules: keys (position of the head, entity), and confidences."""
         n, base = self.paths.n, self.paths.steps + 1
         walked: dict[tuple[int, ...], tuple[Ints, Ints]] = {(): (np.arange(len(heads)), heads)}
-        for at in range(int(self._cyclic_at[relation]), int(self._cyclic_at[relation + 1])):
-            steps = horn.steps_of(int(self.cyclic.code[at]), base)
+        for position in range(int(self._cyclic_at[relation]), int(self._cyclic_at[relation + 1])):
+            steps = horn.steps_of(int(self.cyclic.code[position]), base)
             if inverse:
                 steps = tuple(step ^ 1 for step in reversed(steps))
             i, node = self._walk(steps, walked)
-            yield i * n + node, np.float32(self._confidences[at])  # type: ignore[misc]
+            yield i * n + node, np.float32(self._confidences[position])  # type: ignore[misc]
         place, feature = self.features.having(heads)
         step = 2 * relation + inverse
-        wanted = step * len(self.features.counts) + feature
-        begin, end = np.searchsorted(self._body_key, wanted), np.searchsorted(self._body_key, wanted, side="right")
+        bodies = step * len(self.features.counts) + feature
+        begin, end = np.searchsorted(self._body_key, bodies), np.searchsorted(self._body_key, bodies, side="right")
         rule = self._by_body[ranges(begin, end)]
         yield np.repeat(place, end - begin) * n + self.features.constant[self.constant.target[rule]], self._values[rule]
-        for at, head in enumerate(heads.tolist()):
+        for position, head in enumerate(heads.tolist()):
             for number in self._targeting(step ^ 1, head).tolist():
                 entities = self.features.entities(int(self.constant.body[number]))
-                yield at * n + entities, np.float32(self._values[number])  # type: ignore[misc]
+                yield position * n + entities, np.float32(self._values[number])  # type: ignore[misc]
 
     def _targeting(self, step: int, constant: int) -> Ints:
-        """The constant rules with a target, by number."""
-        key = (step ^ 1) * self.paths.n + constant
-        feature = int(np.searchsorted(self._feature_key, key))
-        if feature >= len(self._feature_key) or self._feature_key[feature] != key:
+        """Return the numbers of the rules that predict a constant by a step."""
+        target_key = (step ^ 1) * self.paths.n + constant
+        feature = int(np.searchsorted(self._feature_key, target_key))
+        if feature >= len(self._feature_key) or self._feature_key[feature] != target_key:
             return np.empty(0, np.int64)
         return self._by_target[np.searchsorted(self._targets, feature) : np.searchsorted(self._targets, feature, side="right")]
 
@@ -222,7 +224,7 @@ class Rules:
         return result
 
     def explain(self, subject: str, relation: str, object_: str, most: int = 5) -> list[Rule]:
-        """The rules that predict a link, the best first, at most so many."""
+        """Return at most `most` rules that predict a link, best first."""
         numbers = self.edges.entity_numbers
         x, y, r = numbers.get(subject), numbers.get(object_), self.edges.relation_numbers.get(relation)
         if x is None or y is None or r is None:
@@ -231,7 +233,7 @@ class Rules:
         base = self.paths.steps + 1
         walked: dict[tuple[int, ...], tuple[Ints, Ints]] = {(): (np.zeros(1, np.int64), np.array([x]))}
         for at in range(int(self._cyclic_at[r]), int(self._cyclic_at[r + 1])):
-            # By falling confidence.
+            # Cyclic rules come by falling confidence.
             if len(result) >= most:
                 break
             if (self._walk(horn.steps_of(int(self.cyclic.code[at]), base), walked)[1] == y).any():
@@ -260,23 +262,25 @@ class Rules:
         )  # fmt: skip
 
     def every(self) -> Iterator[Rule]:
-        """All rules: the cyclic ones by relation and confidence, then those with constants."""
+        """Yield all rules: the cyclic ones by relation and confidence, then those with constants."""
         yield from (self._cyclic_rule(at) for at in range(len(self.cyclic.code)))
         yield from (self._constant_rule(at) for at in range(len(self.constant.body)))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the rules to a `.npz` file, completely or not at all; they are read with their graph."""
-        place = Path(path)
+        """Write the rules to a `.npz` file, completely or not at all. To read them, `load` needs the edges of the
+        graph.
+        """
+        target = Path(path)
         about = {**self.about, "format": FORMAT, "edges": self.edges.fingerprint}
         columns: dict[str, Any] = {f"cyclic_{name}": value for name, value in zip(_COLUMNS, _columns(self.cyclic), strict=True)}
         columns |= {f"constant_{name}": value for name, value in zip(_COLUMNS, _columns(self.constant), strict=True)}
-        save_arrays(place, {"rules": np.frombuffer(json.dumps(about).encode(), np.uint8), "choice": self.choice, **columns})
-        return place
+        save_arrays(target, {"rules": np.frombuffer(json.dumps(about).encode(), np.uint8), "choice": self.choice, **columns})
+        return target
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], edges: Edges) -> Rules:
-        """The rules of a graph; raises `LinkModelError` for another file, and for rules of another
-        graph or of an earlier state of it.
+        """Read the rules of a graph. Raises `LinkModelError` for a file of another kind, and for rules of another graph
+        or of an earlier state of it.
         """
         place = os.fspath(path)
         arrays = load_arrays(place, _AGAIN)
@@ -327,7 +331,7 @@ def _columns(rules: horn.Cyclic | horn.Constant) -> tuple[Ints, ...]:
 
 
 def _cut(packed: Ints) -> Ints:
-    """The best 16 of each link, in order."""
+    """Return the 16 best entries of each link, sorted."""
     packed = np.sort(packed)
     if not len(packed):
         return packed
@@ -338,25 +342,23 @@ def _cut(packed: Ints) -> Ints:
 
 
 def _joined(best: Floats, most: int) -> Floats:
-    """The noisy-or of the best so many confidences of each link; with one the maximum, raised by less
-    than 0.0001 by the others.
+    """Return the noisy-or of the `most` best confidences of each link. With `most` = 1 it is the maximum, raised by
+    less than 0.0001 by the others.
     """
     if most > 1:
         result = 1.0 - np.prod(1.0 - best[:, :most].astype(np.float64), axis=1)
     else:
-        others = 1.0 - np.prod(1.0 - best[:, 1:].astype(np.float64), axis=1)
-        result = best[:, 0] + 9e-5 * others * (1.0 - best[:, 0])
+        rest_joined = 1.0 - np.prod(1.0 - best[:, 1:].astype(np.float64), axis=1)
+        result = best[:, 0] + 9e-5 * rest_joined * (1.0 - best[:, 0])
     scores: Floats = np.minimum(result, 1.0 - 1e-6).astype(np.float32)
     return scores
 
 
 def learn(edges: Edges, options: horn.Learning | None = None, *, valid: Edges | None = None) -> Rules:
-    """Learn rules on the edges of a graph, within a budget of processor time. `valid` are edges that are
-    not among them, by which the number of rules that are joined is chosen; without them a share of the
-    edges is held out for the choice, and the rules are learned on all.
+    """Learn rules on the edges of a graph, within a budget of processor time. `valid` are further edges that choose how
+    many rules are combined; without them a share of the edges is held out for this, while rules are learned from all.
 
-    What the budget leaves out is in `warnings` of the result. Raises `LinkModelError` for a graph
-    without edges.
+    `warnings` of the result report what the budget left out. Raises `LinkModelError` for a graph without edges.
     """
     options = options or horn.Learning()
     begin = time.process_time()
@@ -366,23 +368,25 @@ def learn(edges: Edges, options: horn.Learning | None = None, *, valid: Edges | 
     warnings: list[str] = []
     paths = horn.Paths(edges)
     features = horn.Features(paths)
-    constant, counted = horn.learn_constant(features, options, rng, begin + 0.2 * options.seconds)
+    constant, share_counted = horn.learn_constant(features, options, rng, begin + 0.2 * options.seconds)
     middle = time.process_time()
-    room = max(0.0, begin + 0.75 * options.seconds - middle)
-    cyclic, looked = horn.learn_cyclic(paths, edges, options, rng, middle + room, middle + 0.2 * room)
-    if counted < 1.0:
-        warnings.append(f"the budget of {options.seconds:g} s allowed {counted:.0%} of the rules with constants to be counted")
-    if looked < 1.0:
-        warnings.append(f"the budget of {options.seconds:g} s allowed {looked:.0%} of the sampled paths to be measured")
+    seconds_left = max(0.0, begin + 0.75 * options.seconds - middle)
+    cyclic, share_measured = horn.learn_cyclic(paths, edges, options, rng, middle + seconds_left, middle + 0.2 * seconds_left)
+    if share_counted < 1.0:
+        warnings.append(
+            f"the budget of {options.seconds:g} s allowed {share_counted:.0%} of the rules with constants to be counted"
+        )
+    if share_measured < 1.0:
+        warnings.append(f"the budget of {options.seconds:g} s allowed {share_measured:.0%} of the sampled paths to be measured")
     if not len(constant.body) and not len(cyclic.code):
         warnings.append("no rules were found, so that nothing is predicted")
     about = {"by": "condgraph rules", **asdict(options), "warnings": warnings}
     choice = np.full(2 * len(edges.relations), _DEFAULT, np.int64)
     result = Rules(edges, cyclic, constant, choice, about)
     if valid is None:
-        rest, valid = held_out(edges, options.validation, rng)
-        # The rules know what is held out, though no rule is right by an edge itself.
-        choosing = Rules(rest, cyclic, _again(features, constant, horn.Features(horn.Paths(rest))), choice, {})
+        remaining, valid = held_out(edges, options.validation, rng)
+        # The rules were learned from the held-out edges too, but no rule counts as right by the predicted edge itself.
+        choosing = Rules(remaining, cyclic, _again(features, constant, horn.Features(horn.Paths(remaining))), choice, {})
     else:
         choosing = result
     _choose(choosing, valid, edges, begin + options.seconds, rng, choice)
@@ -390,12 +394,12 @@ def learn(edges: Edges, options: horn.Learning | None = None, *, valid: Edges | 
 
 
 def _again(old: horn.Features, rules: horn.Constant, new: horn.Features) -> horn.Constant:
-    """Constant rules in the numbers of fewer edges; those whose features are gone are left out."""
+    """Translate rules with constants to the features of fewer edges; rules whose features are gone are left out."""
     n = new.paths.n
     keys = (new.step ^ 1) * n + new.constant
-    ours = (old.step ^ 1) * n + old.constant
-    at = np.minimum(np.searchsorted(keys, ours), max(len(keys) - 1, 0))
-    number = np.where(keys[at] == ours, at, -1) if len(keys) else np.full(len(ours), -1)
+    old_keys = (old.step ^ 1) * n + old.constant
+    at = np.minimum(np.searchsorted(keys, old_keys), max(len(keys) - 1, 0))
+    number = np.where(keys[at] == old_keys, at, -1) if len(keys) else np.full(len(old_keys), -1)
     number = np.append(number, new.size + np.arange(new.paths.steps))
     target, body = number[rules.target], number[rules.body]
     keep = (target >= 0) & (body >= 0)
@@ -403,8 +407,8 @@ def _again(old: horn.Features, rules: horn.Constant, new: horn.Features) -> horn
 
 
 def _choose(model: Rules, valid: Edges, known: Edges, until: float, rng: np.random.Generator, choice: Ints) -> None:
-    """For each relation and direction the number of joined rules that ranks held-out edges best, those
-    with the most of them first; after the budget, the number that is best for all others together.
+    """Choose, for each relation and direction, the number of combined rules that ranks held-out edges best. Those with
+    the most edges come first; after the budget, the rest get the number that is best for the former together.
     """
     n = len(model.entities)
     queries = [(valid.ends(inverse), *np.divmod(valid.ends(inverse).keys, n)) for inverse in (False, True)]
@@ -429,7 +433,7 @@ def _choose(model: Rules, valid: Edges, known: Edges, until: float, rng: np.rand
 def _reciprocal_ranks(
     model: Rules, known: Edges, groups: Ints, nodes: Ints, ends: Ends, relation: int, inverse: bool
 ) -> NDArray[np.float64]:
-    """The sum of the filtered reciprocal ranks of some queries, by each number of joined rules."""
+    """Return the sum of the filtered reciprocal ranks of some queries, for each number of combined rules."""
     n = len(model.entities)
     offsets, items = known.ends(inverse).of(nodes, relation)
     total = np.zeros(len(CHOICES))
@@ -437,12 +441,12 @@ def _reciprocal_ranks(
         part = groups[begin : begin + _AT_ONCE]
         key, best = model._best(nodes[begin : begin + _AT_ONCE], relation, inverse)
         at = np.searchsorted(key, np.arange(len(part) + 1) * n)
-        for number, most in enumerate(CHOICES):
+        for choice_number, most in enumerate(CHOICES):
             scores = _joined(best, most)
             for row, group in enumerate(part.tolist()):
                 dense = np.zeros(n, np.float32)
                 dense[key[at[row] : at[row + 1]] - row * n] = scores[at[row] : at[row + 1]]
-                right = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
-                true = np.concatenate([right, items[offsets[begin + row] : offsets[begin + row + 1]]])
-                total[number] += float((1 / rank_among(dense, right, true)).sum())
+                tails = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
+                known_tails = np.concatenate([tails, items[offsets[begin + row] : offsets[begin + row + 1]]])
+                total[choice_number] += float((1 / rank_among(dense, tails, known_tails)).sum())
     return total

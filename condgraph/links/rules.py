@@ -1,11 +1,11 @@
-"""Horn rules as a model of links, learned on the columns of a graph (AnyBURL, Meilicke 2019; SAFRAN, Ott 2021).
+"""Horn rules over the edges of a graph, and how they are learned (AnyBURL, Meilicke 2019; SAFRAN, Ott 2021).
 
-cyclic    r(X, Y) <- s1(X, A), s2(A, B), s3(B, Y)    of one to three steps, each a relation or its inverse
-constant  r(X, c) <- s(X, d)  and  r(X, c) <- s(X, A)    and the same of the subject
+cyclic    r(X, Y) <- s1(X, A), s2(A, B), s3(B, Y)    one to three steps, each a relation or its inverse
+constant  r(X, c) <- s(X, d)  and  r(X, c) <- s(X, A)    and the same for the subject
 
-A body holds for all entities that its steps lead to, as the algebra runs it, and never by the edge
-that it predicts: the confidence of a rule leaves out what an edge says of itself. It is smoothed:
-right / (predicted + 5).
+A body holds for all entities that its steps reach, as when the algebra runs it, but never by the edge
+that it predicts: the confidence of a rule does not count an edge that predicts itself. Confidences are
+smoothed: right / (predicted + 5).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from condgraph.engine.errors import LinkModelError, OptionError
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links.edges import Edges, Ints
 
-#: Predictions that are added to those of a rule, none of them right (AnyBURL's Laplace smoothing).
+#: Wrong predictions that are added to those of every rule (AnyBURL's Laplace smoothing).
 UNSEEN: Final = 5
-#: Most neighbours of an end of a sampled edge that paths are looked for through.
+#: The most neighbours of an end of a sampled edge through which paths are searched.
 _NEIGHBOURS: Final = 100
 _BLOOM: Final = 1 << 24
 
 
 class Paths:
-    """Edges as steps: step 2r is the relation r forward, 2r + 1 its inverse."""
+    """The edges of a graph as steps: step 2r follows the relation r forward, 2r + 1 its inverse."""
 
     def __init__(self, edges: Edges) -> None:
         self.n, self.relations = len(edges.entities), len(edges.relations)
@@ -49,7 +49,7 @@ class Paths:
         self.step_at = np.searchsorted(step[order], np.arange(self.steps + 1))
         pairs = node * self.n + other
         order = np.argsort(pairs * self.steps + step)
-        #: All edges by their two ends, and where those of a node begin.
+        #: All edges sorted by their two ends, and the offset of each node's edges.
         self.pairs, self.pair_steps = pairs[order], step[order].astype(np.int32)
         self.pair_others = other[order].astype(np.int32)
         self.node_at = np.searchsorted(node[order], np.arange(self.n + 1))
@@ -62,7 +62,7 @@ class Paths:
         return ((pairs.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)).astype(np.int64)
 
     def heads(self, step: int) -> Ints:
-        """The entities with an edge by a step, ascending."""
+        """Return the entities with an edge by a step, ascending."""
         return self._of(step)[0]
 
     def _of(self, step: int) -> tuple[Ints, Ints]:
@@ -75,30 +75,32 @@ class Paths:
         return result
 
     def follow(self, step: int, nodes: Ints) -> tuple[Ints, Ints]:
-        """Where a step leads from each node: how many ends, and the ends."""
+        """Follow a step from each node; return the number of ends of each, and the ends."""
         heads, offsets = self._of(step)
         if not len(heads):
             return np.zeros(len(nodes), np.int64), np.empty(0, np.int64)
         at = np.minimum(np.searchsorted(heads, nodes), len(heads) - 1)
-        there = heads[at] == nodes
-        begin, end = np.where(there, offsets[at], 0), np.where(there, offsets[at + 1], 0)
+        present = heads[at] == nodes
+        begin, end = np.where(present, offsets[at], 0), np.where(present, offsets[at + 1], 0)
         return end - begin, self.tail[ranges(begin, end)].astype(np.int64)
 
     def around(self, nodes: Ints, most: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-        """The edges of each node, at most so many of each, sampled: the place of the node, step, end."""
+        """Return the edges of each node, sampled to at most `most` per node: the position of the node, the step, and
+        the end.
+        """
         begin, end = self.node_at[nodes], self.node_at[nodes + 1]
         counts = end - begin
-        few = np.minimum(counts, most)
-        place = np.repeat(np.arange(len(nodes)), few)
-        inner = ranges(np.zeros_like(few), few)
+        sample_sizes = np.minimum(counts, most)
+        place = np.repeat(np.arange(len(nodes)), sample_sizes)
+        inner = ranges(np.zeros_like(sample_sizes), sample_sizes)
         large = counts[place] > most
-        # Of a hub, edges at random: repeated ones count once later.
+        # The edges of a hub are drawn with repetition; duplicates are removed later.
         inner[large] = (rng.random(int(large.sum())) * counts[place[large]]).astype(np.int64)
         rows = begin[place] + inner
         return place, self.pair_steps[rows].astype(np.int64), self.pair_others[rows].astype(np.int64)
 
     def between(self, a: Ints, b: Ints) -> tuple[Ints, Ints]:
-        """The steps from each a to its b: the place of the pair, and the step."""
+        """Return the steps from each `a` to its `b`: the position of the pair, and the step."""
         key = a * self.n + b
         near = np.flatnonzero(self._bloom[self._hashed(key)])
         key = key[near]
@@ -109,7 +111,7 @@ class Paths:
 
 
 def joined(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """The places of all equal keys in two arrays."""
+    """Return the positions of all pairs of equal keys in two arrays."""
     order = np.argsort(right)
     ordered = right[order]
     begin, end = np.searchsorted(ordered, left), np.searchsorted(ordered, left, side="right")
@@ -117,8 +119,8 @@ def joined(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 
 def closings(paths: Paths, triples: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """The paths of at most three steps from the head to the tail of each edge of one relation, without
-    that edge: codes of paths, each with how many edges it closes. Paths of hubs are sampled.
+    """Return the paths of at most three steps from the head to the tail of each edge, without that edge itself: the
+    codes of paths, and how many edges each closes. All edges have one relation. The edges of hubs are sampled.
     """
     m = paths.steps
     base = m + 1
@@ -127,33 +129,33 @@ def closings(paths: Paths, triples: Ints, rng: np.random.Generator) -> tuple[Int
     ri, rs, rb = paths.around(y, _NEIGHBOURS, rng)
     own = (ls == 2 * r) & (la == y[li])
     li, ls, la = li[~own], ls[~own], la[~own]
-    # A step from y to b is walked from b to y.
+    # Invert the step from y to b, since paths end at y.
     own = (rs == 2 * r + 1) & (rb == x[ri])
     ri, rs, rb = ri[~own], rs[~own] ^ 1, rb[~own]
     room = base**3
-    found = []
+    coded = []
     at = np.flatnonzero(la == y[li])
-    found.append(li[at] * room + (ls[at] + 1))
+    coded.append(li[at] * room + (ls[at] + 1))
     middle = (la != y[li]) & (la != x[li])
     li, ls, la = li[middle], ls[middle], la[middle]
     middle = (rb != y[ri]) & (rb != x[ri])
     ri, rs, rb = ri[middle], rs[middle], rb[middle]
     lkey, rkey = li * paths.n + la, ri * paths.n + rb
     i, j = joined(lkey, rkey)
-    found.append(li[i] * room + (ls[i] + 1) * base + rs[j] + 1)
+    coded.append(li[i] * room + (ls[i] + 1) * base + rs[j] + 1)
     lnode, rnode = different(lkey), different(rkey)
     i, j = joined(lnode // paths.n, rnode // paths.n)
     a, b = lnode[i] % paths.n, rnode[j] % paths.n
-    place, step = paths.between(a, b)
-    keep = a[place] != b[place]
-    place, step = place[keep], step[keep]
-    # Each (a, b) by all steps to a and from b.
-    p, q = joined(lnode[i[place]], lkey)
-    step, right = step[p], rnode[j[place]][p]
+    pair, step = paths.between(a, b)
+    keep = a[pair] != b[pair]
+    pair, step = pair[keep], step[keep]
+    # Combine each (a, b) with all steps to a and all steps from b.
+    p, q = joined(lnode[i[pair]], lkey)
+    step, right = step[p], rnode[j[pair]][p]
     first = ls[q]
     p, q2 = joined(right, rkey)
-    found.append(li[q[p]] * room + ((first[p] + 1) * base + step[p] + 1) * base + rs[q2] + 1)
-    codes = different(np.concatenate(found)) % room
+    coded.append(li[q[p]] * room + ((first[p] + 1) * base + step[p] + 1) * base + rs[q2] + 1)
+    codes = different(np.concatenate(coded)) % room
     codes.sort()
     if not len(codes):
         return codes, codes
@@ -162,7 +164,7 @@ def closings(paths: Paths, triples: Ints, rng: np.random.Generator) -> tuple[Int
 
 
 def steps_of(code: int, base: int) -> tuple[int, ...]:
-    """The steps of a path's code."""
+    """Return the steps of a path's code."""
     result: list[int] = []
     while code:
         code, step = divmod(code, base)
@@ -172,9 +174,10 @@ def steps_of(code: int, base: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """How to learn: `seconds` of processor time at most, rules of at least `support` right
-    predictions and a confidence of at least `confidence`, `body` predictions that a confidence is
-    measured on (of all where there are fewer). Raises `OptionError`.
+    """Options of learning: at most `seconds` of processor time; rules with at least `support` right predictions and a
+    confidence of at least `confidence`, which is measured on up to `body` predictions; at most `per_relation` cyclic
+    rules for each relation, and `per_target` rules for each constant target. `validation` is the share of held-out
+    edges. Raises `OptionError` for invalid values.
     """
 
     seconds: float = 60.0
@@ -200,8 +203,8 @@ class Learning:
 
 @dataclass(frozen=True, slots=True)
 class Cyclic:
-    """Rules r(X, Y) <- path: of each the relation, the code of the path, how many of its measured
-    predictions are right, and how many there are; by relation, then by falling confidence.
+    """Rules r(X, Y) <- path as columns: the relation, the code of the path, the number of right predictions and of all
+    measured ones. Sorted by relation, then by falling confidence.
     """
 
     relation: Ints
@@ -211,14 +214,14 @@ class Cyclic:
 
     @property
     def confidence(self) -> NDArray[np.float32]:
-        """Of each."""
+        """The confidence of each rule."""
         return (self.right / (self.predicted + UNSEEN)).astype(np.float32)
 
     def ordered(self, most: int, support: int, confidence: float) -> Cyclic:
-        """The best so many of each relation."""
-        value = self.right / (self.predicted + UNSEEN)
-        good = np.flatnonzero((self.right >= support) & (value >= confidence))
-        order = good[np.lexsort((self.code[good], -self.right[good], -value[good], self.relation[good]))]
+        """Return the `most` best rules of each relation that reach `support` and `confidence`."""
+        confidences = self.right / (self.predicted + UNSEEN)
+        valid = np.flatnonzero((self.right >= support) & (confidences >= confidence))
+        order = valid[np.lexsort((self.code[valid], -self.right[valid], -confidences[valid], self.relation[valid]))]
         counts = np.bincount(self.relation[order], minlength=1) if len(order) else np.zeros(1, np.int64)
         place = ranges(np.zeros_like(counts), counts)
         order = order[place < most]
@@ -228,42 +231,44 @@ class Cyclic:
 def learn_cyclic(
     paths: Paths, edges: Edges, options: Learning, rng: np.random.Generator, until: float, middle: float
 ) -> tuple[Cyclic, float]:
-    """Sample paths until `middle`, measure them until `until` (processor time, as `time.process_time`)."""
-    found: dict[int, tuple[Ints, Ints]] = {}
+    """Sample paths until `middle`, then measure them until `until` (processor times, as of `time.process_time`).
+    Returns the rules, and the share of paths that were measured.
+    """
+    sampled: dict[int, tuple[Ints, Ints]] = {}
     triples = edges.triples[rng.permutation(len(edges.triples))]
     triples = triples[np.argsort(triples[:, 1], kind="stable")]
     offsets = np.searchsorted(triples[:, 1], np.arange(paths.relations + 1))
     size, begin = 32, 0
-    left = [r for r in range(paths.relations) if offsets[r + 1] > offsets[r]]
-    while left and time.process_time() < middle:
-        for r in list(left):
+    open_relations = [r for r in range(paths.relations) if offsets[r + 1] > offsets[r]]
+    while open_relations and time.process_time() < middle:
+        for r in list(open_relations):
             check()
             low = int(offsets[r]) + begin
             part = triples[low : min(low + size, int(offsets[r + 1]))]
             if not len(part) or time.process_time() >= middle:
-                left.remove(r)
+                open_relations.remove(r)
                 continue
             codes, counts = closings(paths, part, rng)
-            if r in found:
-                codes, counts = summed(np.concatenate([found[r][0], codes]), np.concatenate([found[r][1], counts]))
-            found[r] = codes, counts
+            if r in sampled:
+                codes, counts = summed(np.concatenate([sampled[r][0], codes]), np.concatenate([sampled[r][1], counts]))
+            sampled[r] = codes, counts
         begin += size
         size = begin
     base = paths.steps + 1
-    relation = np.concatenate([np.full(len(found[r][0]), r) for r in found] or [np.empty(0, np.int64)])
-    code = np.concatenate([found[r][0] for r in found] or [np.empty(0, np.int64)])
-    count = np.concatenate([found[r][1] for r in found] or [np.empty(0, np.int64)])
+    relation = np.concatenate([np.full(len(sampled[r][0]), r) for r in sampled] or [np.empty(0, np.int64)])
+    code = np.concatenate([sampled[r][0] for r in sampled] or [np.empty(0, np.int64)])
+    count = np.concatenate([sampled[r][1] for r in sampled] or [np.empty(0, np.int64)])
     edges_of = offsets[relation + 1] - offsets[relation]
-    share = count / np.minimum(edges_of, max(begin, 1))
-    good = np.flatnonzero(count >= np.minimum(options.support, edges_of))
-    good = good[np.lexsort((code[good], -share[good], relation[good]))]
-    counts = np.bincount(relation[good], minlength=1)
-    good = good[ranges(np.zeros_like(counts), counts) < 3 * options.per_relation]
-    return measured(paths, edges, relation[good], code[good], share[good], base, options, rng, until)
+    closed_share = count / np.minimum(edges_of, max(begin, 1))
+    frequent = np.flatnonzero(count >= np.minimum(options.support, edges_of))
+    frequent = frequent[np.lexsort((code[frequent], -closed_share[frequent], relation[frequent]))]
+    counts = np.bincount(relation[frequent], minlength=1)
+    frequent = frequent[ranges(np.zeros_like(counts), counts) < 3 * options.per_relation]
+    return measured(paths, edges, relation[frequent], code[frequent], closed_share[frequent], base, options, rng, until)
 
 
 def summed(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Counts of equal keys added, keys ascending."""
+    """Add the counts of equal keys; return the keys, ascending, and the sums."""
     order = np.argsort(keys, kind="stable")
     keys, counts = keys[order], counts[order]
     if not len(keys):
@@ -283,10 +288,11 @@ def measured(
     rng: np.random.Generator,
     until: float,
 ) -> tuple[Cyclic, float]:
-    """The confidences of rules, path by path, those of paths that closed the most edges first. One
-    look at the predictions of a path serves all relations but those that it has itself.
+    """Measure the confidences of rules path by path, starting with the paths that close the most edges. The predictions
+    of a path are computed once for all relations, except for those that occur in the path. Returns the rules, and the
+    share of paths that were measured.
     """
-    out: list[tuple[int, int, int, int]] = []
+    rows: list[tuple[int, int, int, int]] = []
     order = np.lexsort((relation, code))
     relation, code, share = relation[order], code[order], share[order]
     if not len(code):
@@ -296,59 +302,61 @@ def measured(
     ends = np.append(first[1:], len(code))
     weight = np.maximum.reduceat(share, first)
     prefix = np.where(code[first] >= base**2, code[first] // base, code[first])
-    # Paths of a prefix are next to each other; prefixes by their best path.
-    names, inverse = np.unique(prefix, return_inverse=True)
-    best = np.zeros(len(names))
-    np.maximum.at(best, inverse, weight)
+    # Paths with one prefix stay together; prefixes are ordered by their best path.
+    prefixes, inverse = np.unique(prefix, return_inverse=True)
+    best_weight = np.zeros(len(prefixes))
+    np.maximum.at(best_weight, inverse, weight)
     starts: dict[int, Ints] = {}
-    known: dict[int, Ints] = {}
+    known_pairs: dict[int, Ints] = {}
     shared: tuple[int, int, Ints, Ints, int] | None = None
     done = 0.0
-    for at in np.lexsort((code[first], inverse, -best[inverse])).tolist():
+    for at in np.lexsort((code[first], inverse, -best_weight[inverse])).tolist():
         check()
         if time.process_time() >= until:
             break
         done += 1
-        name = int(code[first[at]])
-        steps = steps_of(name, base)
-        wanted = relation[first[at] : ends[at]]
-        own = np.isin(wanted, [step >> 1 for step in steps])
+        path_code = int(code[first[at]])
+        steps = steps_of(path_code, base)
+        targets = relation[first[at] : ends[at]]
+        occurs_in_path = np.isin(targets, [step >> 1 for step in steps])
         begin = starts.get(steps[0])
         if begin is None:
             begin = starts[steps[0]] = rng.permutation(paths.heads(steps[0]))
-        if not own.all():
-            some = min(len(begin), 32)
+        if not occurs_in_path.all():
+            starts_tried = min(len(begin), 32)
             while True:
-                last = (int(prefix[at]), some)
+                last = (int(prefix[at]), starts_tried)
                 if len(steps) == 3 and shared is not None and shared[:2] == last:
                     i, node, cut = shared[2:]
                 else:
-                    i, node, cut = np.arange(some), begin[:some], some
+                    i, node, cut = np.arange(starts_tried), begin[:starts_tried], starts_tried
                     for step in steps[:2] if len(steps) == 3 else steps[:-1]:
                         i, node, cut = _stepped(paths, step, i, node, cut, options.body)
                     if len(steps) == 3:
                         shared = (*last, i, node, cut)
                 i, node, cut = _stepped(paths, steps[-1], i, node, cut, options.body)
-                good = node != begin[i]
-                total = int(good.sum())
-                if cut == len(begin) or cut < some or 2 * total >= options.body:
+                no_loop = node != begin[i]
+                total = int(no_loop.sum())
+                if cut == len(begin) or cut < starts_tried or 2 * total >= options.body:
                     break
-                some = min(len(begin), some * 8)
-            _, taken = paths.between(begin[i[good]], node[good])
-            rights = np.bincount(taken >> 1, weights=(taken & 1) == 0, minlength=paths.relations)
-            out.extend((r, name, int(rights[r]), total) for r in wanted[~own].tolist())
-        for r in wanted[own].tolist():
-            if r not in known:
-                rows = edges.triples[edges.triples[:, 1] == r]
-                known[r] = np.sort(rows[:, 0] * paths.n + rows[:, 2])
-            out.append((r, name, *_without_itself(paths, steps, r, begin, known[r], options.body)))
-    result = np.array(out, np.int64).reshape(-1, 4)
+                starts_tried = min(len(begin), starts_tried * 8)
+            _, target_steps = paths.between(begin[i[no_loop]], node[no_loop])
+            right_counts = np.bincount(target_steps >> 1, weights=(target_steps & 1) == 0, minlength=paths.relations)
+            rows.extend((r, path_code, int(right_counts[r]), total) for r in targets[~occurs_in_path].tolist())
+        for r in targets[occurs_in_path].tolist():
+            if r not in known_pairs:
+                relation_triples = edges.triples[edges.triples[:, 1] == r]
+                known_pairs[r] = np.sort(relation_triples[:, 0] * paths.n + relation_triples[:, 2])
+            rows.append((r, path_code, *_without_itself(paths, steps, r, begin, known_pairs[r], options.body)))
+    result = np.array(rows, np.int64).reshape(-1, 4)
     done = done / len(first)
     return Cyclic(*result.T).ordered(options.per_relation, options.support, options.confidence), done
 
 
 def _stepped(paths: Paths, step: int, i: Ints, node: Ints, cut: int, most: int) -> tuple[Ints, Ints, int]:
-    """Where a step leads, each (start, end) once, of the first so many starts that have about `most` ends."""
+    """Follow a step; each (start, end) counts once. If there are far more than `most` ends, only the first starts are
+    kept, as many as have about twice `most`. Returns the start and the end of each, and the number of starts kept.
+    """
     counts, ends = paths.follow(step, node)
     upto = np.cumsum(counts)
     if len(upto) and upto[-1] > 2 * most:
@@ -361,39 +369,39 @@ def _stepped(paths: Paths, step: int, i: Ints, node: Ints, cut: int, most: int) 
 
 
 def _without_itself(paths: Paths, steps: tuple[int, ...], r: int, begin: Ints, known: Ints, body: int) -> tuple[int, int]:
-    """Right and all predictions of a rule whose body has its own relation: assignments in which the
-    body takes the predicted edge do not count.
+    """Count the right and all predictions of a rule whose body has its own relation. Assignments in which the body uses
+    the predicted edge do not count.
     """
-    some = min(len(begin), 8)
+    starts_tried = min(len(begin), 8)
     while True:
-        nodes = [begin[:some]]
+        nodes = [begin[:starts_tried]]
         for at, step in enumerate(steps):
             counts, ends = paths.follow(step, nodes[-1])
             nodes = [np.repeat(column, counts) for column in nodes]
             nodes.append(ends)
-            if len(ends) > 5 * body and some > 1 and at < len(steps) - 1:
+            if len(ends) > 5 * body and starts_tried > 1 and at < len(steps) - 1:
                 break
         else:
             x, y = nodes[0], nodes[-1]
-            good = x != y
+            valid = x != y
             for at, step in enumerate(steps):
                 if step == 2 * r:
-                    good &= (nodes[at] != x) | (nodes[at + 1] != y)
+                    valid &= (nodes[at] != x) | (nodes[at + 1] != y)
                 elif step == 2 * r + 1:
-                    good &= (nodes[at] != y) | (nodes[at + 1] != x)
-            key = different(x[good] * paths.n + y[good])
-            if some == len(begin) or len(key) >= body or len(good) > 2 * body:
-                at_ = np.minimum(np.searchsorted(known, key), len(known) - 1)
-                return int((known[at_] == key).sum()), len(key)
-            some = min(len(begin), some * 4)
+                    valid &= (nodes[at] != y) | (nodes[at + 1] != x)
+            key = different(x[valid] * paths.n + y[valid])
+            if starts_tried == len(begin) or len(key) >= body or len(valid) > 2 * body:
+                known_at = np.minimum(np.searchsorted(known, key), len(known) - 1)
+                return int((known[known_at] == key).sum()), len(key)
+            starts_tried = min(len(begin), starts_tried * 4)
             continue
-        some = max(1, some // 4)
-        begin = begin[:some]
+        starts_tried = max(1, starts_tried // 4)
+        begin = begin[:starts_tried]
 
 
 class Features:
-    """What constant rules ask of an entity: feature g < len(keys) is one edge (step, constant), and
-    len(keys) + s any edge by the step s. Entities of a feature are in the order of `paths`.
+    """The conditions of rules with constants: feature g < `size` is one edge (step, constant), feature `size` + s any
+    edge by the step s. The entities of a feature are in the order of `paths`.
     """
 
     def __init__(self, paths: Paths) -> None:
@@ -401,7 +409,7 @@ class Features:
         step = np.repeat(np.arange(paths.steps), np.diff(paths.step_at))
         group = step * paths.n + paths.head
         begin = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(group) else np.empty(0, np.int64)
-        #: Of each feature the step (of the entity), the constant, and where its entities begin.
+        #: The step (from the entity) and the constant of each feature, and the offset of its entities.
         self.step, self.constant = (step[begin] ^ 1), paths.head[begin].astype(np.int64)
         self.at = np.append(begin, len(group))
         self.size = len(begin)
@@ -412,24 +420,24 @@ class Features:
         self.entity_at = np.searchsorted(paths.tail[order], np.arange(paths.n + 1))
 
     def entities(self, feature: int) -> Ints:
-        """The entities that have a feature."""
+        """Return the entities that have a feature."""
         if feature >= self.size:
             return self.paths.heads(feature - self.size)
         return self.paths.tail[self.at[feature] : self.at[feature + 1]].astype(np.int64)
 
     def having(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """The features of each node: the place of the node, and the feature."""
+        """Return the features of each node: the position of the node, and the feature."""
         begin, end = self.entity_at[nodes], self.entity_at[nodes + 1]
         place = np.repeat(np.arange(len(nodes)), end - begin)
         feature = self.of_entity[ranges(begin, end)].astype(np.int64)
-        # Any edge by a step: once for each node and step.
+        # "Any edge by a step" counts once for each node and step.
         any_ = different(place * self.paths.steps + self.step[feature])
         return np.concatenate([place, any_ // self.paths.steps]), np.concatenate([feature, self.size + any_ % self.paths.steps])
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Rules that end in a constant: the feature `target` follows from the feature `body`."""
+    """Rules with constants as columns: the feature `target` follows from the feature `body`."""
 
     target: NDArray[Any]
     body: NDArray[Any]
@@ -438,74 +446,78 @@ class Constant:
 
     @property
     def confidence(self) -> NDArray[np.float32]:
-        """Of each."""
+        """The confidence of each rule."""
         result: NDArray[np.float32] = (self.right / (self.predicted + UNSEEN)).astype(np.float32)
         return result
 
 
 def learn_constant(features: Features, options: Learning, rng: np.random.Generator, until: float) -> tuple[Constant, float]:
-    """All rules between two features, counted exactly; targets in random order until the time is up."""
+    """Count all rules between two features exactly, with targets in random order, until the time is up. Returns the
+    rules, and the share of targets that were counted.
+    """
     parts: list[tuple[Ints, Ints, Ints, Ints]] = []
     counts = features.counts
     targets = np.flatnonzero(counts[: features.size] >= options.support)
     targets = rng.permutation(targets)
     width = len(counts)
     per_entity = np.diff(features.entity_at)
-    # Work of a target: features of its entities.
+    # The work for a target: the number of features of its entities.
     load = np.add.reduceat(per_entity[features.paths.tail], features.at[:-1]) if features.size else np.empty(0, np.int64)
-    many = np.cumsum(load[targets])
+    load_so_far = np.cumsum(load[targets])
     begin = 0
     frequent = counts >= options.support
     while begin < len(targets):
         check()
         if time.process_time() >= until:
             break
-        end = max(begin + 1, int(np.searchsorted(many, (many[begin - 1] if begin else 0) + 1_000_000)))
-        some = np.sort(targets[begin:end])
+        end = max(begin + 1, int(np.searchsorted(load_so_far, (load_so_far[begin - 1] if begin else 0) + 1_000_000)))
+        batch = np.sort(targets[begin:end])
         begin = end
-        low, high = features.at[some], features.at[some + 1]
+        low, high = features.at[batch], features.at[batch + 1]
         nodes = features.paths.tail[ranges(low, high)].astype(np.int64)
         place, feature = features.having(nodes)
         keep = frequent[feature]
         place, feature = place[keep], feature[keep]
-        which = np.repeat(np.arange(len(some)), high - low)
-        key = which[place] * width + feature
+        target_of_node = np.repeat(np.arange(len(batch)), high - low)
+        key = target_of_node[place] * width + feature
         key.sort()
         if not len(key):
             continue
         first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         right = np.diff(np.append(first, len(key)))
         first, right = first[right >= options.support], right[right >= options.support]
-        target, body = some[key[first] // width], key[first] % width
-        # A feature says nothing of itself, nor an edge of there being one.
+        target, body = batch[key[first] // width], key[first] % width
+        # A feature does not predict itself, nor does an edge predict that there is one.
         keep = (target != body) & (body != features.size + features.step[target])
         target, body, right = target[keep], body[keep], right[keep]
         predicted = counts[body]
-        value = right / (predicted + UNSEEN)
-        keep = value >= options.confidence
-        target, body, right, predicted, value = target[keep], body[keep], right[keep], predicted[keep], value[keep]
-        order = np.lexsort((body, -value, target))
-        lengths = np.bincount(np.searchsorted(some, target), minlength=len(some))
+        confidence = right / (predicted + UNSEEN)
+        keep = confidence >= options.confidence
+        target, body, right, predicted, confidence = target[keep], body[keep], right[keep], predicted[keep], confidence[keep]
+        order = np.lexsort((body, -confidence, target))
+        lengths = np.bincount(np.searchsorted(batch, target), minlength=len(batch))
         order = order[ranges(np.zeros_like(lengths), lengths) < options.per_target]
         parts.append((target[order], body[order], right[order], predicted[order]))
     parts.append(_same_step(features, options))
-    done = begin / len(targets) if len(targets) else 1.0
-    return Constant(*(np.concatenate(columns).astype(np.int32) for columns in zip(*parts, strict=True))), done
+    share = begin / len(targets) if len(targets) else 1.0
+    return Constant(*(np.concatenate(columns).astype(np.int32) for columns in zip(*parts, strict=True))), share
 
 
 def _same_step(features: Features, options: Learning) -> tuple[Ints, Ints, Ints, Ints]:
-    """Rules r(X, c) <- r(X, A) where A is another: what entities of several r have most."""
+    """Return the rules r(X, c) <- r(X, A) with A other than c: the most common values of entities with several r."""
     paths = features.paths
     target = np.arange(features.size)
     step = features.step
-    # How many edges by its step the entity at the other end of each edge has.
+    # For each edge, the number of edges by its step that the entity at the other end has.
     number = np.repeat(target, np.diff(features.at))
-    many = np.zeros(len(number), np.int64)
+    degree_at_end = np.zeros(len(number), np.int64)
     for s in range(paths.steps):
         low, high = int(paths.step_at[s ^ 1]), int(paths.step_at[(s ^ 1) + 1])
-        many[low:high] = np.bincount(paths.head[paths.step_at[s] : paths.step_at[s + 1]], minlength=paths.n)[paths.tail[low:high]]
-    right = np.bincount(number, weights=many >= 2, minlength=features.size).astype(np.int64)
-    alone = np.bincount(number, weights=many == 1, minlength=features.size).astype(np.int64)
-    predicted = features.counts[features.size + step] - alone
+        degree_at_end[low:high] = np.bincount(paths.head[paths.step_at[s] : paths.step_at[s + 1]], minlength=paths.n)[
+            paths.tail[low:high]
+        ]
+    right = np.bincount(number, weights=degree_at_end >= 2, minlength=features.size).astype(np.int64)
+    single = np.bincount(number, weights=degree_at_end == 1, minlength=features.size).astype(np.int64)
+    predicted = features.counts[features.size + step] - single
     keep = (right >= options.support) & (right / (predicted + UNSEEN) >= options.confidence)
     return target[keep], features.size + step[keep], right[keep], predicted[keep]

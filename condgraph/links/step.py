@@ -1,9 +1,9 @@
-"""One step of training ComplEx with N3 (Lacroix 2018): loss and gradients of a batch of questions
-(h, r), each against all entities at once or against a sample of them, in NumPy.
+"""One step of training ComplEx with N3 (Lacroix 2018) in NumPy: the loss and gradients of a batch of questions (h, r),
+each against all entities or a sample of them.
 
-The loss of a question is -sum over its tails of log softmax(score), so that all tails of one (h, r)
-cost one row of scores. Beside it, N3 of every edge's vectors, and relation prediction (Chen 2021):
--w log softmax over relations of the score of (h, r, t).
+The loss of a question is -sum over its tails of log softmax(score), so all tails of one (h, r) share one row of scores.
+To it are added N3 of the vectors of every edge, and relation prediction (Chen 2021): -w log softmax over relations of
+the score of (h, r, t).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from condgraph.links.model import LinkModel
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Questions: heads and relations (b,), and their tails, `tails[i]` being of question `row[i]`.
+    """Questions: heads and relations, shape (b,), and their tails; `tails[i]` belongs to question `row[i]`.
 
-    `sample` are the entities that tails compete with, ascending and distinct, all tails among
-    them; None for all entities. `stands_for`, of shape (sample,), is the logarithm of how many
-    entities each of them stands for: 0 for tails, and None where all stand for themselves.
+    `sample` are the entities that tails compete with, ascending and distinct, including all tails; None for all
+    entities. `stands_for`, shape (sample,), is the logarithm of how many entities each of them represents: 0 for tails.
+    None if each represents only itself.
     """
 
     heads: Ints
@@ -36,7 +36,7 @@ class Batch:
     stands_for: Floats | None = None
 
 
-#: Numbers that are updated at a time.
+#: How many numbers are updated at a time.
 _PIECE: Final = 1 << 15
 
 
@@ -48,99 +48,92 @@ class Adagrad:
         self.moved = np.zeros_like(vectors)
 
     def move(self, gradient: Floats, rows: Ints | None = None) -> None:
-        """Step against a gradient, which is overwritten: of the whole table, or of distinct `rows`."""
-        # In pieces that stay in the cache, since each number is used several times.
+        """Step against a gradient, for the whole table or for distinct `rows`. The gradient is overwritten."""
+        # Pieces stay in the processor's cache: each number is used several times.
         piece = max(1, _PIECE // gradient.shape[1])
         rate = np.float32(self.rate)
         for begin in range(0, len(gradient), piece):
             part = gradient[begin : begin + piece]
-            which = slice(begin, begin + piece) if rows is None else rows[begin : begin + piece]
-            moved = self.moved[which]
+            target = slice(begin, begin + piece) if rows is None else rows[begin : begin + piece]
+            moved = self.moved[target]
             moved = moved + part * part if rows is not None else np.add(moved, part * part, out=moved)
             if rows is not None:
-                self.moved[which] = moved
+                self.moved[target] = moved
             size = np.sqrt(moved)
             size += np.float32(1e-10)
             part *= rate
             part /= size
-            self.vectors[which] -= part
+            self.vectors[target] -= part
 
 
 class Learner(Protocol):
-    """The tables of a model and how to update them, in NumPy or on a device of PyTorch."""
+    """The tables of a model and how they are updated, in NumPy or on a device of PyTorch."""
 
     def step(self, batch: Batch, *, n3: float, predict_relation: float) -> float:
-        """Update both tables by one batch; returns its loss for each edge, without N3."""
+        """Update both tables by one batch; return its loss per edge, without N3."""
 
     def vectors(self) -> tuple[Floats, Floats]:
-        """Copies of the vectors of entities and of relations."""
+        """Return copies of the vectors of entities and of relations."""
 
     def moved(self) -> tuple[Floats, Floats]:
-        """Copies of the Adagrad sums of these numbers."""
+        """Return copies of the Adagrad sums of both tables."""
 
     def restore(self, moved: tuple[Floats, Floats]) -> None:
         """Set the Adagrad sums."""
 
     def scorer(self, model: Embeddings) -> LinkModel:
-        """The model with the fastest scores here."""
+        """Return the model with the fastest scores that this learner has."""
 
 
 class Scratch:
-    """Memory for the large arrays of a step, which the next step uses again: allocation at every step
-    took a third of the time.
-    """
+    """Memory for the large arrays of a step, reused by the next one: allocation took a third of the time."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Floats] = {}
 
     def room(self, what: str, rows: int, columns: int) -> Floats:
-        """An uninitialised array (rows, columns) for one purpose."""
+        """Return an uninitialised array (rows, columns) for a purpose."""
         array = self._kept.get(what)
         if array is None or array.size < rows * columns:
             array = self._kept[what] = np.empty(rows * columns * 5 // 4, np.float32)
         return array[: rows * columns].reshape(rows, columns)
 
     def rows(self, what: str, table: Floats, which: Ints) -> Floats:
-        """Some rows of a table."""
+        """Return a copy of some rows of a table."""
         return np.take(table, which, axis=0, out=self.room(what, len(which), table.shape[1]), mode="clip")
 
     def product(self, what: str, left: Floats, right: Floats) -> Floats:
-        """The product of two matrices."""
+        """Return the product of two matrices."""
         return np.matmul(left, right, out=self.room(what, len(left), right.shape[1]))
 
 
 class NumpyLearner:
-    """The tables in memory."""
+    """A learner in NumPy."""
 
     def __init__(self, entities: Floats, relations: Floats, rate: float) -> None:
         self.entities, self.relations = Adagrad(entities, rate), Adagrad(relations, rate)
         self.scratch = Scratch()
 
     def step(self, batch: Batch, *, n3: float, predict_relation: float) -> float:
-        """See `Learner.step`."""
         return step(self.entities, self.relations, batch, n3=n3, predict_relation=predict_relation, scratch=self.scratch)
 
     def vectors(self) -> tuple[Floats, Floats]:
-        """See `Learner.vectors`."""
         return self.entities.vectors.copy(), self.relations.vectors.copy()
 
     def moved(self) -> tuple[Floats, Floats]:
-        """See `Learner.moved`."""
         return self.entities.moved.copy(), self.relations.moved.copy()
 
     def restore(self, moved: tuple[Floats, Floats]) -> None:
-        """See `Learner.restore`."""
         self.entities.moved, self.relations.moved = moved
 
     def scorer(self, model: Embeddings) -> LinkModel:
-        """See `Learner.scorer`."""
         return model
 
 
 def step(
     entities: Adagrad, relations: Adagrad, batch: Batch, *, n3: float, predict_relation: float, scratch: Scratch | None = None
 ) -> float:
-    """Update both tables by one batch; returns its loss for each edge, without N3."""
+    """Update both tables by one batch; return its loss per edge, without N3."""
     scratch = scratch or Scratch()
     e, r = entities.vectors, relations.vectors
     heads, rel = e[batch.heads], r[batch.relations]
@@ -150,24 +143,24 @@ def step(
     count = np.bincount(batch.row, minlength=len(batch.heads)).astype(np.float32)
     edges = np.float32(len(batch.tails))
 
-    asked = questions("complex", heads, rel)
-    scores = scratch.product("scores", asked, candidates.T)
+    question_vectors = questions("complex", heads, rel)
+    scores = scratch.product("scores", question_vectors, candidates.T)
     if batch.stands_for is not None:
         scores += batch.stands_for
     loss, pull = _softmax(scores, batch.row, place, count)
-    d_asked = pull @ candidates
-    d_candidates = scratch.product("d_candidates", pull.T, asked)
-    d_heads, d_rel = _through(d_asked, heads, rel)
+    d_questions = pull @ candidates
+    d_candidates = scratch.product("d_candidates", pull.T, question_vectors)
+    d_heads, d_rel = _through(d_questions, heads, rel)
 
     tails = candidates[place]
     by_edge, d_tails = heads[batch.row], np.zeros_like(tails)
     d_by_edge = np.zeros_like(by_edge)
     d_relations = np.zeros_like(r)
     if predict_relation:
-        more, d_by_edge, d_tails, d_relations = _relation_step(by_edge, tails, r, batch.relations[batch.row])
+        relation_loss, d_by_edge, d_tails, d_relations = _relation_step(by_edge, tails, r, batch.relations[batch.row])
         weight = np.float32(predict_relation)
         loss, d_by_edge, d_tails, d_relations = (
-            loss + predict_relation * more,
+            loss + predict_relation * relation_loss,
             d_by_edge * weight,
             d_tails * weight,
             d_relations * weight,
@@ -198,17 +191,17 @@ def _move_entities(entities: Adagrad, batch: Batch, d_candidates: Floats, d_head
         return
     rows = np.union1d(batch.sample, batch.heads)
     place = np.searchsorted(rows, batch.sample)
-    others = np.ones(len(rows), bool)
-    others[place] = False
-    whole = scratch.room("whole", len(rows), d_candidates.shape[1])
-    whole[others] = 0
-    whole[place] = d_candidates
-    _add(whole, np.searchsorted(rows, batch.heads), d_heads)
-    entities.move(whole, rows)
+    not_sampled = np.ones(len(rows), bool)
+    not_sampled[place] = False
+    gradient = scratch.room("whole", len(rows), d_candidates.shape[1])
+    gradient[not_sampled] = 0
+    gradient[place] = d_candidates
+    _add(gradient, np.searchsorted(rows, batch.heads), d_heads)
+    entities.move(gradient, rows)
 
 
 def _softmax(scores: Floats, row: Ints, place: Ints, count: Floats) -> tuple[float, Floats]:
-    """The loss of the right places, and its gradient by the scores, which are overwritten."""
+    """Return the loss of the right positions, and its gradient by the scores, which are overwritten."""
     right = scores[row, place].astype(np.float64)
     top = scores.max(axis=1, keepdims=True)
     scores -= top
@@ -217,13 +210,13 @@ def _softmax(scores: Floats, row: Ints, place: Ints, count: Floats) -> tuple[flo
     log_total = np.log(total[:, 0]) + top[:, 0]
     loss = float((log_total[row] - right).sum())
     scores *= (count[:, None] / total).astype(np.float32)
-    # Places of one question are distinct, so that this needs no `np.subtract.at`.
+    # The positions of one question are distinct, so `np.subtract.at` is not needed.
     scores[row, place] -= 1
     return loss, scores
 
 
 def _relation_step(heads: Floats, tails: Floats, relations: Floats, right: Ints) -> tuple[float, Floats, Floats, Floats]:
-    """Loss of telling the relation from both ends; gradients by heads, tails and relations."""
+    """Return the loss of relation prediction from both ends, and its gradients by heads, tails and relations."""
     a, b = halves(heads)
     c, d = halves(tails)
     # Re(h r conj(t)) = r_re (ac + bd) + r_im (ad - bc)
@@ -238,7 +231,7 @@ def _relation_step(heads: Floats, tails: Floats, relations: Floats, right: Ints)
 
 
 def _through(d_asked: Floats, heads: Floats, relations: Floats) -> tuple[Floats, Floats]:
-    """The gradient of `questions` by heads and by relations."""
+    """Return the gradient of `questions` by heads and by relations."""
     x, y = halves(d_asked)
     a, b = halves(heads)
     c, d = halves(relations)
@@ -246,14 +239,14 @@ def _through(d_asked: Floats, heads: Floats, relations: Floats) -> tuple[Floats,
 
 
 def _n3(vectors: Floats, weight: float) -> Floats:
-    """The gradient of weight * sum of |x|^3 over complex numbers x."""
+    """Return the gradient of weight * sum of |x|^3 over complex numbers x."""
     a, b = halves(vectors)
     size = np.float32(3 * weight) * np.sqrt(a * a + b * b)
     return np.concatenate([size * a, size * b], axis=1)
 
 
 def _add(into: Floats, rows: Ints, what: Floats) -> None:
-    """`into[rows] += what`, where rows may repeat: sums of sorted runs, much faster than `add.at`."""
+    """Compute `into[rows] += what`, where rows may repeat: sums of sorted runs are much faster than `np.add.at`."""
     if not len(rows):
         return
     order = np.argsort(rows, kind="stable")
@@ -263,29 +256,30 @@ def _add(into: Floats, rows: Ints, what: Floats) -> None:
 
 
 def sampled(rng: np.random.Generator, entities: int, tails: Ints, near: Ints, negatives: int) -> tuple[Ints, Floats]:
-    """The entities that tails compete with: all `tails`, up to `negatives` of the others of `near` (ascending),
-    and about `negatives` of all the rest; and the logarithm of how many each of them stands for.
+    """Sample the entities that tails compete with: all `tails`, up to `negatives` of the other entities in `near`
+    (ascending), and about `negatives` of all others. Returns them, and the logarithm of how many entities each
+    represents.
 
-    Near are the entities that the relations asked for lead to: rivals that matter, of which an even
-    draw from a large graph would have hardly any. Each stands for so many that a sum over the sample
-    is, in the mean, the sum over all entities.
+    `near` are the entities that the relations of the batch reach. They are the rivals that matter, and a uniform sample
+    of a large graph would have hardly any of them. The weights make a sum over the sample the sum over all entities on
+    average.
     """
-    own = np.unique(tails)
-    inside = near[_missing(near, own)]
+    distinct_tails = np.unique(tails)
+    near_rivals = near[_missing(near, distinct_tails)]
     close = near if len(near) <= negatives else near[np.sort(rng.choice(len(near), negatives, replace=False))]
-    close = close[_missing(close, own)]
+    close = close[_missing(close, distinct_tails)]
     drawn = np.sort(rng.choice(entities, min(negatives, entities), replace=False))
-    drawn = drawn[_missing(drawn, own) & _missing(drawn, near)]
-    rest = entities - len(own) - len(inside)
-    result = np.concatenate([own, close, drawn])
-    weights = [(own, 1.0), (close, len(inside) / max(len(close), 1)), (drawn, rest / max(len(drawn), 1))]
+    drawn = drawn[_missing(drawn, distinct_tails) & _missing(drawn, near)]
+    far_count = entities - len(distinct_tails) - len(near_rivals)
+    result = np.concatenate([distinct_tails, close, drawn])
+    weights = [(distinct_tails, 1.0), (close, len(near_rivals) / max(len(close), 1)), (drawn, far_count / max(len(drawn), 1))]
     logs = np.concatenate([np.full(len(part), np.log(max(weight, 1.0)), np.float32) for part, weight in weights])
     order = np.argsort(result)
     return result[order], logs[order]
 
 
 def _missing(some: Ints, others: Ints) -> NDArray[np.bool_]:
-    """Which of some numbers are not among others, which ascend."""
+    """Return which numbers are not in `others` (ascending)."""
     if not len(others):
         return np.ones(len(some), bool)
     result: NDArray[np.bool_] = others[np.minimum(np.searchsorted(others, some), len(others) - 1)] != some

@@ -1,4 +1,4 @@
-"""Calibrated, thresholded rows of a link prediction model in a mapped folder (QTO, Eq. 3 and 4)."""
+"""Calibrated, thresholded rows of a link prediction model, stored in a memory-mapped folder (QTO, Eq. 3 and 4)."""
 
 from __future__ import annotations
 
@@ -22,55 +22,57 @@ from condgraph.links.embeddings import Floats, check_scores, rows_of
 from condgraph.links.model import LinkModel
 
 # -- alignment ---------------------------------------------------------------------------------------
-# Whose entities a model knows: the numbers of a graph's entities and relations in a model.
+# The numbers of a graph's entities and relations in a model.
 
 
 _SAME = "entities of a model are named by the ids of the graph's, relations by its predicates"
 
 
 class Alignment:
-    """The edges of a graph in the numbers of a model. Raises `LinkModelError` for a model of
-    another graph: none of its entities, or none of its relations, is in this one.
+    """The edges of a graph in the numbers of a model. Raises `LinkModelError` for a model of another graph, which
+    shares no entity or no relation with this one.
     """
 
     def __init__(self, model: LinkModel, edges: Edges) -> None:
         self.model = model
         self._numbers = {name: number for number, name in enumerate(model.entities)}
         self._relations = {name: number for number, name in enumerate(model.relations)}
-        places = [self._numbers.get(name, -1) for name in edges.entities]
-        #: The model's number of each entity of the graph, and of each relation; -1 for none.
-        self.entities: Ints = np.array(places, np.int64)
+        entity_numbers = [self._numbers.get(name, -1) for name in edges.entities]
+        #: The model's number of each entity of the graph, and of each relation; -1 if it has none.
+        self.entities: Ints = np.array(entity_numbers, np.int64)
         self.relations: Ints = np.array([self._relations.get(name, -1) for name in edges.relations], np.int64)
-        for what, mine, theirs in (("entities", self.entities, model.entities), ("relations", self.relations, model.relations)):
-            if not (mine >= 0).any():
+        for kind, numbers, model_names in (
+            ("entities", self.entities, model.entities),
+            ("relations", self.relations, model.relations),
+        ):
+            if not (numbers >= 0).any():
                 raise LinkModelError(
-                    f"the model is of another graph: none of its {len(theirs):,} {what} is in this one", hint=_SAME
+                    f"the model is of another graph: none of its {len(model_names):,} {kind} is in this one", hint=_SAME
                 )
         triples = np.stack(
             [self.entities[edges.triples[:, 0]], self.relations[edges.triples[:, 1]], self.entities[edges.triples[:, 2]]], axis=1
         )
-        #: The graph's edges that the model can number.
+        #: The edges of the graph between entities, and by relations, that the model has.
         self.edges = Edges(model.entities, model.relations, triples[(triples >= 0).all(axis=1)])
 
     @property
     def warnings(self) -> list[str]:
-        """What of the graph the model does not know."""
+        """How many entities and relations of the graph the model does not know."""
         result: list[str] = []
-        for what, numbers in (("entities", self.entities), ("relations", self.relations)):
+        for kind, numbers in (("entities", self.entities), ("relations", self.relations)):
             unknown = int((numbers < 0).sum())
             if unknown:
                 result.append(
-                    f"the model does not know {unknown:,} of the graph's {len(numbers):,} {what}; nothing is predicted of them"
+                    f"the model does not know {unknown:,} of the graph's {len(numbers):,} {kind}; nothing is predicted of them"
                 )
         return result
 
     def relation(self, name: str) -> int:
-        """The model's number of a relation; raises `LinkModelError` for one that it lacks."""
         return relation_of(self.model, self._relations, name)
 
 
 def relation_of(model: Any, numbers: dict[str, int], name: str) -> int:
-    """The number of a relation; raises `LinkModelError` where there is none."""
+    """Return the number of a relation of a model; raises `LinkModelError` if it has no such relation."""
     result = numbers.get(name)
     if result is None:
         raise LinkModelError(
@@ -82,23 +84,23 @@ def relation_of(model: Any, numbers: dict[str, int], name: str) -> int:
 
 
 # -- calibration -------------------------------------------------------------------------------------
-# From raw scores of links to how true they are (QTO, Eq. 3 and 4), and which are kept.
+# From raw scores of links to degrees of truth (QTO, Eq. 3 and 4), and which of them are stored.
 #
 #     r(h, t) = min(exp f(h, t) * N / sum over e of exp f(h, e), 1 - delta),    N = max(1, tails that h has)
 #
-# An edge of the graph is 1 whatever a model says; that is left to those who know the graph, since no
-# score may mean "observed".
+# Edges of the graph have score 1 whatever a model predicts: callers that know the graph set it, and no
+# predicted score is 1.
 
 
-#: The defaults of the paper for how far below 1 a prediction stays, and of the least that is kept.
+#: The defaults of the paper: the distance of predictions from 1, and the lowest score that is stored.
 DELTA: Final = 1e-4
 EPSILON: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What is kept of a row: scores of at least `epsilon`, at most `cap` of them, the best (all
-    where None), none above 1 - `delta`.
+    """The scores of a row that are stored: those of at least `epsilon`, the best `cap` of them (None: all), lowered to
+    at most 1 - `delta`. Raises `OptionError` for invalid values.
     """
 
     epsilon: float = EPSILON
@@ -118,8 +120,8 @@ class Threshold:
 
 
 def calibrated(scores: NDArray[Any], tails: Ints, delta: float = DELTA) -> NDArray[np.float64]:
-    """Scores in [0, 1 - delta] of raw scores, shape (heads, entities); `tails` (heads,) is how many
-    tails each head has in the graph.
+    """Return raw scores, shape (heads, entities), as scores in [0, 1 - delta]. `tails`, shape (heads,), is the number
+    of tails of each head in the graph.
     """
     result = scores.astype(np.float64)
     result -= result.max(axis=1, keepdims=True)
@@ -129,25 +131,25 @@ def calibrated(scores: NDArray[Any], tails: Ints, delta: float = DELTA) -> NDArr
 
 
 def kept_of(scores: NDArray[np.float32], tails: Ints, epsilon: float) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """The entries of raw scores whose calibrated score is at least `epsilon`: row, entity and score
-    (not yet held below 1), by row. As `calibrated`, without float64 for all that is not kept.
+    """Return the entries of raw scores whose calibrated score is at least `epsilon`: row, entity and score (not yet
+    limited to 1 - delta), by row. Same result as `calibrated`, without converting the other scores to float64.
     """
     top = scores.max(axis=1, keepdims=True)
     powers = scores - top
     np.exp(powers, out=powers)
     share = np.maximum(tails, 1) / powers.sum(axis=1, dtype=np.float64)
-    # A little less, so that rounding loses nothing; what is kept is looked at again.
+    # Compare with slightly less, so that rounding loses no entry; the exact test follows.
     row, entity = np.nonzero(powers >= (0.9999 * epsilon / share)[:, None].astype(np.float32))
     result = np.exp(scores[row, entity].astype(np.float64) - top[row, 0]) * share[row]
-    right = (result >= epsilon) & (result > 0)
-    return row[right], entity[right], result[right]
+    valid = (result >= epsilon) & (result > 0)
+    return row[valid], entity[valid], result[valid]
 
 
 def thresholded(
     heads: int, row: Ints, column: Ints, values: NDArray[np.float64], keep: Threshold
 ) -> tuple[Ints, Ints, NDArray[np.float32]]:
-    """What a threshold keeps of the entries of calibrated rows, ascending by row and entity:
-    offsets (heads + 1), entities, values. Equal values at the cap are kept by the smaller number.
+    """Apply a threshold to the entries of calibrated rows, sorted by row and entity. Returns offsets (heads + 1),
+    entities and values. Of equal values at the cap the entity with the lower number is kept.
     """
     result = np.minimum(values, 1 - keep.delta)
     if keep.cap is not None and len(row):
@@ -161,21 +163,23 @@ def thresholded(
 
 
 # -- store -------------------------------------------------------------------------------------------
-# FOLDER/rows.json      of which model, graph and threshold, and the table of the arrays
+#     FOLDER/rows.json      the model, graph and threshold, and the table of the arrays
 #     FOLDER/HASH.arrays    for each relation and direction: the heads that have a row (ascending),
-#                           offsets, entities (uint16 where they are few, else int32), values (float32)
+#                           offsets, entities (uint16 if there are few, else int32), values (float32)
 #
-# New folders are written next to the old ones, and switched by renaming `rows.json`.
+# New arrays are written next to the old ones; renaming `rows.json` switches to them.
 
 
 FORMAT: Final = 1
 _AGAIN: Final = "make the rows again with `keep_rows`"
-#: Hears how many rows are done, of how many.
+#: Called with the number of rows done, and of all.
 OnRows = Callable[[int, int], None]
 
 
 def fingerprint_of(model: LinkModel) -> str:
-    """A hash of a model: its own `fingerprint`, else of its names and of scores of a few heads."""
+    """Return a hash of a model: its own `fingerprint` if it has one, else a hash of its names and the scores of a few
+    heads.
+    """
     own = getattr(model, "fingerprint", None)
     if isinstance(own, str):
         return own
@@ -187,14 +191,14 @@ def fingerprint_of(model: LinkModel) -> str:
 
 
 def keyed(model: LinkModel, edges: Edges, keep: Threshold) -> str:
-    """The key of rows: a hash of model, graph and threshold."""
+    """Return the key of stored rows: a hash of the model, the graph and the threshold."""
     text = json.dumps([fingerprint_of(model), edges.fingerprint, asdict(keep), FORMAT])
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class StoredRows:
-    """Kept rows as a model (`LinkModel`), calibrated: what was not kept is 0. Made by `keep_rows`,
-    opened by `open_rows`.
+    """Stored rows as a model (`LinkModel`), calibrated; scores that were not stored are 0. Made by `keep_rows` or
+    `open_rows`.
     """
 
     def __init__(self, about: dict[str, Any], arrays: ArrayFile) -> None:
@@ -210,28 +214,27 @@ class StoredRows:
 
     @property
     def calibrated(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     @property
     def fingerprint(self) -> str:
-        """Its key."""
         return self.key
 
     @property
     def entries(self) -> int:
-        """How many scores are kept."""
+        """The number of stored scores."""
         return sum(len(self._arrays.get(f"{_name(*item)}.ids")) for item in self._asked)
 
     @property
     def size(self) -> int:
-        """Bytes of the arrays."""
+        """The size of the arrays in bytes."""
         return int(self._arrays.size)
 
     def rows(self, heads: Ints, relation: int, *, inverse: bool = False) -> tuple[Ints, Ints, Floats]:
-        """The rows of heads: offsets (heads + 1), entities ascending in each row, values.
+        """Return the rows of heads: offsets (heads + 1), entities ascending in each row, values.
 
-        Raises `LinkModelError` for rows that were not asked to be kept.
+        Raises `LinkModelError` for rows that were not stored.
         """
         if (relation, inverse) not in self._asked:
             raise LinkModelError(f"no rows are kept of {self.relations[relation]!r}", hint=_AGAIN)
@@ -239,12 +242,12 @@ class StoredRows:
             missing = int(heads[~np.isin(heads, self._only)][0])
             raise LinkModelError(f"no row is kept of the entity {self.entities[missing]!r}", hint=_AGAIN)
         name = _name(relation, inverse)
-        known, offsets = self._arrays.get(f"{name}.heads"), self._arrays.get(f"{name}.offsets")
-        if not len(known):
+        stored_heads, offsets = self._arrays.get(f"{name}.heads"), self._arrays.get(f"{name}.offsets")
+        if not len(stored_heads):
             return np.zeros(len(heads) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-        at = np.minimum(np.searchsorted(known, heads), len(known) - 1)
-        there = known[at] == heads
-        begin, end = np.where(there, offsets[at], 0), np.where(there, offsets[at + 1], 0)
+        at = np.minimum(np.searchsorted(stored_heads, heads), len(stored_heads) - 1)
+        present = stored_heads[at] == heads
+        begin, end = np.where(present, offsets[at], 0), np.where(present, offsets[at + 1], 0)
         entries = ranges(begin, end)
         ids = self._arrays.get(f"{name}.ids")[entries].astype(np.int64)
         return np.append(0, np.cumsum(end - begin)), ids, self._arrays.get(f"{name}.values")[entries]
@@ -267,18 +270,18 @@ def keep_rows(
     heads: Sequence[str] | None = None,
     on_rows: OnRows | None = None,
 ) -> StoredRows:
-    """Score heads by all relations (or by some), calibrate, and keep what is above the threshold.
+    """Score heads by all relations (or some), calibrate the scores, and store those above the threshold.
 
-    Rows that the folder has already, of the same model, graph, threshold and choice, are taken as
-    they are. `edges` are those of the graph: they say how many tails a head has. Raises
-    `LinkModelError` for a model of another graph, a relation or entity it lacks, or NaN.
+    Rows that the folder already has, for the same model, graph, threshold and selection, are reused. `edges` are those
+    of the graph: the calibration needs the number of tails of a head. Raises `LinkModelError` for a model of another
+    graph, an unknown relation or entity, or NaN.
     """
     keep = keep or Threshold()
-    place = Path(folder)
-    aligned = Alignment(model, edges)
-    chosen = range(len(model.relations)) if relations is None else sorted({aligned.relation(name) for name in relations})
+    path = Path(folder)
+    alignment = Alignment(model, edges)
+    chosen = range(len(model.relations)) if relations is None else sorted({alignment.relation(name) for name in relations})
     numbers = _heads(model, heads)
-    wanted = [[relation, inverse] for relation in chosen for inverse in (False, True)]
+    directions = [[relation, inverse] for relation in chosen for inverse in (False, True)]
     key = keyed(model, edges, keep)
     about = {
         "format": FORMAT,
@@ -286,49 +289,49 @@ def keep_rows(
         "threshold": asdict(keep),
         "entities": list(model.entities),
         "relations": list(model.relations),
-        "kept": wanted,
+        "kept": directions,
         "heads": None if heads is None else numbers.tolist(),
-        "warnings": [*aligned.warnings, *getattr(model, "warnings", ())],
+        "warnings": [*alignment.warnings, *getattr(model, "warnings", ())],
     }
-    before = _about(place)
-    if before is not None and all(before.get(name) == about[name] for name in ("format", "key", "kept", "heads")):
-        return open_rows(place)
-    narrow = len(model.entities) <= 1 << 16
+    stored = _about(path)
+    if stored is not None and all(stored.get(name) == about[name] for name in ("format", "key", "kept", "heads")):
+        return open_rows(path)
+    fits_uint16 = len(model.entities) <= 1 << 16
     arrays: dict[str, NDArray[Any]] = {}
-    done, total = 0, len(wanted) * len(numbers)
-    for relation, inverse in wanted:
-        parts = list(_scored(model, aligned.edges, numbers, int(relation), bool(inverse), keep))
+    done, total = 0, len(directions) * len(numbers)
+    for relation, inverse in directions:
+        parts = list(_scored(model, alignment.edges, numbers, int(relation), bool(inverse), keep))
         name = _name(relation, bool(inverse))
         counts = np.concatenate([np.diff(offsets) for offsets, _, _ in parts]) if parts else np.empty(0, np.int64)
-        there = counts > 0
-        arrays[f"{name}.heads"] = numbers[there].astype(np.int32)
-        arrays[f"{name}.offsets"] = np.append(0, np.cumsum(counts[there]))
+        nonempty = counts > 0
+        arrays[f"{name}.heads"] = numbers[nonempty].astype(np.int32)
+        arrays[f"{name}.offsets"] = np.append(0, np.cumsum(counts[nonempty]))
         ids = np.concatenate([ids for _, ids, _ in parts]) if parts else np.empty(0, np.int64)
-        arrays[f"{name}.ids"] = ids.astype(np.uint16 if narrow else np.int32)
+        arrays[f"{name}.ids"] = ids.astype(np.uint16 if fits_uint16 else np.int32)
         arrays[f"{name}.values"] = np.concatenate([values for _, _, values in parts]) if parts else np.empty(0, np.float32)
         done += len(numbers)
         if on_rows is not None:
             on_rows(done, total)
-    _write(place, about, arrays)
-    return open_rows(place)
+    _write(path, about, arrays)
+    return open_rows(path)
 
 
 def open_rows(folder: str | os.PathLike[str], *, model: LinkModel | None = None, edges: Edges | None = None) -> StoredRows:
-    """The rows of a folder; raises `LinkModelError` where `model` and `edges` are given and these
-    are rows of others, `StoreError` for a folder without rows, or damaged ones.
+    """Open the rows of a folder. Raises `LinkModelError` if `model` and `edges` are given and the rows were made from
+    others, `StoreError` for a folder without rows or with damaged ones.
     """
-    place = Path(folder)
-    about = _about(place)
+    path = Path(folder)
+    about = _about(path)
     if about is None:
-        raise StoreMissingError(f"there are no rows of links in {place}", hint=_AGAIN)
+        raise StoreMissingError(f"there are no rows of links in {path}", hint=_AGAIN)
     if about.get("format") != FORMAT:
-        raise StoreVersionError(f"{place / 'rows.json'} has format {about.get('format')}, this version reads {FORMAT}", hint=_AGAIN)
+        raise StoreVersionError(f"{path / 'rows.json'} has format {about.get('format')}, this version reads {FORMAT}", hint=_AGAIN)
     try:
-        result = StoredRows(about, ArrayFile(place / about["file"], about["arrays"]))
+        result = StoredRows(about, ArrayFile(path / about["file"], about["arrays"]))
     except (KeyError, TypeError) as error:
-        raise StoreDamagedError(f"{place / 'rows.json'} lacks {error}", hint=_AGAIN) from None
+        raise StoreDamagedError(f"{path / 'rows.json'} lacks {error}", hint=_AGAIN) from None
     if model is not None and edges is not None and result.key != keyed(model, edges, result.threshold):
-        raise LinkModelError(f"the rows in {place} are of another model or graph, or the graph has changed", hint=_AGAIN)
+        raise LinkModelError(f"the rows in {path} are of another model or graph, or the graph has changed", hint=_AGAIN)
     return result
 
 
@@ -382,14 +385,14 @@ def _about(place: Path) -> dict[str, Any] | None:
 def _write(place: Path, about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     place.mkdir(parents=True, exist_ok=True)
     name = f"{about['key'][:24]}.{os.getpid()}.arrays"
-    before = _about(place)
-    fresh = place / f".{name}"
-    fresh.unlink(missing_ok=True)
-    table = write_arrays(fresh, arrays)
-    os.replace(fresh, place / name)
+    previous = _about(place)
+    temporary = place / f".{name}"
+    temporary.unlink(missing_ok=True)
+    table = write_arrays(temporary, arrays)
+    os.replace(temporary, place / name)
     manifest = place / f".rows.json.{os.getpid()}"
     manifest.write_text(json.dumps({**about, "file": name, "arrays": table}), "utf-8")
     os.replace(manifest, place / "rows.json")
-    if before is not None and before.get("file") not in (None, name):
-        # A name alone: a manifest of others may say anything.
-        (place / Path(str(before["file"])).name).unlink(missing_ok=True)
+    if previous is not None and previous.get("file") not in (None, name):
+        # Take only the file name: the manifest may have been tampered with.
+        (place / Path(str(previous["file"])).name).unlink(missing_ok=True)

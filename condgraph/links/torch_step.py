@@ -1,7 +1,6 @@
-"""The steps of `links.step` in PyTorch, on a given device: the same loss, whose
-gradients torch works out itself, and the same Adagrad.
+"""The steps of `links.step` in PyTorch, on any device: the same loss, with gradients by torch, and the same Adagrad.
 
-torch is imported when it is first needed; it is no part of the package.
+torch is an optional dependency, imported on first use.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from condgraph.links.step import Batch
 
 
 def best_device() -> str | None:
-    """The name of a GPU that torch has; None without torch or a GPU."""
+    """Return the name of a GPU that torch can use; None without torch or a GPU."""
     try:
         import torch
     except ImportError:
@@ -27,7 +26,7 @@ def best_device() -> str | None:
 
 
 class TorchLearner:
-    """The tables of a model on a device; see `links.step.Learner`."""
+    """A learner (`links.step.Learner`) with its tables on a device."""
 
     def __init__(self, entities: Floats, relations: Floats, rate: float, device: str) -> None:
         self._torch, self._device = torch_device(device)
@@ -36,22 +35,21 @@ class TorchLearner:
         self._moved = [self._torch.zeros_like(table) for table in self._tables]
 
     def step(self, batch: Batch, *, n3: float, predict_relation: float) -> float:
-        """See `links.step.Learner.step`."""
         torch = self._torch
         e, r = self._tables
         heads, relations, row, tails = (self._there(item) for item in (batch.heads, batch.relations, batch.row, batch.tails))
         if batch.sample is None:
-            rows, place, own = None, tails, heads
+            rows, place, head_rows = None, tails, heads
         else:
-            # The entities of this batch: those that compete, and the heads.
-            known, where = np.unique(np.concatenate([batch.sample, batch.heads]), return_inverse=True)
-            rows, own = self._there(known), self._there(where[len(batch.sample) :])
-            sample = self._there(where[: len(batch.sample)])
+            # The entities of this batch: the competing ones, and the heads.
+            batch_entities, row_of = np.unique(np.concatenate([batch.sample, batch.heads]), return_inverse=True)
+            rows, head_rows = self._there(batch_entities), self._there(row_of[len(batch.sample) :])
+            sample = self._there(row_of[: len(batch.sample)])
             place = self._there(np.searchsorted(batch.sample, batch.tails))
-        leaf = (e if rows is None else e[rows]).detach().requires_grad_(True)
+        vectors = (e if rows is None else e[rows]).detach().requires_grad_(True)
         table = r.detach().requires_grad_(True)
-        candidates = leaf if rows is None else leaf[sample]
-        head, relation = leaf[own], table[relations]
+        candidates = vectors if rows is None else vectors[sample]
+        head, relation = vectors[head_rows], table[relations]
         scores = _asked(torch, head, relation) @ candidates.T
         if batch.stands_for is not None:
             scores = scores + self._there(batch.stands_for)
@@ -61,37 +59,33 @@ class TorchLearner:
         if predict_relation:
             pair = _asked(torch, tail, by_edge, inverse=True)
             of_relations = pair @ table.T
-            more_loss = (torch.logsumexp(of_relations, dim=1) - of_relations.gather(1, relations[row][:, None])[:, 0]).sum()
-            loss = loss + predict_relation * more_loss
+            relation_loss = (torch.logsumexp(of_relations, dim=1) - of_relations.gather(1, relations[row][:, None])[:, 0]).sum()
+            loss = loss + predict_relation * relation_loss
             total = loss
         if n3:
             total = total + n3 * sum(_cubes(torch, item).sum() for item in (by_edge, relation[row], tail))
         (total / len(batch.tails)).backward()
         with torch.no_grad():
-            self._move(0, leaf.grad, rows)
+            self._move(0, vectors.grad, rows)
             self._move(1, table.grad, None)
         return float(loss.detach()) / len(batch.tails)
 
     def vectors(self) -> tuple[Floats, Floats]:
-        """Copies of the tables."""
         return self._back(self._tables[0]), self._back(self._tables[1])
 
     def moved(self) -> tuple[Floats, Floats]:
-        """Copies of how much each number has moved."""
         return self._back(self._moved[0]), self._back(self._moved[1])
 
     def restore(self, moved: tuple[Floats, Floats]) -> None:
-        """Go on from where `moved` was."""
         self._moved = [self._there(item) for item in moved]
 
     def scorer(self, model: Embeddings) -> DeviceModel:
-        """The model, scored on the device."""
         return DeviceModel(model, str(self._device))
 
     def _move(self, which: int, gradient: Any, rows: Any) -> None:
         table, moved = self._tables[which], self._moved[which]
         if rows is None:
-            # In place: the table of a large graph takes longer to move than to multiply.
+            # In place: copying the table of a large graph takes longer than the arithmetic.
             moved.addcmul_(gradient, gradient)
             table.addcdiv_(gradient, moved.sqrt().add_(1e-10), value=-self._rate)
             return
@@ -109,7 +103,7 @@ class TorchLearner:
 
 
 def _asked(torch: Any, heads: Any, relations: Any, inverse: bool = False) -> Any:
-    """`forms.questions` of ComplEx."""
+    """Return `embeddings.questions` of ComplEx."""
     a, b = heads.chunk(2, dim=-1)
     c, d = relations.chunk(2, dim=-1)
     if inverse:
@@ -118,7 +112,7 @@ def _asked(torch: Any, heads: Any, relations: Any, inverse: bool = False) -> Any
 
 
 def _cubes(torch: Any, vectors: Any) -> Any:
-    """|x|^3 of complex numbers; its gradient at 0 is 0, and no NaN."""
+    """Return |x|^3 of complex numbers. Its gradient at 0 is 0, not NaN."""
     a, b = vectors.chunk(2, dim=-1)
     squares = a * a + b * b
     return torch.where(squares > 0, squares, torch.ones_like(squares)) ** 1.5 * (squares > 0)

@@ -24,51 +24,51 @@ from condgraph.links.step import Batch, Learner, NumpyLearner, sampled
 T = TypeVar("T")
 
 # -- batches of questions --------------------------------------------------------------------------
-# Training asks each (h, r) of a graph once, forward and inverse, with all its tails, in batches of
+# An epoch has each (h, r) of a graph once, forward and inverse, with all its tails, in batches in
 # random order.
 
 
-#: About how many relations a batch has where rivals are sampled. With one, vectors of relations move
-#: seldom; with many, they lead almost everywhere.
+#: The approximate number of relations in a batch with sampled rivals. With one, the vectors of
+#: relations are rarely updated; with many, they reach almost all entities.
 RELATIONS: Final = 5
 
 
 class Questions:
-    """The questions of a graph, forward and inverse, with their tails."""
+    """The questions (h, r) of a graph, forward and inverse, with their tails."""
 
     def __init__(self, edges: Edges) -> None:
         n, m = len(edges.entities), len(edges.relations)
-        both = (edges.forward, edges.backward)
-        self.keys = np.concatenate([both[0].keys, both[1].keys + n * m])
-        self.items = np.concatenate([item.items for item in both])
-        begin = [np.asarray(item.offsets[:-1]) for item in both]
-        self.begin = np.concatenate([begin[0], begin[1] + len(both[0].items)])
+        directions = (edges.forward, edges.backward)
+        self.keys = np.concatenate([directions[0].keys, directions[1].keys + n * m])
+        self.items = np.concatenate([ends.items for ends in directions])
+        begin = [np.asarray(ends.offsets[:-1]) for ends in directions]
+        self.begin = np.concatenate([begin[0], begin[1] + len(directions[0].items)])
         self.end = np.append(self.begin[1:], len(self.items))
         self._n, self._relations = n, 2 * m
 
     @cached
     def _near(self) -> list[Ints]:
-        """The entities that each relation leads to, then those of inverses, ascending."""
+        """The entities that each relation reaches, then those of inverses, ascending."""
         begin = np.searchsorted(self.keys, np.arange(self._relations + 1) * self._n)
         edge = np.append(self.begin, len(self.items))[begin]
         return [np.unique(self.items[low:high]) for low, high in pairwise(edge.tolist())]
 
     def batches(self, rng: np.random.Generator, size: int, negatives: int | None, entities: int) -> Iterator[Batch]:
-        """All questions once, in random order; where rivals are sampled, a batch is of few relations,
-        so that most of what these lead to can be rivals.
+        """Yield all questions once, in random order. If rivals are sampled, a batch has few relations, so that most of
+        the entities that they reach can be rivals.
         """
         from condgraph.engine.snapshot.snapshot import ranges
 
-        for part in self._parts(rng, size, negatives is not None):
-            relations, heads = np.divmod(self.keys[part], self._n)
-            begin, end = self.begin[part], self.end[part]
-            row: Ints = np.arange(len(part)).repeat(end - begin)
+        for numbers in self._parts(rng, size, negatives is not None):
+            relations, heads = np.divmod(self.keys[numbers], self._n)
+            begin, end = self.begin[numbers], self.end[numbers]
+            row: Ints = np.arange(len(numbers)).repeat(end - begin)
             tails = self.items.take(ranges(begin, end))
             sample, stands_for = None, None
             if negatives is not None and negatives + len(tails) < entities:
                 near = [self._near[item] for item in np.unique(relations).tolist()]
-                merged = near[0] if len(near) == 1 else np.unique(np.concatenate(near))
-                sample, stands_for = sampled(rng, entities, tails, merged, negatives)
+                near_entities = near[0] if len(near) == 1 else np.unique(np.concatenate(near))
+                sample, stands_for = sampled(rng, entities, tails, near_entities, negatives)
             yield Batch(heads, relations, row, tails, sample, stands_for)
 
     def _parts(self, rng: np.random.Generator, size: int, by_relation: bool) -> list[Ints]:
@@ -86,8 +86,8 @@ def _cut(order: Ints, size: int) -> list[Ints]:
 
 
 # -- checkpoints -----------------------------------------------------------------------------------
-# The state of a training as one `.npz` file. A training that continues from it gives the same numbers
-# as one without interruption (in NumPy; a GPU rounds differently).
+# The state of training as one `.npz` file. Training that continues from it gives the same numbers as
+# training without interruption (in NumPy; a GPU rounds differently).
 
 
 _FORMAT: Final = 1
@@ -98,9 +98,9 @@ _HINT: Final = "name another file, or remove this one to begin anew"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The state of a training: vectors and their Adagrad sums, the best vectors so far (None before
-    the first validation), the epochs done, the best epoch and its MRR, the validations since then, and
-    the state of the random numbers.
+    """The state of training: the vectors and their Adagrad sums, the best vectors so far (None before the first
+    validation), the number of epochs, the best epoch and its MRR, the validations since then, and the state of the
+    random numbers.
     """
 
     tables: tuple[Floats, Floats, Floats, Floats]
@@ -113,7 +113,7 @@ class Standing:
 
 
 def writable(place: str | os.PathLike[str], what: str) -> None:
-    """Raise `LinkModelError` where a file cannot be written."""
+    """Raise `LinkModelError` if a file cannot be written."""
     path = Path(place)
     if path.is_dir():
         raise LinkModelError(f"{what} cannot be written to {path}, which is a folder", hint="name a file")
@@ -124,7 +124,7 @@ def writable(place: str | os.PathLike[str], what: str) -> None:
 
 
 def keep(place: str | os.PathLike[str], standing: Standing, of: Mapping[str, Any]) -> None:
-    """Write the state of a training, completely or not at all. `of` are its options and edges."""
+    """Write the state of training, completely or not at all. `of` are its options and edges."""
     arrays: dict[str, Any] = dict(zip(_TABLES, standing.tables, strict=True))
     if standing.best is not None:
         arrays |= dict(zip(_BEST, standing.best, strict=True))
@@ -136,9 +136,9 @@ def keep(place: str | os.PathLike[str], standing: Standing, of: Mapping[str, Any
 
 
 def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tuple[int, int], tuple[int, int]]) -> Standing | None:
-    """Read the state of a training; None without a file. `shapes` are those of the two tables.
+    """Read the state of training; None if there is no file. `shapes` are those of the two tables.
 
-    Raises `LinkModelError` for another file, and for other edges or options.
+    Raises `LinkModelError` for a file of another kind, and for other edges or options.
     """
     name = os.fspath(place)
     try:
@@ -148,7 +148,7 @@ def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tup
             best = tuple(np.ascontiguousarray(arrays[item], np.float32) for item in _BEST) if _BEST[0] in arrays.files else None
         if about["format"] != _FORMAT:
             raise LinkModelError(f"{name} is of format {about['format']}, not {_FORMAT}", hint=_HINT)
-        theirs = about["of"]
+        stored_of = about["of"]
         numbers = (int(about["epoch"]), int(about["best_at"]), float(about["best_mrr"]), int(about["worse"]), dict(about["dice"]))
     except FileNotFoundError:
         return None
@@ -156,37 +156,37 @@ def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tup
         raise
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
         raise LinkModelError(f"{name} cannot be read as a training to go on with: {error}", hint=_HINT) from None
-    other = [item for item in of if theirs.get(item) != of[item]]
-    if other:
-        what = ", ".join(
-            f"{item} {theirs.get(item)!r}, not {of[item]!r}" if "edges" not in item else f"other {item}" for item in other
+    different = [item for item in of if stored_of.get(item) != of[item]]
+    if different:
+        differences = ", ".join(
+            f"{item} {stored_of.get(item)!r}, not {of[item]!r}" if "edges" not in item else f"other {item}" for item in different
         )
-        raise LinkModelError(f"{name} is of another training: {what}", hint=_HINT)
-    wanted = (*shapes, *shapes, *(shapes if best else ()))
-    if any(item.shape != shape for item, shape in zip((*tables, *(best or ())), wanted, strict=True)):
+        raise LinkModelError(f"{name} is of another training: {differences}", hint=_HINT)
+    expected_shapes = (*shapes, *shapes, *(shapes if best else ()))
+    if any(item.shape != shape for item, shape in zip((*tables, *(best or ())), expected_shapes, strict=True)):
         raise LinkModelError(f"{name} has tables of another size than its edges ask for", hint=_HINT)
     return Standing(tables, best, *numbers)  # type: ignore[arg-type]
 
 
 # -- training --------------------------------------------------------------------------------------
-# Every relation has an inverse with vectors of its own (reciprocals), so that heads are predicted as
-# tails are. Each (h, r) of a graph is one question, with all of its tails.
+# Every relation has an inverse with vectors of its own (reciprocals), so that heads are predicted like
+# tails. Each (h, r) of a graph is one question, with all its tails.
 
 
-#: The most validation edges that are ranked during training; the result has all of them.
+#: The most validation edges that are ranked during training; the final ranking has all of them.
 LOOKED_AT: Final = 2000
 _NO_BETTER: Final = "no longer better on validation"
-#: Called after an epoch with its number, the loss for each edge, and the ranking if there was one.
+#: Called after an epoch with its number, the loss per edge, and the ranking if there was one.
 OnEpoch = Callable[[int, float, Ranking | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """How to train. `rank` is the number of complex numbers in a vector. Right entities are told from
-    `negatives` others at a time, from all if None. Training ends after `epochs`, after `seconds`, or
-    when `patience` validations (every `every` epochs) gave no better ranking. `device` is None for
-    NumPy, a device of PyTorch (`cpu`, `cuda`, `cuda:1`, `mps`), or `auto` for its GPU if there is
-    one, else NumPy. Raises `OptionError` for invalid values.
+    """Options of training. `rank` is the number of complex numbers in a vector. Tails compete with `negatives` sampled
+    entities at a time, or with all if None. Training ends after `epochs`, after `seconds`, or when `patience`
+    validations (one after every `every` epochs) did not improve the ranking. `device` is None for NumPy, a device of
+    PyTorch (`cpu`, `cuda`, `cuda:1`, `mps`), or `auto` for a GPU if there is one, else NumPy. Raises `OptionError` for
+    invalid values.
     """
 
     rank: int = 100
@@ -221,8 +221,8 @@ class TrainOptions:
 
 
 def options_of(kind: type[T], given: Mapping[str, Any], what: str) -> T:
-    """Options (a dataclass) by name; raises `OptionError` for a name that `what` does not have, or an
-    invalid value.
+    """Return options (a dataclass) from values by name; raises `OptionError` for a name that `what` does not have, or
+    an invalid value.
     """
     types = {field.name: str(field.type) for field in fields(kind)}  # type: ignore[arg-type]
     for name, value in given.items():
@@ -230,14 +230,14 @@ def options_of(kind: type[T], given: Mapping[str, Any], what: str) -> T:
             raise OptionError(
                 f"{what} has no option {name!r}", candidates=nearest(name, types), hint=f"they are {', '.join(types)}"
             )
-        wanted, _, none = types[name].partition(" | ")
-        holds, words = _TYPES[wanted]
-        if not (holds(value) or (value is None and none)):
-            raise OptionError(f"{name} is {words}{', or None' if none else ''}, not {value!r}")
+        type_name, _, optional = types[name].partition(" | ")
+        is_valid, words = _TYPES[type_name]
+        if not (is_valid(value) or (value is None and optional)):
+            raise OptionError(f"{name} is {words}{', or None' if optional else ''}, not {value!r}")
     return kind(**given)
 
 
-#: Tests of the types of options, and the types in words.
+#: For each type of option, the test of a value, and the type in words.
 _TYPES: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "float": (is_number, "a number"),
     "int": (is_whole, "a whole number"),
@@ -247,8 +247,9 @@ _TYPES: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """The result of training: the model, its ranking of the validation edges (None without any), the
-    `best` epoch, whose vectors it has, how many `epochs` there were, and why it `ended`.
+    """The result of training: the model, its ranking of the validation edges (None without any), the `best` epoch,
+    whose vectors the model has, the number of `epochs`, why it `ended`, the `seconds` it took, and the number of
+    training `edges`.
     """
 
     model: Embeddings
@@ -261,7 +262,7 @@ class Training:
 
     @property
     def warnings(self) -> list[str]:
-        """What says that the scores mean little; the model has them, too."""
+        """Reasons to doubt the scores; the model has them too."""
         return self.model.warnings
 
     def __str__(self) -> str:
@@ -280,14 +281,14 @@ def train(
     on_epoch: OnEpoch | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Training:
-    """Train a model on edges. `valid` are edges of the same numbers; without them the share
-    `options.validation` of the edges is held out, by the seed.
+    """Train a model on edges. `valid` are validation edges in the same numbers; without them the share
+    `options.validation` of the edges is held out, depending on the seed.
 
-    At every validation, and at the end, the state is written to the file `checkpoint`; if that file
-    exists, training continues from it.
+    The state is written to the file `checkpoint` at every validation and at the end; if that file exists, training
+    continues from it.
 
-    Raises `LinkModelError` where there are no edges, training diverges, or the checkpoint is of
-    other edges or options; `MissingExtraError` for a `device` without torch; `DeadlineError`.
+    Raises `LinkModelError` if there are no edges, training diverges, or the checkpoint has other edges or options;
+    `MissingExtraError` for a `device` without torch; `DeadlineError`.
     """
     options = options or TrainOptions()
     begin = time.perf_counter()
@@ -305,24 +306,24 @@ def train(
         ended, first = _NO_BETTER, options.epochs + 1
     for epoch in range(first, options.epochs + 1):
         loss = run.learn()
-        late = options.seconds is not None and time.perf_counter() - begin >= options.seconds
-        look = epoch % options.every == 0 or late or epoch == options.epochs
-        ranking = run.look() if look and len(run.looked.triples) else None
-        if checkpoint is not None and look:
+        time_is_up = options.seconds is not None and time.perf_counter() - begin >= options.seconds
+        validate = epoch % options.every == 0 or time_is_up or epoch == options.epochs
+        ranking = run.look() if validate and len(run.looked.triples) else None
+        if checkpoint is not None and validate:
             run.keep(checkpoint)
         if on_epoch is not None:
             on_epoch(epoch, loss, ranking)
         if run.worse >= options.patience:
             ended = _NO_BETTER
             break
-        if late:
+        if time_is_up:
             ended = "the time was up"
             break
     best, best_at = (run.best, run.best_at) if run.best is not None else (run.learner.vectors(), run.epoch)
     model = run.model(*best)
-    whole = rank_edges(run.learner.scorer(model), valid, [edges, valid]) if len(valid.triples) else None
-    model = run.model(*best, warnings=_doubts(whole, len(edges.entities)))
-    return Training(model, whole, best_at, run.epoch, ended, time.perf_counter() - begin, len(edges.triples))
+    final_ranking = rank_edges(run.learner.scorer(model), valid, [edges, valid]) if len(valid.triples) else None
+    model = run.model(*best, warnings=_doubts(final_ranking, len(edges.entities)))
+    return Training(model, final_ranking, best_at, run.epoch, ended, time.perf_counter() - begin, len(edges.triples))
 
 
 class _Run:
@@ -351,7 +352,7 @@ class _Run:
             self.learner = TorchLearner(entities, relations, self.options.rate, device)
 
     def learn(self) -> float:
-        """One epoch; the mean loss of its batches for each edge."""
+        """Run one epoch; return the mean loss per edge of its batches."""
         options = self.options
         self.epoch += 1
         losses = [
@@ -364,50 +365,48 @@ class _Run:
         return loss
 
     def look(self) -> Ranking:
-        """Rank validation edges, and store the vectors if they are the best."""
-        now = self.learner.vectors()
-        ranking = rank_edges(self.learner.scorer(self.model(*now)), self.looked, [self.edges, self.valid])
+        """Rank validation edges, and store the vectors if they are the best so far."""
+        vectors = self.learner.vectors()
+        ranking = rank_edges(self.learner.scorer(self.model(*vectors)), self.looked, [self.edges, self.valid])
         if ranking.mrr > self.best_mrr:
-            self.best, self.best_at, self.best_mrr, self.worse = now, self.epoch, ranking.mrr, 0
+            self.best, self.best_at, self.best_mrr, self.worse = vectors, self.epoch, ranking.mrr, 0
         else:
             self.worse += 1
         return ranking
 
     def model(self, entities: Floats, relations: Floats, warnings: Sequence[str] = ()) -> Embeddings:
-        """The model of two tables."""
         m = len(self.edges.relations)
         about = {"trained by": "condgraph", "edges": len(self.edges.triples), **asdict(self.options), "warnings": list(warnings)}
         names = tuple(self.edges.entities), tuple(self.edges.relations)
         return Embeddings("complex", *names, entities, relations[:m], relations[m:], about=about)
 
     def keep(self, place: str | os.PathLike[str]) -> None:
-        """Write the state."""
         tables = (*self.learner.vectors(), *self.learner.moved())
         dice = self.rng.bit_generator.state
         keep(place, Standing(tables, self.best, self.epoch, self.best_at, self.best_mrr, self.worse, dice), self._of())
 
     def go_on(self, place: str | os.PathLike[str]) -> None:
-        """Continue from the state that `keep` wrote, if there is such a file."""
+        """Continue from the state that `keep` wrote, if the file exists."""
         n, m, width = len(self.edges.entities), len(self.edges.relations), 2 * self.options.rank
-        result = kept(place, self._of(), ((n, width), (2 * m, width)))
-        if result is None:
+        state = kept(place, self._of(), ((n, width), (2 * m, width)))
+        if state is None:
             return
-        self._begin(*result.tables[:2])
-        self.learner.restore(result.tables[2:])
-        self.epoch, self.best_at, self.best_mrr, self.worse = result.epoch, result.best_at, result.best_mrr, result.worse
-        self.best = result.best
-        self.rng.bit_generator.state = result.dice
+        self._begin(*state.tables[:2])
+        self.learner.restore(state.tables[2:])
+        self.epoch, self.best_at, self.best_mrr, self.worse = state.epoch, state.best_at, state.best_mrr, state.worse
+        self.best = state.best
+        self.rng.bit_generator.state = state.dice
 
     def _of(self) -> dict[str, Any]:
-        """What identifies a checkpoint: how long to train, and where, may change."""
+        """Return what a checkpoint must agree with: the edges, and all options but duration, device and validation."""
         free = ("epochs", "every", "patience", "seconds", "device", "validation")
-        given = {name: value for name, value in asdict(self.options).items() if name not in free}
-        return {**given, "edges": self.edges.fingerprint, "validation edges": self.valid.fingerprint}
+        fixed = {name: value for name, value in asdict(self.options).items() if name not in free}
+        return {**fixed, "edges": self.edges.fingerprint, "validation edges": self.valid.fingerprint}
 
 
 def _doubts(ranking: Ranking | None, entities: int) -> list[str]:
-    """What a ranking of validation edges says against a model: ranks that are drawn at random from
-    1 to the number of entities are as good, two standard errors of their mean allowed.
+    """Return a warning if the model ranks validation edges no better than chance: than ranks drawn at random from 1 to
+    the number of entities, plus two standard errors of their mean.
     """
     if ranking is None:
         return ["the model was not compared with edges that it does not know: no edge could be held out"]
@@ -421,27 +420,27 @@ def _doubts(ranking: Ranking | None, entities: int) -> list[str]:
 
 
 def held_out(edges: Edges, share: float, rng: np.random.Generator) -> tuple[Edges, Edges]:
-    """Edges in two parts, the second with about `share` of them; every entity and every relation
-    keeps an edge in the first.
+    """Split edges in two, with about `share` of them in the second part. Every entity and every relation keeps an edge
+    in the first.
     """
     triples = edges.triples
-    wanted = int(len(triples) * share)
+    count = int(len(triples) * share)
     order = rng.permutation(len(triples))
     degree = np.bincount(triples[:, [0, 2]].ravel(), minlength=len(edges.entities))
     used = np.bincount(triples[:, 1], minlength=len(edges.relations))
-    out: list[int] = []
-    for at in order.tolist():
-        if len(out) >= wanted:
+    held: list[int] = []
+    for number in order.tolist():
+        if len(held) >= count:
             break
-        head, relation, tail = triples[at].tolist()
+        head, relation, tail = triples[number].tolist()
         if degree[head] > 1 and degree[tail] > 1 and used[relation] > 1 and (head != tail or degree[head] > 2):
             degree[head] -= 1
             degree[tail] -= 1
             used[relation] -= 1
-            out.append(at)
-    mask = np.zeros(len(triples), bool)
-    mask[out] = True
-    return edges.with_triples(triples[~mask]), edges.with_triples(triples[mask])
+            held.append(number)
+    is_held = np.zeros(len(triples), bool)
+    is_held[held] = True
+    return edges.with_triples(triples[~is_held]), edges.with_triples(triples[is_held])
 
 
 def _watched(batches: Iterator[Batch]) -> Iterator[Batch]:
