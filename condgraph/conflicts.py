@@ -1,4 +1,4 @@
-"""Conflicts of a graph, wherever it is stored (`Graph.conflicts`), and what is declared about its predicates."""
+"""Find conflicts in a graph on any store (`Graph.conflicts`), and declare predicates with one value at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class StoredGraph(QueriedGraph, Protocol):
-    """A graph, and the storage that keeps its preferences."""
+    """A graph with the storage of its declarations."""
 
     _storage: Storage
 
@@ -44,7 +44,9 @@ def conflicts(
     offset: int,
     timeout: float | None,
 ) -> Conflicts:
-    """`Graph.conflicts`: in process on the columns, on a server on the statements of the predicates, which are fetched."""
+    """Implement `Graph.conflicts`. In process it works on the columns; for a graph on a server, the statements of the
+    predicates are fetched.
+    """
     if offset < 0 or (limit is not None and limit < 0):
         raise OptionError("limit and offset are numbers from 0")
     if propose and predicates:
@@ -53,13 +55,13 @@ def conflicts(
     declared = declared_in({"settings": storage.settings})
     with within(graph.timeout if timeout is None else timeout):
         snapshot = storage.current if isinstance(storage, LocalStorage) else None
-        found = []
+        proposed = []
         if propose:
             if snapshot is None:
                 hint = "graph.snapshot().conflicts(propose=True) pulls the graph"
                 raise UnsupportedError(storage.place, ["propose"], hint=hint)
-            found = [one for one in proposals(snapshot) if one.predicate not in declared]
-        names = sorted({*predicates} if predicates else {one.predicate for one in found} if propose else declared)
+            proposed = [proposal for proposal in proposals(snapshot) if proposal.predicate not in declared]
+        names = sorted({*predicates} if predicates else {proposal.predicate for proposal in proposed} if propose else declared)
         if not names and not propose:
             raise OptionError(
                 "no predicate is declared as having one value at a time",
@@ -76,7 +78,7 @@ def conflicts(
             answer = plan_answer(graph._store_of(None), alg.Objects(alg.Scan(None, tuple(names))))
             snapshot = answer.evidence.trail.run.snapshot
 
-        def listed() -> Iterator[Conflict]:
+        def each_conflict() -> Iterator[Conflict]:
             for name in names:
                 assert snapshot is not None
                 prefer = declared.get(name)
@@ -84,48 +86,50 @@ def conflicts(
                     if sure or not certain:
                         yield conflict(snapshot, first, second, sure, prefer)
 
-        page = list(islice(listed(), offset, None if limit is None else offset + limit + 1))
+        page = list(islice(each_conflict(), offset, None if limit is None else offset + limit + 1))
         more = limit is not None and len(page) > limit
-        return Conflicts(tuple(page[:limit]), tuple(names), more, tuple(found), warnings)
+        return Conflicts(tuple(page[:limit]), tuple(names), more, tuple(proposed), warnings)
 
 
 def predicates_of(graph: StoredGraph) -> frozenset[str]:
-    """The names of all predicates of statements."""
+    """Return the names of all predicates of statements."""
     store: Any = graph._store_of(None)
     schema = store.snapshot.schema if isinstance(graph._storage, LocalStorage) else store.naming_schema
     return frozenset((*schema.relations, *schema.attributes))
 
 
 def declare(graph: StoredGraph, value: Any, prefer: Any, *, remove: bool, wait: float) -> dict[str, Preference | None]:
-    """`Graph.declare`."""
+    """Implement `Graph.declare`."""
     storage = graph._storage
     storage.check_writable(wait)
-    fresh = single_valued(value, Preference.of(prefer))
+    declarations = single_valued(value, Preference.of(prefer))
     before = declared_in({"settings": storage.settings})
     if remove:
-        for name in fresh:
+        for name in declarations:
             if name not in before:
                 raise UnknownNameError("declared predicate", name, candidates=nearest(name, before))
-        after = {name: one for name, one in before.items() if name not in fresh}
+        after = {name: preferred for name, preferred in before.items() if name not in declarations}
     else:
-        if not isinstance(storage, LocalStorage) and any(fresh.values()):
+        if not isinstance(storage, LocalStorage) and any(declarations.values()):
             raise UnsupportedError(
                 storage.place, ["preferences that are declared"], hint="name the preference in a query: query(..., prefer='latest')"
             )
         if not isinstance(storage, LocalStorage) or storage.snapshot is not None:
             known = predicates_of(graph)
-            for name in fresh:
+            for name in declarations:
                 if name not in known:
                     raise UnknownNameError("predicate", name, candidates=nearest(name, known))
-        for one in fresh.values():
-            check_sources(storage, one)
-        after = before | fresh
-    storage.configure(wait, single_valued={name: None if one is None else one.stored for name, one in after.items()})
+        for preferred in declarations.values():
+            check_sources(storage, preferred)
+        after = before | declarations
+    storage.configure(
+        wait, single_valued={name: None if preferred is None else preferred.stored for name, preferred in after.items()}
+    )
     return after
 
 
 def check_sources(storage: Storage, prefer: Preference | None) -> None:
-    """Raise `OptionError` for a preference of a source that the graph does not have."""
+    """Raise `OptionError` if a preference contains a source that the graph does not have."""
     names = [source.name for source in storage.sources()] if prefer is not None and prefer.sources else []
     for name in prefer.sources if names and prefer is not None else ():
         if name not in names:
@@ -133,8 +137,10 @@ def check_sources(storage: Storage, prefer: Preference | None) -> None:
 
 
 def preferring(storage: Storage, prefer: Any) -> Snapshot:
-    """The snapshot of a graph with another preference for all predicates that are declared; or, of a mapping, with one for
-    each predicate that it names. A graph on a server is pulled, once for each state of it.
+    """Return the snapshot of a graph with other preferences.
+
+    `prefer` is one for all declared predicates, or a mapping with one for each predicate. A graph on a server is
+    pulled once for each of its states.
     """
     declared = declared_in({"settings": storage.settings})
     wanted: dict[str, Preference | None] = {}
@@ -153,7 +159,10 @@ def preferring(storage: Storage, prefer: Any) -> Snapshot:
             known = [*snapshot.schema.relations, *snapshot.schema.attributes]
             raise UnknownNameError("predicate", name, candidates=nearest(name, known))
         check_sources(storage, preference)
-    after = {name: None if one is None else one.stored for name, one in (declared | wanted).items()}
+    after = {
+        name: None if stored_preference is None else stored_preference.stored
+        for name, stored_preference in (declared | wanted).items()
+    }
     views: dict[str, Snapshot] = snapshot.schema.kept.setdefault("preferring", {})
     key = repr(after)
     if key not in views:

@@ -1,4 +1,4 @@
-"""What changed in a graph between two times (`Graph.difference`)."""
+"""Compare a graph at two times (`Graph.difference`)."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Difference:
 
     def __str__(self) -> str:
         head = f"from {self.before} to {self.after}: {len(self.gone)} gone, {len(self.new)} new"
-        lines = [f"- {one}" for one in self.gone] + [f"+ {one}" for one in self.new]
+        lines = [f"- {statement}" for statement in self.gone] + [f"+ {statement}" for statement in self.new]
         return "\n".join([head, *lines, *(f"warning: {warning}" for warning in self.warnings)])
 
 
 def difference(graph: QueriedGraph, first: TimeLike, second: TimeLike, certain: bool, timeout: float | None) -> Difference:
-    """`Graph.difference`: statements without a validity hold at both times, and are not fetched."""
-    before, after = (Period(time_of(one, "difference"), certain) for one in (first, second))
+    """Implement `Graph.difference`. Statements without times hold at both times and are not fetched."""
+    before, after = (Period(time_of(item, "difference"), certain) for item in (first, second))
     store, timeout = graph._store_of(None), graph.timeout if timeout is None else timeout
     scan = alg.Scan(None, None)
 
     warnings: dict[str, None] = {}
 
-    def stated(facts: alg.Facts) -> Sequence[Evidence]:
+    def fetch(facts: alg.Facts) -> Sequence[Evidence]:
         def lowered(schema: KnownSchema, *_: object) -> Lowered:
             if not schema.temporal:
                 warnings[untimed(f"{before.interval} and {after.interval}")] = None
@@ -49,24 +49,24 @@ def difference(graph: QueriedGraph, first: TimeLike, second: TimeLike, certain: 
 
         plan = alg.Objects(facts)
         answer = store.answer(Request("", "kopl", {}, None, lowered))
-        found = answer.evidence
-        # That nothing changed needs no explanation.
-        warnings.update(dict.fromkeys(answer.warnings if found else ()))
-        return found
+        evidence = answer.evidence
+        # An empty answer warns that nothing was found, which is a normal result here.
+        warnings.update(dict.fromkeys(answer.warnings if evidence else ()))
+        return evidence
 
-    def certainly(period: Period) -> alg.Facts:
-        # "must" is of statements without a validity as well, which "contains" leaves out.
+    def certain_facts(period: Period) -> alg.Facts:
+        # "must" also selects statements without times; "contains" excludes these.
         return alg.During(alg.During(scan, "must", period.interval), "contains", period.interval)
 
     with within(timeout):
         if certain:
-            old, new = stated(certainly(before)), stated(certainly(after))
-            keys = {_key(one) for one in old}, {_key(one) for one in new}
-            old, new = [one for one in old if _key(one) not in keys[1]], [one for one in new if _key(one) not in keys[0]]
+            old, new = fetch(certain_facts(before)), fetch(certain_facts(after))
+            keys = {_key(item) for item in old}, {_key(item) for item in new}
+            old, new = [item for item in old if _key(item) not in keys[1]], [item for item in new if _key(item) not in keys[0]]
         else:
-            # "disjoint" is what "may" leaves out of the statements with a validity.
-            old = stated(alg.During(alg.During(scan, "may", before.interval), "disjoint", after.interval))
-            new = stated(alg.During(alg.During(scan, "may", after.interval), "disjoint", before.interval))
+            # "disjoint" selects statements that have times and may not hold then.
+            old = fetch(alg.During(alg.During(scan, "may", before.interval), "disjoint", after.interval))
+            new = fetch(alg.During(alg.During(scan, "may", after.interval), "disjoint", before.interval))
         return Difference(before, after, tuple(old), tuple(new), tuple(warnings))
 
 

@@ -1,7 +1,7 @@
-"""Loading and unloading: what is read, and what that does to the sources that a graph has.
+"""Load and unload sources: what to read, and what happens to sources that the graph already has.
 
-A `Change` says which sources are taken away or added to. A store makes it as a whole
-(`storage.Storage.build`), so that readers see the graph before it or after it.
+A `Change` lists the sources to empty or to add to. A storage applies it as a whole (`storage.Storage.build`), so that
+readers see the graph either before or after it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from condgraph.loaders.recognise import Recognised
     from condgraph.loaders.validity import StatementTimes
 
-#: Formats that are read in parts, whatever their size, so that a load of them can be bounded in memory.
+#: Formats that are read in parts, so that a load can run in bounded memory.
 IN_PARTS: Final = frozenset(
     ("csv", "tsv", "jsonl-table", "parquet", "folder", "triples", "quintuples", "wikidata", "rdf", "condgraph", "condgraph-parquet")
 )
-#: Formats that state what RDF calls the terms of a source.
+#: Formats whose sources have RDF terms (`Source.terms`).
 _RDF: Final = ("rdf", "wikidata")
 
 
@@ -53,7 +53,7 @@ def load(
     append: bool,
     memory: int | str | None = None,
 ) -> LoadReport:
-    """`Graph.load`; `options` are those of formats, `demos` the demonstrations of the graph."""
+    """Implement `Graph.load`. `options` are those of the formats, `demos` returns the demonstrations of the graph."""
     from condgraph.loaders.files import is_elsewhere
     from condgraph.loaders.recognise import known_by, recognise
 
@@ -76,42 +76,42 @@ def load(
     declared = _declared(options.pop("single_valued", None))
     recognised = recognise(source, format, name=name, encoding=options.get("encoding"), options=options)
     times = options.get("times")
-    for one in recognised:
-        # Every format takes times: tables of rows, others of statements.
-        of_format = options if "times" in one.format.options else {key: options[key] for key in options if key != "times"}
-        one.format.check_options(of_format)
-        if times is not None and "times" not in one.format.options:
+    for item in recognised:
+        # Every format accepts `times`: for tables they are times of rows, for others times of statements.
+        of_format = options if "times" in item.format.options else {key: options[key] for key in options if key != "times"}
+        item.format.check_options(of_format)
+        if times is not None and "times" not in item.format.options:
             _statement_times(times)
     if bound is not None:
         check_in_parts(storage, recognised, replace=replace)
     known = storage.sources(wait)
-    given = known_by(recognised, options, known, named=name is not None, changes=replace or append)
+    to_load = known_by(recognised, options, known, named=name is not None, changes=replace or append)
     begin = time.perf_counter()
     readings: list[Reading] = []
-    ready, changed = planned(given, (), named=name is not None, replace=False, append=False)
+    ready, changed = planned(to_load, (), named=name is not None, replace=False, append=False)
 
     def plan(there: tuple[Source, ...]) -> Change:
         nonlocal ready, changed, known
         known = there
-        ready, changed = planned(given, there, named=name is not None, replace=replace, append=append)
+        ready, changed = planned(to_load, there, named=name is not None, replace=replace, append=append)
         return changed
 
     def read(builder: Builder) -> None:
         readings.clear()
-        of_statements = None
-        for one in ready:
-            scope = scope_of(one.source, changed, known)
-            reading = Reading(knowing_terms(one.source, changed, known), on_error, progress, own_rdf=_own_rdf, scope=scope)
+        statement_times = None
+        for item in ready:
+            scope = scope_of(item.source, changed, known)
+            reading = Reading(knowing_terms(item.source, changed, known), on_error, progress, own_rdf=_own_rdf, scope=scope)
             reading.own_parquet = _own_parquet
             reading.known, reading.gone = partial(storage.known, bool(changed)), changed.without
             reading.spill = builder.files if isinstance(builder, SpillingBuilder) else None
             readings.append(reading)
             builder.added_to(changed.more)
-            builder.begin(one.source)
-            items = one.format.read(one.data, reading, options)
-            if times is not None and "times" not in one.format.options:
-                of_statements = of_statements or _statement_times(times)
-                items = of_statements.timed(items, reading)
+            builder.begin(item.source)
+            items = item.format.read(item.data, reading, options)
+            if times is not None and "times" not in item.format.options:
+                statement_times = statement_times or _statement_times(times)
+                items = statement_times.timed(items, reading)
             elif isinstance(times, str):
                 from condgraph.engine.row_times import RowTimes
                 from condgraph.loaders.validity import with_times
@@ -120,30 +120,30 @@ def load(
             builder.add(items)
             builder.single_valued |= _declared(reading.single_valued or None)
         builder.single_valued |= declared
-        if of_statements is not None:
-            of_statements.check()
+        if statement_times is not None:
+            statement_times.check()
 
     if bound is not None:
         assert isinstance(storage, LocalStorage)
         built = storage.build_spilling(read, wait, plan, bound)
     elif replace or append:
         check_kind(replace, append)
-        built = storage.change(plan, read, wait, [one.source.name for one in given], progress)
+        built = storage.change(plan, read, wait, [item.source.name for item in to_load], progress)
         built = built._replace(warnings=[*built.warnings, *orphaned(storage, demos)])
     else:
         built = storage.build(read, wait, progress=progress)
-    names, formats = tuple(one.source.name for one in given), tuple(one.format.name for one in given)
+    names, formats = tuple(item.source.name for item in to_load), tuple(item.format.name for item in to_load)
     return report(names, formats, built, readings, begin)
 
 
 def check_in_parts(storage: Storage, sources: Iterable[Recognised], *, replace: bool) -> None:
-    """Raise `UnsupportedError` where a load cannot be bounded in memory."""
+    """Raise `UnsupportedError` for a load that cannot run in bounded memory."""
     if not isinstance(storage, LocalStorage):
         raise UnsupportedError(shown(storage.place), ["memory="], hint="load into a folder, and push that graph")
-    whole = sorted({one.format.name for one in sources} - IN_PARTS)
-    if whole:
+    unbounded = sorted({item.format.name for item in sources} - IN_PARTS)
+    if unbounded:
         raise UnsupportedError(
-            f"the {whole[0]} loader",
+            f"the {unbounded[0]} loader",
             ["memory=, since it reads sources whole"],
             hint=f"in parts are read: {', '.join(sorted(IN_PARTS))}",
         )  # fmt: skip
@@ -158,7 +158,7 @@ def _statement_times(value: Any) -> StatementTimes:
 
 
 def _declared(value: Any) -> dict[str, Any]:
-    """Predicates with one value at a time, as they are stored; raises `OptionError`."""
+    """Return predicates with one value at a time in the form of the settings. Raises `OptionError`."""
     if value is None:
         return {}
     from condgraph.engine.conflicts import single_valued
@@ -167,7 +167,7 @@ def _declared(value: Any) -> dict[str, Any]:
 
 
 def add(storage: Storage, items: Iterable[Item], source: str, wait: float, replace: bool) -> LoadReport:
-    """`Graph.add`."""
+    """Implement `Graph.add` for several items."""
     storage.check_writable(wait)
     if not source:
         raise OptionError("the name of a source is empty")
@@ -178,31 +178,31 @@ def add(storage: Storage, items: Iterable[Item], source: str, wait: float, repla
         builder.add(items)
 
     def plan(known: tuple[Source, ...]) -> Change:
-        return Change(tuple(one.name for one in known if one.name == source))
+        return Change(tuple(known_source.name for known_source in known if known_source.name == source))
 
     built = storage.change(plan, read, wait, [source]) if replace else storage.build(read, wait)
     return report((source,), (API,), built, [], begin)
 
 
 def unload(storage: Storage, sources: tuple[str, ...], demos: Callable[[], Iterable[Demo]], wait: float) -> UnloadReport:
-    """`Graph.unload`."""
+    """Implement `Graph.unload`."""
     storage.check_writable(wait)
     if not sources:
         raise OptionError("no source is named", hint="graph.status().sources are those that the graph has")
     begin = time.perf_counter()
-    gone: list[str] = []
+    removed_sources: list[str] = []
 
     def plan(known: tuple[Source, ...]) -> Change:
-        gone[:] = dict.fromkeys(one for name in sources for one in named_here(name, known))
-        return Change(tuple(gone))
+        removed_sources[:] = dict.fromkeys(member for name in sources for member in named_here(name, known))
+        return Change(tuple(removed_sources))
 
     built = storage.change(plan, None, wait, sources)
     removed = {name: count - built.after.get(name, 0) for name, count in built.before.items()}
-    return UnloadReport(tuple(gone), removed, (*built.warnings, *orphaned(storage, demos)), time.perf_counter() - begin)
+    return UnloadReport(tuple(removed_sources), removed, (*built.warnings, *orphaned(storage, demos)), time.perf_counter() - begin)
 
 
 def orphaned(storage: Storage, demos: Callable[[], Iterable[Demo]]) -> list[str]:
-    """A warning of demonstrations whose programs name what a graph in process has no more."""
+    """Return a warning if demonstrations have programs with names that a graph in process no longer has."""
     snapshot = storage.snapshot
     known = list(demos()) if snapshot is not None else []
     if snapshot is None or not known:
@@ -210,9 +210,9 @@ def orphaned(storage: Storage, demos: Callable[[], Iterable[Demo]]) -> list[str]
     sources = {snapshot.source_of(number).name for number in range(len(snapshot.schema.sources))}
     predicates = {snapshot.predicate_name(number) for number in range(snapshot.predicate_count)}
     count = sum(
-        (one.source is not None and one.source not in sources)
-        or any(name not in predicates and not len(snapshot.named(name)) for name in one.names)
-        for one in known
+        (demo.source is not None and demo.source not in sources)
+        or any(name not in predicates and not len(snapshot.named(name)) for name in demo.names)
+        for demo in known
     )
     return [f"{numbered(count, 'demonstration names', 'demonstrations name')} what the graph has no more"] if count else []
 
@@ -231,11 +231,11 @@ def _own_parquet(folder: Path, reading: Reading) -> Iterator[Item]:
     return read_parquet(folder, reading)
 
 
-# -- what a load does to the sources that are there --------------------------------------------------
+# -- effects of a load on existing sources -----------------------------------------------------------
 
 
 def check_kind(replace: bool, append: bool) -> None:
-    """Raise `OptionError` where a load is to do both."""
+    """Raise `OptionError` if a load is both to replace a source and to add to it."""
     if replace and append:
         raise OptionError("a source is replaced, or added to: not both")
 
@@ -243,42 +243,45 @@ def check_kind(replace: bool, append: bool) -> None:
 def planned(
     found: list[Recognised], known: tuple[Source, ...], *, named: bool, replace: bool, append: bool
 ) -> tuple[list[Recognised], Change]:
-    """What is to be loaded, and what that does to the sources that are there."""
+    """Return the items to load, and the change they make to existing sources.
+
+    Raises `OptionError` for an item that cannot replace or extend a source.
+    """
     check_kind(replace, append)
     if not (replace or append):
         return found, Change()
     verb = "replaces" if replace else "adds to"
-    by_name = {one.name: one for one in known}
-    without: list[str] = []
-    more: list[str] = []
+    by_name = {source.name: source for source in known}
+    emptied: list[str] = []
+    extended: list[str] = []
     warnings: list[str] = []
     ready: list[Recognised] = []
-    for one in found:
-        name = one.source.name
-        if one.format.name == "condgraph":
+    for item in found:
+        name = item.source.name
+        if item.format.name == "condgraph":
             raise OptionError(f"an export holds sources of its own, and {verb} none", hint="unload those sources, and load it")
-        if not one.source.location and not named:
+        if not item.source.location and not named:
             raise OptionError(f"data that is no file has no name, by which it {verb} a source", hint="name= names the source")
         if replace:
             try:
-                without += named_here(name, known)
+                emptied += named_here(name, known)
             except SourceError as error:
                 near = f" (near: {', '.join(error.candidates)})" if error.candidates else ""
                 warnings.append(f"there was no source {name!r} to replace{near}")
-            ready.append(one)
+            ready.append(item)
             continue
-        if one.format.name == "folder":
+        if item.format.name == "folder":
             raise OptionError("a folder of tables adds to no source", hint="replace=True takes it in its state of today")
         before = by_name.get(name)
         if before is None:
             named_here(name, known)
             raise OptionError(f"{name!r} is a folder of tables, to which nothing is added", hint="name= names one of its tables")
-        if one.source.content and one.source.content in before.content.split(ALSO):
+        if item.source.content and item.source.content in before.content.split(ALSO):
             warnings.append(f"source {name!r} holds this already: nothing is added to it")
             continue
-        if one.format.name != before.format and (before.terms or one.format.name in _RDF):
+        if item.format.name != before.format and (before.terms or item.format.name in _RDF):
             raise OptionError(
-                f"{name!r} is of the format {before.format!r}, to which none of the format {one.format.name!r} is added: "
+                f"{name!r} is of the format {before.format!r}, to which none of the format {item.format.name!r} is added: "
                 "what RDF calls its terms holds for all of a source",
                 hint="name= loads it as a source of its own",
             )
@@ -287,20 +290,20 @@ def planned(
                 f"the lists of records in {name!r} are tables of their own, to which nothing is added",
                 hint="replace=True takes the file in its state of today; name= loads it as another source",
             )
-        more.append(name)
-        ready.append(_added(one, before))
-    return ready, Change(tuple(dict.fromkeys(without)), tuple(more), tuple(warnings))
+        extended.append(name)
+        ready.append(_added(item, before))
+    return ready, Change(tuple(dict.fromkeys(emptied)), tuple(extended), tuple(warnings))
 
 
 def _added(one: Recognised, before: Source) -> Recognised:
-    """What is added to a source, under what the source is known by then."""
+    """Return an item that is added to the source `before`, with the source's record after the addition."""
     content = f"{before.content}{ALSO}{one.source.content}" if before.content and one.source.content else ""
     return dataclasses.replace(one, source=dataclasses.replace(before, content=content))
 
 
 def knowing_terms(source: Source, change: Change, known: Iterable[Source]) -> Source:
-    """A source with what RDF calls its terms, where it is one of those that were added to each
-    other: it is read again as it was read then.
+    """Return a source with its RDF terms if it is read again as a part of a source that was added to. Its own record
+    does not have them.
     """
     for before in known:
         added = before.content.split(ALSO)
@@ -310,15 +313,19 @@ def knowing_terms(source: Source, change: Change, known: Iterable[Source]) -> So
 
 
 def scope_of(source: Source, change: Change, known: Iterable[Source]) -> str:
-    """What ids that only hold within a source begin with: its name, or where it is added to one, or
-    was, that and something of its content, so that its rows and blank nodes are not the other's.
+    """Return the prefix of ids that are unique only within a source.
+
+    It is the source's name, and for an addition to a source also a part of its content's fingerprint, so that rows
+    and blank nodes of both parts differ.
     """
     if source.name in change.without:
         return source.name
     part = source.content.rpartition(ALSO)[2]
-    added = {one for before in known if before.name == source.name for one in before.content.split(ALSO)[1:]}
-    if source.name not in change.more and part not in added:
+    added_contents = {
+        fingerprint for before in known if before.name == source.name for fingerprint in before.content.split(ALSO)[1:]
+    }
+    if source.name not in change.more and part not in added_contents:
         return source.name
-    # The content tells additions apart, in whatever order they come.
+    # By content, because additions may be loaded again in another order.
     part = part or uuid4().hex
     return f"{source.name}+{part[:8]}{part[-8:]}"

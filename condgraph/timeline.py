@@ -1,5 +1,6 @@
-"""Statements in the order of their times (`Graph.timeline`): what was before and after, gaps, overlaps, how long each
-lasted. Everything is worked out in process on statements that any store gives.
+"""Statements in the order of their times (`Graph.timeline`): neighbours, gaps, overlaps and durations.
+
+Everything is computed in process, on statements from any store.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from condgraph.engine.records import Evidence
 from condgraph.engine.store import QueriedGraph, plan_answer
 from condgraph.engine.values import DAY_SECONDS, Precision, Time, Value, text_of
 
-#: The most pairs that `Timeline.overlaps` lists.
+#: The maximum number of pairs in `Timeline.overlaps`.
 MOST_PAIRS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """A statement with its times, as far as they are known."""
+    """A statement with the bounds of its start and end."""
 
     statement: Evidence
     bounds: Bounds
@@ -41,25 +42,25 @@ class Lasting:
 
     @property
     def least(self) -> float:
-        """The least days that it lasts."""
+        """The minimum duration, in days."""
         return self.bounds.shortest()
 
     @property
     def most(self) -> float | None:
-        """The most days that it lasts; None where an end is not known."""
+        """The maximum duration, in days; None if an end is unknown."""
         return self.bounds.longest()
 
     def possible(self, other: Lasting | TimeLike) -> tuple[str, ...]:
-        """The relations of Allen that it may have to another statement, or a time."""
+        """Return the relations of Allen that the statement may have to another statement or a time."""
         return self.bounds.relations(_bounds(other))
 
     def allen(self, other: Lasting | TimeLike) -> str | None:
-        """The relation of Allen that it has to another statement, or a time; None where several are possible."""
+        """Return the relation of Allen to another statement or a time; None if several are possible."""
         possible = self.possible(other)
         return possible[0] if len(possible) == 1 else None
 
     def together(self, other: Lasting | TimeLike) -> bool | None:
-        """Whether both hold at some moment; None where that is not known."""
+        """Return whether both hold at some moment; None if that is unknown."""
         return self.bounds.together(_bounds(other))
 
     def __str__(self) -> str:
@@ -71,7 +72,9 @@ def _bounds(other: Lasting | TimeLike) -> Bounds:
 
 
 class Timeline(Sequence[Lasting]):
-    """Statements that have a time, by their earliest start, then by their earliest end; those without one are `untimed`."""
+    """A sequence of the statements that have a time (`Lasting`), sorted by their earliest start, then by their
+    earliest end. `untimed` has the statements without a time, `warnings` those of the query.
+    """
 
     def __init__(self, statements: Sequence[Evidence], warnings: Sequence[str] = ()) -> None:
         timed, untimed, never = [], [], 0
@@ -82,7 +85,7 @@ class Timeline(Sequence[Lasting]):
                 never += {START_TIME, END_TIME} <= {key for key, value in statement.qualifiers if isinstance(value, Time)}
             else:
                 timed.append(Lasting(statement, bounds))
-        timed.sort(key=lambda one: (one.bounds.start, one.bounds.end, str(one.statement)))
+        timed.sort(key=lambda item: (item.bounds.start, item.bounds.end, str(item.statement)))
         self._items: tuple[Lasting, ...] = tuple(timed)
         self.untimed: tuple[Evidence, ...] = tuple(sorted(untimed, key=str))
         self.warnings: tuple[str, ...] = tuple(warnings)
@@ -106,59 +109,65 @@ class Timeline(Sequence[Lasting]):
         return iter(self._items)
 
     def before(self, what: Lasting | str | Entity | TimeLike, *, certain: bool = False) -> list[Lasting]:
-        """The statements that may be the one before another statement, the statements of an entity (by name, id or record)
-        or a time: those that may start earlier, and after which none starts for certain that also starts earlier for
-        certain. With `certain` the one that must be, if there is one. Raises `OptionError` for what is neither in the
-        timeline nor a time.
+        """Return the statements that may directly precede another statement, the statements of an entity (given by
+        name, id or record), or a time.
+
+        These may start earlier than it, and no statement that certainly starts earlier starts certainly after them.
+        With `certain`, return the one statement that must precede it, or nothing. Raises `OptionError` if `what` is
+        neither in the timeline nor a time.
         """
         return self._next_to(what, certain, forward=False)
 
     def after(self, what: Lasting | str | Entity | TimeLike, *, certain: bool = False) -> list[Lasting]:
-        """The statements that may be the one after another, as `before`."""
+        """Return the statements that may directly follow another one, an entity's or a time; see `before`."""
         return self._next_to(what, certain, forward=True)
 
     def part(
         self, *, before: str | Entity | TimeLike | None = None, after: str | Entity | TimeLike | None = None, certain: bool = False
     ) -> Timeline:
-        """The timeline of those that `before` and `after` give, of both where both are given; all of it where neither is."""
+        """Return the timeline of the statements that `before` and `after` select: of both if both are given, of
+        everything if neither is. Raises `OptionError` for `certain` with neither.
+        """
         if before is None and after is None:
             if certain:
                 raise OptionError("certain needs before or after")
             return self
-        parts = [self.before(before, certain=certain)] if before is not None else []
-        parts += [self.after(after, certain=certain)] if after is not None else []
-        kept = [one.statement for one in parts[0] if all(one in other for other in parts)]
-        return Timeline(kept, self.warnings)
+        selections = [self.before(before, certain=certain)] if before is not None else []
+        selections += [self.after(after, certain=certain)] if after is not None else []
+        statements = [item.statement for item in selections[0] if all(item in selection for selection in selections)]
+        return Timeline(statements, self.warnings)
 
     def _next_to(self, what: Any, certain: bool, *, forward: bool) -> list[Lasting]:
         own, start = self._found(what, forward)
-        others = [one for one in self._items if one not in own]
+        remaining = [item for item in self._items if item not in own]
 
         def earlier(a: tuple[int, int], b: tuple[int, int]) -> tuple[bool, bool]:
-            """Whether a may, and must, come first; after `start`, where `forward`."""
+            """Return whether `a` may, and must, come before `b`; or after it, if `forward`."""
             return (b[0] < a[1], b[1] < a[0]) if forward else (a[0] < b[1], a[1] < b[0])
 
-        candidates = [one for one in others if earlier(one.bounds.start, start)[0]]
-        must = [one for one in candidates if earlier(one.bounds.start, start)[1]]
-        # What surely comes between leaves only those that may come after it.
-        edges = [one.bounds.start for one in must]
+        candidates = [item for item in remaining if earlier(item.bounds.start, start)[0]]
+        must = [item for item in candidates if earlier(item.bounds.start, start)[1]]
+        # A statement that certainly lies between excludes those that certainly lie beyond it.
+        certain_starts = [item.bounds.start for item in must]
         if forward:
-            least = min((end for _, end in edges), default=None)
-            result = [one for one in candidates if least is None or one.bounds.start[0] <= least]
+            first_latest = min((end for _, end in certain_starts), default=None)
+            result = [item for item in candidates if first_latest is None or item.bounds.start[0] <= first_latest]
         else:
-            most = max((begin for begin, _ in edges), default=None)
-            result = [one for one in candidates if most is None or one.bounds.start[1] >= most]
+            last_earliest = max((begin for begin, _ in certain_starts), default=None)
+            result = [item for item in candidates if last_earliest is None or item.bounds.start[1] >= last_earliest]
         if certain:
             return result if len(result) == 1 and result[0] in must else []
         return result
 
     def _found(self, what: Any, forward: bool) -> tuple[set[Lasting], tuple[int, int]]:
-        """The statements that are meant, and when the first (the last, where `forward`) of them starts."""
+        """Return the statements that `what` refers to, and the start of the first of them (of the last, if
+        `forward`).
+        """
         if isinstance(what, Lasting):
             return {what}, what.bounds.start
-        named = [one for one in self._items if _is(one.subject, what) or _is(one.object, what)]
+        named = [item for item in self._items if _is(item.subject, what) or _is(item.object, what)]
         if named:
-            starts = [one.bounds.start for one in named]
+            starts = [item.bounds.start for item in named]
             best = max if forward else min
             return set(named), (best(first for first, _ in starts), best(last for _, last in starts))
         if isinstance(what, Entity):
@@ -166,19 +175,19 @@ class Timeline(Sequence[Lasting]):
         try:
             bounds = Bounds.of(time_of(what, "time"))
         except OptionError as error:
-            names = sorted({_text(end) for one in self._items for end in (one.subject, one.object)})
+            names = sorted({_text(end) for item in self._items for end in (item.subject, item.object)})
             raise OptionError(
                 f"{shortened(repr(what), 60)} is neither in the timeline nor a time", candidates=nearest(str(what)[:100], names)
             ) from error
         return set(), (bounds.end[0] - 1, bounds.end[1] - 1) if forward else bounds.start
 
     def gaps(self, *, certain: bool = False) -> list[Time]:
-        """The times between the statements at which maybe none of them holds; with `certain` those at which none of them
-        may hold.
+        """Return the times between the statements at which possibly none of them holds; with `certain`, those at
+        which certainly none does.
         """
         spans = []
-        for one in self._items:
-            (first, latest), (earliest, last) = one.bounds.start, one.bounds.end
+        for item in self._items:
+            (first, latest), (earliest, last) = item.bounds.start, item.bounds.end
             if certain:
                 spans.append((first, last))
             elif latest < earliest:
@@ -193,35 +202,35 @@ class Timeline(Sequence[Lasting]):
         return result
 
     def overlaps(self, *, certain: bool = False) -> list[tuple[Lasting, Lasting]]:
-        """The pairs that may hold at one time; with `certain` those that must. Raises `OptionError` for more than
-        100,000.
+        """Return the pairs of statements that may hold at the same time; with `certain`, those that must. Raises
+        `OptionError` for more than 100,000 pairs.
         """
         result: list[tuple[Lasting, Lasting]] = []
         open_: list[Lasting] = []
-        for one in self._items:
+        for item in self._items:
             check()
-            open_ = [other for other in open_ if other.bounds.end[1] > one.bounds.start[0]]
-            for other in open_:
-                together = other.together(one)
+            open_ = [earlier_item for earlier_item in open_ if earlier_item.bounds.end[1] > item.bounds.start[0]]
+            for earlier_item in open_:
+                together = earlier_item.together(item)
                 if together or (together is None and not certain):
-                    result.append((other, one))
+                    result.append((earlier_item, item))
             if len(result) > MOST_PAIRS:
                 raise OptionError(
                     f"more than {MOST_PAIRS:,} pairs overlap", hint="a timeline of one subject and predicate has fewer"
                 )
-            open_.append(one)
+            open_.append(item)
         return result
 
     def lines(self) -> list[str]:
-        """The statements as lines of text."""
-        return [*map(str, self._items), *(f"without a time: {one}" for one in self.untimed)]
+        """Return a line of text for each statement."""
+        return [*map(str, self._items), *(f"without a time: {statement}" for statement in self.untimed)]
 
     def data(self) -> dict[str, list[Any]]:
-        """For JSON: `statements` with subject, predicate, object, qualifiers, sources and the days that each lasts at least
-        and at most; `untimed` without the days; and the `gaps`, all as texts.
+        """Return values for JSON: `statements` with subject, predicate, object, qualifiers, sources, and `least` and
+        `most` for the duration in days; `untimed` without durations; and `gaps` as texts.
         """
         return {
-            "statements": [_record(one.statement) | {"least": one.least, "most": one.most} for one in self._items],
+            "statements": [_record(item.statement) | {"least": item.least, "most": item.most} for item in self._items],
             "untimed": list(map(_record, self.untimed)),
             "gaps": list(map(str, self.gaps())),
         }
@@ -244,7 +253,9 @@ def _record(statement: Evidence) -> dict[str, Any]:
 
 
 def _whole(start: int, end: int) -> Time:
-    """A gap; the second that an end within a year surely leaves to the year is part of it."""
+    """Return a gap as a time. Where an end is only known to the year, the second of the year that the statement must
+    cover counts as part of the gap.
+    """
     start -= start % DAY_SECONDS == 1
     end += end % DAY_SECONDS == DAY_SECONDS - 1
     return Time(start, end, Precision.SPAN)
@@ -255,7 +266,7 @@ def _text(end: Entity | Value) -> str:
 
 
 def _is(end: Entity | Value, what: Any) -> bool:
-    """Whether an end of a statement is meant by a name, an id or a record."""
+    """Return whether an end of a statement is the one given by a name, an id or a record."""
     if isinstance(what, Entity):
         return isinstance(end, Entity) and end.id == what.id
     return isinstance(what, str) and (what == _text(end) or (isinstance(end, Entity) and what == end.id))
@@ -264,7 +275,7 @@ def _is(end: Entity | Value, what: Any) -> bool:
 def timeline(
     graph: QueriedGraph, subject: str | Entity | None, predicate: str | None, object: str | Entity | None, timeout: float | None
 ) -> Timeline:
-    """`Graph.timeline`: one query for the statements, whatever the store."""
+    """Implement `Graph.timeline`, by one query for the statements on any store."""
     if subject is None and object is None and predicate is None:
         raise OptionError("a timeline needs a subject, a predicate or an object", hint='graph.timeline("Germany", "head")')
     store = graph._store_of(None)
@@ -273,7 +284,7 @@ def timeline(
         known = [*schema.relations, *schema.attributes]
         if predicate is not None and predicate not in known:
             raise UnknownNameError("predicate", predicate, candidates=nearest(predicate, known))
-        ends = [_entity(schema, one) for one in (subject, object)]
+        ends = [_entity(schema, statement) for statement in (subject, object)]
         names = None if predicate is None else (predicate,)
         if ends[0] is not None:
             facts: alg.Facts = alg.Scan(ends[0], names)
@@ -282,9 +293,9 @@ def timeline(
         else:
             facts = alg.Scan(None, names)
         answer = plan_answer(store, alg.Objects(facts))
-        statements = [one for one in answer.evidence if one.kind == "statement"]
+        statements = [statement for statement in answer.evidence if statement.kind == "statement"]
         if ends[0] is not None and object is not None:
-            statements = [one for one in statements if _is(one.object, object)]
+            statements = [statement for statement in statements if _is(statement.object, object)]
         return Timeline(statements, answer.warnings)
 
 

@@ -1,4 +1,4 @@
-"""Versions of a graph in a folder: what was known at an earlier time, and for how long that is stored."""
+"""Earlier versions of a graph in a folder, and the rule for how long they are stored."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from condgraph.engine.period import time_of
 from condgraph.engine.snapshot.directory import damaged_versions
 from condgraph.engine.snapshot.directory import versions as manifests
 
-#: A version is named by its id, or by a time at which it was the current one.
+#: A reference to a version: its id, or a time at which it was the current one.
 AsOf: TypeAlias = str | date | int
-#: How many versions are stored, or for how long each stays after another took its place; None: the current one alone.
+#: How many versions are stored, or for how long each is stored after it was replaced; None: only the current one.
 Keep: TypeAlias = int | str | timedelta | None
 
 _ID: Final = re.compile(r"g(\d{6,})")
@@ -28,8 +28,8 @@ _SECONDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One state of a graph: its id, when it was written (UTC), the sources that were loaded, and those that were removed,
-    by that change, and what the graph held.
+    """One state of a graph: its id, when it was written (UTC), the sources that were loaded and removed by the change
+    that made it, and its counts.
     """
 
     id: str
@@ -41,11 +41,11 @@ class Version:
 
     @property
     def statements(self) -> int:
-        """Relations and attributes together."""
+        """The number of relations and attributes."""
         return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
 
     def data(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """Return the fields as values for JSON."""
         return {
             "id": self.id, "written": self.written.isoformat(), "loaded": list(self.loaded), "removed": list(self.removed),
             "counts": dict(self.counts), "current": self.current,
@@ -58,12 +58,12 @@ class Version:
 
 
 def shown(moment: datetime) -> str:
-    """A moment in UTC as text, to the second."""
+    """Format a moment in UTC, to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def versions_in(directory: Path) -> list[Version]:
-    """The versions of a graph that are stored, the current one last."""
+    """Return the stored versions of a graph, the current one last."""
     stored = manifests(directory)
     return [_version(manifest, current=manifest is stored[-1]) for manifest in stored]
 
@@ -77,11 +77,12 @@ def _version(manifest: Mapping[str, Any], *, current: bool) -> Version:
 
 
 def version_as_of(directory: Path, as_of: AsOf) -> Version:
-    """The version of an id, or the one that was current at a time: of a date, at its end. Times without a zone are UTC.
+    """Return the version with an id, or the one that was current at a time (a date means its end). Times without a
+    zone are UTC.
 
-    Raises `StoreMissingError`, with the nearest version, where it is not stored any more, or nothing was loaded by then;
-    `StoreDamagedError` where its manifest cannot be read, and for a time at which such a version may have been the current
-    one; `OptionError` for what is neither an id nor a time.
+    Raises `StoreMissingError`, with the nearest version, if the version is no longer stored or nothing was loaded by
+    then; `StoreDamagedError` if its manifest cannot be read, or that of a version that may have been current at the
+    time; `OptionError` for an argument that is neither an id nor a time.
     """
     stored = versions_in(directory)
     if not stored:
@@ -91,18 +92,18 @@ def version_as_of(directory: Path, as_of: AsOf) -> Version:
     if match is not None:
         if as_of in damaged:
             raise _damaged(directory, [str(as_of)])
-        version = next((one for one in stored if one.id == as_of), None)
+        version = next((candidate for candidate in stored if candidate.id == as_of), None)
         if version is not None:
             return version
-        near = min(stored, key=lambda one: (abs(int(one.id[1:]) - int(match[1])), one.id))
+        near = min(stored, key=lambda candidate: (abs(int(candidate.id[1:]) - int(match[1])), candidate.id))
         verb = "is not there yet" if int(match[1]) > int(stored[-1].id[1:]) else "was removed"
         raise StoreMissingError(
             f"version {as_of} {verb}", candidates=[near.id],
             hint=f"{near.id} is of {shown(near.written)}; graph.versions() lists those that are stored",
         )  # fmt: skip
     moment = _moment(as_of)
-    version = next((one for one in reversed(stored) if one.written.timestamp() <= moment), None)
-    after = next((one for one in stored if one.written.timestamp() > moment), None)
+    version = next((candidate for candidate in reversed(stored) if candidate.written.timestamp() <= moment), None)
+    after = next((candidate for candidate in stored if candidate.written.timestamp() > moment), None)
     low, high = (0 if version is None else int(version.id[1:])), None if after is None else int(after.id[1:])
     between = [name for name in damaged if low < int(name[1:]) and (high is None or int(name[1:]) < high)]
     if between:
@@ -128,7 +129,7 @@ def _damaged(directory: Path, names: list[str]) -> StoreDamagedError:
 
 
 def damage_of(directory: Path) -> list[str]:
-    """What to say of versions whose manifest cannot be read."""
+    """Return a warning for each version with an unreadable manifest."""
     return [
         f"the manifest of version {name} is not what was written: nothing reads it, and it stays until "
         f"{directory / name} is deleted"
@@ -137,16 +138,16 @@ def damage_of(directory: Path) -> list[str]:
 
 
 def _moment(as_of: Any) -> float:
-    """The last moment, in seconds of Unix time, of what names a time."""
+    """Return the last moment of a time, in seconds of Unix time."""
     if isinstance(as_of, datetime):
         return (as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=UTC)).timestamp()
     time = time_of(as_of, "as_of")
-    # The end is the first moment that is not part of it.
+    # The end of a time is exclusive.
     return float(time.end) - 1e-6
 
 
 def keep_rule(keep: Keep) -> dict[str, float]:
-    """The rule by which versions stay, as it is stored; raises `OptionError` for what is none."""
+    """Return the rule for storing versions, as in the settings. Raises `OptionError` for an invalid rule."""
     if keep is None:
         return {}
     if isinstance(keep, timedelta) and keep > timedelta():
