@@ -1,1 +1,1 @@
-"""Texts as vectors: encoders, the nearest of many, and the stored vectors of a graph."""
+"""Vectors of texts: encoders, nearest-neighbour search, and the stored vectors of a graph."""

@@ -1,5 +1,6 @@
-"""Under which names an open generation keeps its vectors, and how those of a graph in memory survive a
-load. Apart from `stored`, since every graph imports it.
+"""The cache keys of a snapshot's vectors, and how the vectors of a graph in memory survive a load.
+
+Every graph imports this module, so it is separate from `stored`.
 """
 
 from __future__ import annotations
@@ -9,16 +10,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: The keys of vectors in the cache of an open generation: its own, and those of the one before.
+#: The keys in the cache of an open generation: of its own vectors, and of those of the previous generation.
 KEPT: Final = "vectors"
 BEFORE: Final = "vectors before"
 
 
 def carry_over(before: Snapshot | None, now: Snapshot) -> Snapshot:
-    """The new generation of a graph in memory, with the index of the one before until vectors are
-    needed.
-
-    Then only what is new is encoded.
+    """Pass the vectors of a graph in memory on to its new generation, which is returned. When vectors are needed, only
+    new texts are encoded.
     """
     if before is not None:
         vectors = before.schema.kept.get(KEPT, before.schema.kept.get(BEFORE))

@@ -1,15 +1,15 @@
-"""Encoders: texts as vectors. The default, `LexicalEncoder`, needs no model; the others call a model.
+"""Encoders, which turn texts into vectors. The default, `LexicalEncoder`, needs no model; the others call one.
 
-`LexicalEncoder` folds a text (case, accents, white space), cuts it into the sets of its n-grams of
-2 to 4 characters with a mark at the beginning and the end of every word, hashes each n-gram to a
-position and a sign, and scales the sum to length one. The dot product of two such vectors is about
-the cosine of their n-gram sets: 1 for the same text, near 0 for texts that share nothing. Nothing
-depends on the process, the machine or the order of texts, so vectors can be stored; the id and
-dimension of the encoder are stored with them.
+`LexicalEncoder` folds a text (case, accents, white space), collects its distinct n-grams of 2 to 4
+characters, with a mark at the beginning and the end of every word, hashes each n-gram to a position and
+a sign, and scales the sum to length one. The dot product of two vectors is about the cosine of their
+n-gram sets: 1 for the same text, near 0 for texts that share nothing. Vectors do not depend on the
+process, the machine or the order of texts, so they can be stored, together with the id and dimension of
+the encoder.
 
-    lexical            hashed character n-grams; `lexical:256` with another dimension
+    lexical            hashed character n-grams; `lexical:256` for another dimension
     hybrid:ENCODER     names by spelling, relations by another encoder: `hybrid:PATH`, `hybrid:openai:MODEL`
-    openai:MODEL       any server that speaks OpenAI's embeddings API (`OPENAI_BASE_URL`, `OPENAI_API_KEY`)
+    openai:MODEL       any server with OpenAI's embeddings API (`OPENAI_BASE_URL`, `OPENAI_API_KEY`)
     PATH               a folder with a model of sentence-transformers
     NAME               the name of such a model on the hub, such as `sentence-transformers/all-MiniLM-L6-v2`
 """
@@ -40,47 +40,47 @@ FloatMatrix = NDArray[np.float32]
 
 _SIZES: Final = (2, 3, 4)
 _MARK: Final = " "
-#: Texts hashed at a time: bounds the memory of the n-gram table (a text of 20 characters has about
-#: 60).
+#: The number of characters hashed at a time, which bounds the memory of the n-gram table (a text of 20
+#: characters has about 60 n-grams).
 _CHUNK_CHARACTERS: Final = 1 << 20
 _HASH_BITS: Final = np.uint64(44)
 _HASH_MASK: Final = np.uint64((1 << 44) - 1)
 _MIX: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-#: Characters of a text that are looked at; longer texts (descriptions) are told apart well enough
-#: by these.
+#: The number of leading characters that are encoded; they distinguish longer texts (descriptions) well
+#: enough.
 MOST_CHARACTERS: Final = 2000
 
 
-#: The start of the name of an encoder with OpenAI's embeddings API.
+#: The prefix of encoders on a server with OpenAI's embeddings API.
 OPENAI: Final = "openai:"
 
 
 class Encoder(Protocol):
-    """Anything that gives texts unit vectors. `id` and `dimension` are stored with the vectors and
-    never mixed.
+    """Turns texts into unit vectors. `id` and `dimension` are stored with the vectors; vectors of different encoders
+    are never mixed.
     """
 
     @property
     def id(self) -> str:
-        """What identifies the model, with its version."""
+        """Identifies the model and its version."""
         ...
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """The length of a vector."""
         ...
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
-        """Unit vectors, one row a text: shape (len(texts), dimension), float32. A text without
-        content is all zeros.
+        """Return unit vectors, one row per text: shape (len(texts), dimension), float32. A text without content is all
+        zeros.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """Sparse rows: row i has the values `data[indptr[i]:indptr[i + 1]]` (float32) at `indices[...]`
-    (int32, ascending).
+    """Sparse rows: row i has the values `data[indptr[i]:indptr[i + 1]]` (float32) in the columns
+    `indices[indptr[i]:indptr[i + 1]]` (int32, ascending).
     """
 
     indptr: NDArray[np.int64]
@@ -92,7 +92,7 @@ class Sparse:
         return len(self.indptr) - 1
 
     def dense(self) -> FloatMatrix:
-        """The same rows as a full matrix, float32."""
+        """Return the rows as a full matrix, float32."""
         matrix = np.zeros((len(self), self.dimension), np.float32)
         rows = np.repeat(np.arange(len(self)), np.diff(self.indptr))
         matrix[rows, self.indices] = self.data
@@ -101,9 +101,7 @@ class Sparse:
 
 @dataclass(frozen=True, slots=True)
 class LexicalEncoder:
-    """Hashed character n-grams; `dimension` is a power of two from 64 to 65,536. Raises
-    `OptionError` for another.
-    """
+    """Hashed character n-grams. `dimension` is a power of two from 64 to 65,536; raises `OptionError` for others."""
 
     dimension: int = 1024
 
@@ -113,17 +111,15 @@ class LexicalEncoder:
 
     @property
     def id(self) -> str:
-        """Changes whenever the vectors do."""
+        """The version of the encoder, which changes whenever its vectors do."""
         return "lexical-1"
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
-        """Unit vectors, shape (len(texts), dimension), float32; all zeros for a text of white
-        space.
-        """
+        """Return unit vectors, shape (len(texts), dimension), float32; all zeros for a text of white space."""
         return self.sparse(texts).dense()
 
     def sparse(self, texts: Sequence[str]) -> Sparse:
-        """The vectors of `encode` without their zeros."""
+        """Return the vectors of `encode` as sparse rows."""
         folded = [fold(text[:MOST_CHARACTERS]) for text in watched(texts)]
         rows: list[NDArray[np.int64]] = []
         columns: list[NDArray[np.int32]] = []
@@ -151,28 +147,26 @@ class LexicalEncoder:
 
 
 def _grams(folded: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """The distinct n-grams of folded texts, at most 2**20 of them: row numbers and 44-bit hashes,
-    sorted by both.
-    """
-    # A folded text has no line break, so it separates the texts.
+    """Return the distinct n-grams of at most 2**20 folded texts: row numbers and 44-bit hashes, sorted by both."""
+    # A folded text contains no line break, so line breaks separate the texts.
     joined = "".join(f"\n{_MARK}{text}{_MARK}" if text else "\n" for text in folded) + "\n"
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
     breaks = codes == ord("\n")
     owner = np.cumsum(breaks, dtype=np.int64) - 1
-    # How many characters are left until the next break, so that no n-gram runs across texts.
+    # The number of characters up to the next break, so that no n-gram crosses texts.
     ends = np.flatnonzero(breaks)
     room = ends[np.minimum(owner + 1, len(ends) - 1)] - np.arange(len(codes))
-    found_rows: list[NDArray[np.int64]] = []
+    gram_rows: list[NDArray[np.int64]] = []
     grams: list[NDArray[np.uint64]] = []
     for size in _SIZES:
         begins = np.flatnonzero((room >= size) & ~breaks)
-        code = np.full(len(begins), size, np.uint64)
+        hashes = np.full(len(begins), size, np.uint64)
         for offset in range(size):
-            code = _mix(code ^ codes[begins + offset].astype(np.uint64) * _MIX[0])
-        found_rows.append(owner[begins])
-        grams.append(code)
-    # One word a pair, so that a plain sort finds the distinct ones: 20 bits of row, 44 of hash.
-    pairs = np.concatenate(found_rows).astype(np.uint64) << _HASH_BITS | np.concatenate(grams) >> np.uint64(64 - 44)
+            hashes = _mix(hashes ^ codes[begins + offset].astype(np.uint64) * _MIX[0])
+        gram_rows.append(owner[begins])
+        grams.append(hashes)
+    # Each pair is one 64-bit integer, so that sorting finds duplicates: 20 bits of row, 44 of hash.
+    pairs = np.concatenate(gram_rows).astype(np.uint64) << _HASH_BITS | np.concatenate(grams) >> np.uint64(64 - 44)
     pairs.sort()
     pairs = pairs[np.concatenate(([True], pairs[1:] != pairs[:-1]))] if len(pairs) else pairs
     return (pairs >> _HASH_BITS).astype(np.int64), pairs & _HASH_MASK
@@ -181,52 +175,52 @@ def _grams(folded: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.uint64]
 def _add_up(
     row: NDArray[np.int64], gram: NDArray[np.uint64], dimension: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Rows, positions (ascending in a row) and sums of signs; an n-gram's low bits are its
-    position, its highest is its sign.
+    """Sum the signs of n-grams by row and position; return rows, positions (ascending in a row) and sums. The low bits
+    of an n-gram are its position, its highest bit is its sign.
 
-    Signs make collisions cancel out instead of adding up; positions whose sum is zero go.
+    With signs, collisions cancel out instead of adding up. Positions with sum zero are left out.
     """
     if not len(row):
         return row, np.zeros(0, np.int32), np.zeros(0, np.float32)
     position = (gram & np.uint64(dimension - 1)).astype(np.int64)
-    place = np.sort((row * dimension + position) * 2 + (gram >> np.uint64(43)).astype(np.int64))
-    sign = (place % 2 * 2 - 1).astype(np.float32)
-    place //= 2
-    begins = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
+    cell = np.sort((row * dimension + position) * 2 + (gram >> np.uint64(43)).astype(np.int64))
+    sign = (cell % 2 * 2 - 1).astype(np.float32)
+    cell //= 2
+    begins = np.flatnonzero(np.concatenate(([True], cell[1:] != cell[:-1])))
     total = np.add.reduceat(sign, begins)
     nonzero = total != 0
-    place = place[begins][nonzero]
-    return place // dimension, (place % dimension).astype(np.int32), total[nonzero]
+    cell = cell[begins][nonzero]
+    return cell // dimension, (cell % dimension).astype(np.int32), total[nonzero]
 
 
 def _mix(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A 64-bit finaliser (splitmix64): every bit of the input moves every bit of the output."""
+    """Mix the bits of hashes (the 64-bit finaliser of splitmix64): every input bit affects every output bit."""
     code = (code ^ (code >> np.uint64(30))) * _MIX[1]
     code = (code ^ (code >> np.uint64(27))) * _MIX[2]
     return code ^ (code >> np.uint64(31))
 
 
 def normalised(matrix: FloatMatrix) -> FloatMatrix:
-    """Rows scaled to length one; rows of zeros stay."""
+    """Scale rows to length one; rows of zeros are unchanged."""
     lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, None]
     return (matrix / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 def folder_of(text: str) -> Path | None:
-    """The folder of a text, if there is one."""
+    """Return the folder at a path, or None."""
     path = Path(text).expanduser()
     return path.resolve() if path.is_dir() else None
 
 
 # -- Spelling of relations ---------------------------------------------------------------------------
-# `starred_actors`, `starredActors` and "Starred actors" are one text.
+# `starred_actors`, `starredActors` and "Starred actors" are encoded alike.
 
 
 _JOINTS: Final = re.compile(r"[_\-/.:#\s]+")
 
 
 def spelled(text: str) -> str:
-    """A relation as words in small letters; a text of nothing but joints stays as it is.
+    """Return the name of a relation as lower-case words; a text of separators only is unchanged.
 
     >>> spelled("placeOfBirth"), spelled("starred_actors"), spelled("film.directedBy"), spelled("IMDBRating")
     ('place of birth', 'starred actors', 'film directed by', 'imdb rating')
@@ -239,18 +233,16 @@ def spelled(text: str) -> str:
 
 LEXICAL: Final = "lexical"
 HYBRID: Final = "hybrid:"
-#: Of the lexical encoder where vectors are kept: the most that vector indexes of other stores take,
-#: and few n-grams collide.
+#: The dimension of stored lexical vectors: the most that vector indexes of other stores accept, and few
+#: n-grams collide.
 DIMENSION: Final = 4096
-#: The most by which the length of a vector may differ from one.
+#: The largest deviation of a vector's length from one.
 _SLACK: Final = 1e-3
 _WORKERS: Final = Workers("condgraph-encoder")
 
 
 class HybridEncoder(LexicalEncoder):
-    """Names by spelling, as the lexical encoder has them; relations of patterns by `relations`, by
-    meaning.
-    """
+    """Encodes names by spelling, like the lexical encoder, and the relations of patterns by meaning, with `relations`."""
 
     __slots__ = ("relations",)
 
@@ -262,17 +254,17 @@ class HybridEncoder(LexicalEncoder):
 
     @property
     def id(self) -> str:
-        """Both encoders."""
+        """The ids of both encoders."""
         return f"{HYBRID}lexical-1+{self.relations.id}"
 
 
 def relations_of(encoder: Encoder) -> Encoder:
-    """The encoder for relations that belongs to an encoder of names."""
+    """Return the encoder of relations that belongs to an encoder of names."""
     return encoder.relations if isinstance(encoder, HybridEncoder) else encoder
 
 
 def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
-    """The encoder of a name; an encoder is itself. Raises `OptionError` for other text."""
+    """Return the encoder with a name, or an encoder unchanged. Raises `OptionError` for a text that names none."""
     if not isinstance(spec, (str, os.PathLike)):
         if not all(hasattr(spec, part) for part in ("id", "dimension", "encode")):
             raise OptionError(f"{spec!r} is no encoder: it lacks id, dimension or encode")
@@ -296,23 +288,21 @@ def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
 
 
 def _misspelled(text: str) -> None:
-    """Raise `OptionError` for text that can be no name on the hub, before a library or a server is
-    called.
-    """
-    begin = text.partition(":")[0].lower()
-    near = nearest(begin, [LEXICAL, "hybrid", "openai"])
-    path = text.startswith((".", "~", os.sep)) or text.count("/") > 1
-    if ":" in text or any(map(str.isspace, text)) or path or near:
-        what = "is no folder" if path else "is no encoder"
+    """Raise `OptionError` for a text that cannot be a name on the hub, before a library or a server is called."""
+    prefix = text.partition(":")[0].lower()
+    candidates = nearest(prefix, [LEXICAL, "hybrid", "openai"])
+    is_path = text.startswith((".", "~", os.sep)) or text.count("/") > 1
+    if ":" in text or any(map(str.isspace, text)) or is_path or candidates:
+        problem = "is no folder" if is_path else "is no encoder"
         raise OptionError(
-            f"{text!r} {what}",
-            candidates=near,
+            f"{text!r} {problem}",
+            candidates=candidates,
             hint="an encoder is `lexical`, `hybrid:ENCODER`, `openai:MODEL`, a folder, or a model's name on the hub",
         )
 
 
 def spec_of(encoder: Encoder) -> str:
-    """The text that `encoder_of` makes this encoder of; empty for an encoder of the caller's own."""
+    """Return the text from which `encoder_of` makes this encoder; empty for a caller's own encoder."""
     if isinstance(encoder, HybridEncoder):
         spec = spec_of(encoder.relations)
         return f"{HYBRID}{spec}" if spec else ""
@@ -322,18 +312,18 @@ def spec_of(encoder: Encoder) -> str:
 
 
 def label(encoder: str, dimension: int) -> str:
-    """How an encoder is named in messages."""
+    """Return the text for an encoder in messages."""
     return f"{encoder!r} ({dimension} dimensions)"
 
 
 def encode(encoder: Encoder, texts: list[str]) -> FloatMatrix:
-    """The vectors of texts, checked: shape, type, finite, rows of length one (or zero); raises
+    """Encode texts and check the result: shape, type, finite numbers, rows of length one (or zero). Raises
     `EncoderError`.
     """
     if isinstance(encoder, LexicalEncoder):
         vectors = np.asarray(encoder.encode(texts))
     else:
-        # A model takes its time, and may be on a server.
+        # A model may be slow or on a server, so a thread runs it if there is a deadline.
         vectors = np.asarray(_WORKERS.run(lambda: encoder.encode(texts)) if current() is not None else encoder.encode(texts))
     if vectors.shape != (len(texts), encoder.dimension):
         raise EncoderError(
@@ -343,31 +333,31 @@ def encode(encoder: Encoder, texts: list[str]) -> FloatMatrix:
     lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
     if not np.isfinite(lengths).all():
         raise EncoderError(f"the encoder {encoder.id!r} gave numbers that are not finite")
-    off = (np.abs(lengths - 1) > _SLACK) & (lengths > 0)
-    if off.any():
-        text = texts[int(np.flatnonzero(off)[0])]
-        raise EncoderError(f"the encoder {encoder.id!r} gave a vector of length {lengths[off][0]:.4g}, not 1, for {text!r}")
+    wrong = (np.abs(lengths - 1) > _SLACK) & (lengths > 0)
+    if wrong.any():
+        text = texts[int(np.flatnonzero(wrong)[0])]
+        raise EncoderError(f"the encoder {encoder.id!r} gave a vector of length {lengths[wrong][0]:.4g}, not 1, for {text!r}")
     return matrix
 
 
 # -- Servers with OpenAI's embeddings API ------------------------------------------------------------
-# OpenAI's own, vLLM, Ollama, llama.cpp and the like. The address comes from the argument, else from
-# `OPENAI_BASE_URL`; the key from `OPENAI_API_KEY`. Texts go in batches; a busy or failing server
-# (429, 5xx, no connection) is asked again, after waits that double.
+# OpenAI's own, vLLM, Ollama, llama.cpp and the like. The address is the argument, else
+# `OPENAI_BASE_URL`; the key is `OPENAI_API_KEY`. Texts are sent in batches. Requests to a busy or
+# failing server (429, 5xx, no connection) are retried with doubling waits.
 
 
-#: Texts sent at a time; the API takes up to 2,048, and many servers fewer.
+#: The number of texts in a request; the API accepts up to 2,048, many servers fewer.
 BATCH: Final = 256
 RETRIES: Final = 5
-#: Seconds of one request.
+#: The timeout of one request, in seconds.
 TIMEOUT: Final = 60.0
-#: What a server is sent for an empty text, which the API refuses.
+#: Replaces an empty text, which the API rejects.
 _NOTHING: Final = " "
 
 
 class EndpointEncoder:
-    """A model on a server with an OpenAI-compatible API. Nothing is sent before a text is encoded,
-    or the dimension is read.
+    """A model on a server with an OpenAI-compatible API. The first request is sent when a text is encoded or
+    `dimension` is read.
     """
 
     def __init__(
@@ -396,48 +386,48 @@ class EndpointEncoder:
 
     @property
     def id(self) -> str:
-        """The model's name at the server."""
+        """The prefix `openai:` and the name of the model on the server."""
         return self.spec
 
     @cached_property
     def dimension(self) -> int:
-        """Length of a vector, as the server's first answer has it."""
+        """The length of a vector, taken from the first response."""
         if self._length is None:
             self._request(["dimension"])
         assert self._length is not None
         return self._length
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
-        """Unit vectors, shape (len(texts), dimension), float32. Raises `EncoderError` where the
-        server does not give them.
+        """Return unit vectors, shape (len(texts), dimension), float32. Raises `EncoderError` if the request fails or
+        its response is invalid.
         """
         if not texts:
             return np.empty((0, self.dimension), np.float32)
-        cut = [text[:MOST_CHARACTERS].strip() or _NOTHING for text in texts]
-        parts = [self._request(cut[start : start + self._batch]) for start in range(0, len(cut), self._batch)]
-        return normalised(np.concatenate(parts))
+        inputs = [text[:MOST_CHARACTERS].strip() or _NOTHING for text in texts]
+        matrices = [self._request(inputs[start : start + self._batch]) for start in range(0, len(inputs), self._batch)]
+        return normalised(np.concatenate(matrices))
 
     def _request(self, texts: list[str]) -> FloatMatrix:
         try:
-            # Floats are what every server gives; the library would ask for base64.
-            answer: Any = self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
-            data = sorted(answer.data, key=lambda item: item.index)
+            # Every server supports floats; the library's default is base64.
+            response: Any = self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
+            data = sorted(response.data, key=lambda item: item.index)
             rows = [item.embedding for item in data]
-            places = [item.index for item in data]
+            indexes = [item.index for item in data]
         except self._openai.OpenAIError as error:
             raise EncoderError(f"{self.place} did not encode {len(texts)} texts: {error}", hint=_hint(error)) from error
         except (AttributeError, TypeError, ValueError) as error:
             raise EncoderError(f"{self.place} did not answer as OpenAI's embeddings API does: {error}") from error
-        if places != list(range(len(texts))):
-            raise EncoderError(f"{self.place} gave {len(places)} vectors for {len(texts)} texts, or in another numbering")
+        if indexes != list(range(len(texts))):
+            raise EncoderError(f"{self.place} gave {len(indexes)} vectors for {len(texts)} texts, or in another numbering")
         lengths = {len(row) for row in rows}
         with self._lock:
-            wanted = self._length
-            if wanted is None and len(lengths) == 1:
-                wanted = self._length = lengths.copy().pop()
-        if lengths != {wanted} or not wanted:
+            length = self._length
+            if length is None and len(lengths) == 1:
+                length = self._length = lengths.copy().pop()
+        if lengths != {length} or not length:
             raise EncoderError(
-                f"the model {self.model!r} at {self.place} gave vectors of {sorted(lengths)} numbers, before that of {wanted}"
+                f"the model {self.model!r} at {self.place} gave vectors of {sorted(lengths)} numbers, before that of {length}"
             )
         return np.array(rows, np.float32)
 
@@ -452,13 +442,13 @@ def _hint(error: Exception) -> str | None:
 
 
 # -- Models of sentence-transformers -----------------------------------------------------------------
-# From a local folder, or by a name on the hub (from the cache under `HF_HUB_OFFLINE=1`). The id of
-# such an encoder holds a checksum of the model's weights, so that another model under the same name,
-# or in the same folder, is another encoder.
+# From a local folder, or by a name on the hub (from the cache if `HF_HUB_OFFLINE=1`). The id of the
+# encoder contains a checksum of the model's weights, so that a different model with the same name, or in
+# the same folder, is a different encoder.
 
 
 class SentenceEncoder:
-    """A model of sentence-transformers. It is read at once; vectors are scaled to length one."""
+    """A model of sentence-transformers, which is loaded at once. Vectors are scaled to length one."""
 
     def __init__(self, model: str, *, device: str | None = None, batch: int = 64) -> None:
         folder = folder_of(model)
@@ -471,7 +461,7 @@ class SentenceEncoder:
         except ImportError:
             raise MissingExtraError("sentence-transformers", "embeddings") from None
         try:
-            # Never code that comes with a model.
+            # Never run code that comes with a model.
             self._model: Any = SentenceTransformer(self.spec, device=device, trust_remote_code=False, local_files_only=_offline())
         except Exception as error:
             where = "the hub is not asked (HF_HUB_OFFLINE); " if _offline() else ""
@@ -484,7 +474,7 @@ class SentenceEncoder:
 
     @cached_property
     def id(self) -> str:
-        """The model's name and a checksum of its weights."""
+        """The name of the model and a checksum of its weights."""
         digest = blake2b(digest_size=6)
         for name, tensor in sorted(self._model.state_dict().items()):
             digest.update(name.encode())
@@ -492,13 +482,13 @@ class SentenceEncoder:
         return f"sentence-transformers:{self._name}@{digest.hexdigest()}"
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
-        """Unit vectors, shape (len(texts), dimension), float32."""
+        """Return unit vectors, shape (len(texts), dimension), float32."""
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         return normalised(self._encode(list(texts)))
 
     def _encode(self, texts: list[str]) -> FloatMatrix:
-        # Tokenisers are not made for several threads at once.
+        # Tokenisers are not thread-safe.
         with self._lock:
             matrix = self._model.encode(texts, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(matrix, np.float32)

@@ -1,12 +1,12 @@
-"""The nearest of many vectors, with nothing that depends on the store: exact in NumPy, and candidates by FAISS.
+"""Nearest-neighbour search over vectors, independent of any store: exact in NumPy, or with candidates from FAISS.
 
-A distance is the L2 distance of two vectors as a whole number of millionths, `rint(1e6 * |u - v|)`,
-so that ties are ties. A row's distance does not depend on which other rows are compared with it: it
-is summed in float64 within the row. A search first bounds all distances with one float32 product, a
-block at a time, and computes exactly only those that may be among the nearest.
+A distance is the L2 distance of two vectors as an integer in millionths, `rint(1e6 * |u - v|)`, so that equal distances
+are exactly equal. The distance of a row does not depend on which other rows are compared: it is summed in float64
+within the row. A search first bounds all distances with one float32 product, block by block, and computes exactly only
+those that may be among the nearest.
 
-`DenseVectors` are over a matrix (which may be a file mapped into memory), `SparseVectors` over the
-columns of a sparse matrix, for the lexical encoder, whose vectors are nearly all zeros.
+`DenseVectors` searches a matrix (which may be a memory-mapped file), `SparseVectors` the columns of a sparse matrix,
+for the lexical encoder, whose vectors are nearly all zeros.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from condgraph.engine.bounds import check, watched
 from condgraph.engine.errors import MissingExtraError, OptionError, StoreDamagedError
 from condgraph.vectors.encoders import FloatMatrix, Sparse
 
-#: A distance of 1.
+#: The integer for a distance of 1.
 UNIT: Final = 1_000_000
-#: Rows multiplied at a time, and rows whose distances are worked out exactly at a time.
+#: The number of rows that are multiplied at a time, and of those whose exact distances are computed at a time.
 _BLOCK: Final = 1 << 16
 _EXACT_BLOCK: Final = 1 << 11
 
@@ -35,40 +35,36 @@ Query = NDArray[np.float32]
 
 
 class Vectors(Protocol):
-    """Unit vectors of texts, searched by the vector of another text (shape (dimension,), float32)."""
+    """Unit vectors of texts, searched with the vector of another text (shape (dimension,), float32)."""
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """The length of a vector."""
         ...
 
     def __len__(self) -> int: ...
 
     def distances(self, query: Query, positions: Positions | None = None) -> Distances:
-        """The distances of `query` from all vectors, or from those at `positions`, in millionths:
-        shape (n,), int64.
+        """Return the distances of `query` from all vectors, or from those at `positions`, in millionths: shape (n,),
+        int64.
         """
         ...
 
     def nearest(self, query: Query, k: int) -> tuple[Positions, Distances]:
-        """The k nearest: positions and distances in millionths, by distance, then position. Exactly
-        min(k, len(self)) of them.
+        """Return the k nearest vectors as positions and distances in millionths, sorted by distance, then position.
+        There are exactly min(k, len(self)) of them.
         """
         ...
 
 
 def millionths(squared: NDArray[np.float64]) -> Distances:
-    """Squared L2 distances as distances in millionths, rounded to the nearest (SimGRAG, Eq. 3, made
-    whole).
-    """
+    """Return squared L2 distances as distances in millionths, rounded to the nearest integer (SimGRAG, Eq. 3)."""
     result: Distances = np.rint(np.sqrt(np.maximum(squared, 0.0)) * UNIT).astype(np.int64)
     return result
 
 
 class DenseVectors:
-    """Vectors as a matrix, shape (n, dimension), float32; it may be mapped from a file and is read
-    a block at a time.
-    """
+    """Vectors as a matrix, shape (n, dimension), float32. It may be memory-mapped, and is read block by block."""
 
     def __init__(self, matrix: FloatMatrix) -> None:
         if matrix.ndim != 2 or matrix.dtype != np.float32:
@@ -81,24 +77,24 @@ class DenseVectors:
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """The length of a vector."""
         return int(self.matrix.shape[1])
 
     def distances(self, query: Query, positions: Positions | None = None) -> Distances:
-        """Exact distances, each worked out within its row."""
+        """Return exact distances in millionths, each computed within its row."""
         query = _checked(query, self.dimension)
         count = len(self.matrix) if positions is None else len(positions)
         result = np.empty(count, np.int64)
-        wanted = query.astype(np.float64)
+        exact_query = query.astype(np.float64)
         for start in range(0, count, _EXACT_BLOCK):
             check()
             part = slice(start, start + _EXACT_BLOCK)
             rows = self.matrix[part] if positions is None else self.matrix[positions[part]]
-            result[part] = millionths(np.square(rows.astype(np.float64) - wanted).sum(axis=1))
+            result[part] = millionths(np.square(rows.astype(np.float64) - exact_query).sum(axis=1))
         return result
 
     def bounds(self, query: Query) -> tuple[NDArray[np.float32], float]:
-        """All squared distances in float32, shape (n,), and by how much each may be off."""
+        """Return all squared distances in float32, shape (n,), and the maximum error of each."""
         query = _checked(query, self.dimension)
         if self._squares is None:
             self._squares = np.concatenate(
@@ -106,16 +102,16 @@ class DenseVectors:
             ).astype(np.float32)
         products = np.concatenate([part @ query for part in watched(self._blocks(), 1)] or [np.empty(0, np.float32)])
         squared = self._squares - 2 * products + np.float32(query @ query)
-        # A sum of d products of unit vectors is off by at most d * 2**-24 in any order, and so are
-        # the two squares.
+        # A sum of d products of unit vectors has an error of at most d * 2**-24 in any order, and so
+        # have the two squares.
         return squared, 4 * (self.dimension + 4) * 2.0**-24 * max(1.0, float(np.abs(squared).max(initial=0.0)))
 
     def nearest(self, query: Query, k: int) -> tuple[Positions, Distances]:
-        """The k nearest, exactly: float32 finds who may be among them, float64 decides."""
+        """Return the k nearest exactly: float32 finds the candidates, float64 ranks them."""
         if k < len(self.matrix):
             squared, error = self.bounds(query)
-            least = np.partition(squared, k - 1)[k - 1] if k > 0 else -np.inf
-            positions = np.flatnonzero(squared <= least + 2 * error)
+            bound = np.partition(squared, k - 1)[k - 1] if k > 0 else -np.inf
+            positions = np.flatnonzero(squared <= bound + 2 * error)
         else:
             positions = np.arange(len(self.matrix))
         return ranked(positions, self.distances(query, positions), k)
@@ -125,9 +121,7 @@ class DenseVectors:
 
 
 class SparseVectors:
-    """Vectors by column: which rows have it, and their values. A search touches the columns that
-    the query has.
-    """
+    """Vectors by column: the rows with a value in it, and the values. A search reads only the columns of the query."""
 
     def __init__(self, rows: Sparse) -> None:
         self.dimension, self._count = rows.dimension, len(rows)
@@ -135,16 +129,15 @@ class SparseVectors:
         owner = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(rows.indptr))
         self._starts = np.concatenate(([0], np.cumsum(np.bincount(rows.indices, minlength=rows.dimension)))).tolist()
         self._members, self._values = owner[order], rows.data[order].astype(np.float64)
-        # Added up by ascending column, as products are, so that equal vectors are at distance 0 to
-        # the last bit.
+        # Summed by ascending column, like the products, so that equal vectors have distance exactly 0.
         self._squares = np.bincount(self._members, weights=np.square(self._values), minlength=self._count)
 
     def __len__(self) -> int:
         return self._count
 
     def distances(self, query: Query, positions: Positions | None = None) -> Distances:
-        """Exact distances; those of all rows are worked out, since that costs what the columns of
-        the query cost.
+        """Return exact distances in millionths. Those of all rows are always computed: the cost depends only on the
+        columns of the query.
         """
         query = _checked(query, self.dimension)
         columns = np.flatnonzero(query).tolist()
@@ -160,7 +153,6 @@ class SparseVectors:
         return distances if positions is None else distances[positions]
 
     def nearest(self, query: Query, k: int) -> tuple[Positions, Distances]:
-        """The k nearest, exactly."""
         distances = self.distances(query)
         if 0 < k < len(distances):
             positions = np.flatnonzero(distances <= np.partition(distances, k - 1)[k - 1])
@@ -170,7 +162,7 @@ class SparseVectors:
 
 
 def ranked(positions: Positions, distances: Distances, k: int) -> tuple[Positions, Distances]:
-    """The first k of these, by distance, then position."""
+    """Return the first k by distance, then position."""
     order = np.lexsort((positions, distances))[: max(k, 0)]
     return positions[order], distances[order]
 
@@ -182,30 +174,30 @@ def _checked(query: Query, dimension: int) -> Query:
 
 
 # -- FAISS -------------------------------------------------------------------------------------------
-# For graphs with too many names to compare with all of them: the optional library `faiss`. The index
-# finds candidates, more than are wanted; their distances are computed exactly, and ranked. It can
-# still miss a name, so an answer that used it warns.
+# For graphs with too many names to compare them all: the optional library `faiss`. The index finds more
+# candidates than needed; their distances are computed exactly, and ranked. It can still miss a name, so
+# an answer that used it has a warning.
 
 
-#: Up to so many vectors the index is a graph of near neighbours; of more it is lists by cluster,
-#: which takes less memory.
+#: The largest number of vectors for a graph index (HNSW); more are indexed as lists by cluster (IVF),
+#: which take less memory.
 GRAPH: Final = 1_000_000
 _LINKS: Final = 32
-#: Candidates as a multiple of k, and at least so many.
+#: The number of candidates as a multiple of k, and its minimum.
 _WIDER: Final = 2
 _LEAST: Final = 64
 _EFFORT: Final = 128
 
 
 class Approximate:
-    """An index of FAISS over the rows of a matrix."""
+    """A FAISS index over the rows of a matrix."""
 
     def __init__(self, index: Any, name: str) -> None:
         self._index, self.name = index, name
 
     @classmethod
     def of(cls, vectors: DenseVectors) -> Approximate:
-        """Make an index of all rows; raises `MissingExtraError` without the library."""
+        """Index all rows; raises `MissingExtraError` without the library."""
         faiss = _faiss()
         count, dimension = vectors.matrix.shape
         rows = np.ascontiguousarray(vectors.matrix)
@@ -221,9 +213,7 @@ class Approximate:
 
     @classmethod
     def read(cls, path: Path, name: str, count: int, dimension: int, crc: int | None = None) -> Approximate:
-        """Read an index from disk; raises `StoreDamagedError` if it has another number of vectors,
-        or another checksum.
-        """
+        """Read an index; raises `StoreDamagedError` for a wrong number or length of vectors, or a wrong checksum."""
         faiss = _faiss()
         try:
             if crc is not None and crc_of(path) != crc:
@@ -239,28 +229,27 @@ class Approximate:
         return cls(index, name)
 
     def write(self, path: Path) -> None:
-        """Write the index."""
         _faiss().write_index(self._index, os.fspath(path))
 
     def nearest(self, query: Query, k: int, exact: Vectors) -> tuple[Positions, Distances]:
-        """About the k nearest, with exact distances, ranked by them, then position."""
-        wanted = min(max(_WIDER * k, _LEAST), len(exact))
+        """Return about the k nearest, with exact distances, sorted by distance, then position."""
+        count = min(max(_WIDER * k, _LEAST), len(exact))
         faiss = _faiss()
         if hasattr(self._index, "hnsw"):
-            options = faiss.SearchParametersHNSW(efSearch=max(_EFFORT, wanted))
+            options = faiss.SearchParametersHNSW(efSearch=max(_EFFORT, count))
         else:
             options = faiss.SearchParametersIVF(nprobe=min(self._index.nlist, 64))
-        _, neighbours = self._index.search(np.ascontiguousarray(query[None]), wanted, params=options)
+        _, neighbours = self._index.search(np.ascontiguousarray(query[None]), count, params=options)
         positions = np.unique(neighbours[0][neighbours[0] >= 0]).astype(np.int64)
         return ranked(positions, exact.distances(query, positions), k)
 
 
 def crc_of(path: Path) -> int:
-    """The CRC-32 of a file."""
+    """Return the CRC-32 of a file."""
     crc = 0
     with path.open("rb") as file:
-        while part := file.read(1 << 24):
-            crc = zlib.crc32(part, crc)
+        while chunk := file.read(1 << 24):
+            crc = zlib.crc32(chunk, crc)
     return crc
 
 

@@ -1,13 +1,13 @@
-"""The vectors of a graph, stored next to its generations, so that a later generation encodes only what
-is new; those of graphs on servers are in a cache of this machine.
+"""The vectors of a graph, stored next to its generations, so that a later generation encodes only new texts. Those of
+graphs on servers are cached on this machine.
 
     STORE/GRAPH/vectors/index.json       the encoder, the generation, and the table of the arrays
-    STORE/GRAPH/vectors/HASH.arrays      the arrays; HASH.faiss is the index of FAISS, where there is one
-    STORE/GRAPH/vectors/part-*.npz       what an unfinished run has encoded; the next run takes it
+    STORE/GRAPH/vectors/HASH.arrays      the arrays; HASH.faiss is the FAISS index, if there is one
+    STORE/GRAPH/vectors/part-*.npz       texts encoded by an unfinished run, which the next run reuses
 
-Texts are known by 128-bit hashes. A run writes new files and switches by renaming `index.json`, so
-that readers have the old vectors or the new ones. Vectors of the lexical encoder are stored as
-sparse columns, and are made again each time, which is quick.
+Texts are identified by 128-bit hashes. A run writes new files and switches to them by renaming `index.json`, so readers
+see either the old vectors or the new ones. Vectors of the lexical encoder are stored as sparse columns, and are
+computed anew each time, which is fast.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ if TYPE_CHECKING:
 
 
 # -- The vectors of one generation -------------------------------------------------------------------
-# Nodes are the names of entities, concepts and rows, and the text values of attributes, each text
-# once, by ascending number in the pool; predicates are all predicates and qualifier keys, and the
-# names of memberships.
+# Nodes are the names of entities, concepts and rows, and the text values of attributes: distinct texts
+# by ascending number in the snapshot's texts. Predicates are all predicates and qualifier keys, and the names of
+# memberships.
 
 
 Numbers: TypeAlias = NDArray[np.int32]
-#: Hears how many texts are encoded so far, of how many.
+#: Called with the number of texts encoded so far, and of all.
 OnProgress: TypeAlias = Callable[[int, int], None]
-#: Edges of a pattern that no statement is: membership and subclasses.
+#: The edges of patterns that are not statements: membership and subclasses.
 EDGES: Final = ("instance of", "subclass of")
-#: Vectors of texts in the cache.
+#: The most query vectors in the cache.
 _KEPT: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Whose vectors these are: the encoder's id, its dimension, and the text that makes it (empty:
-    the caller has it).
+    """The encoder of stored vectors: its id, its dimension, and its name for `encoder_of` (empty for a caller's own
+    encoder).
     """
 
     id: str
@@ -71,11 +71,11 @@ class About:
 
 
 class GraphVectors:
-    """Distances from a text to the nodes and predicates of one generation. Use it from any thread.
+    """Distances from a text to the nodes and predicates of one generation. Safe to use from any thread.
 
-    `node_texts` are numbers of the pool, shape (n,), ascending; `nodes` has their vectors.
-    `predicate_names` and `predicates` correspond likewise. `approximate` is an index, if there is
-    one, that finds near nodes faster and may miss some.
+    `node_texts` are text numbers of the snapshot, shape (n,), ascending; `nodes` has their vectors. `predicate_names`
+    and `predicates` correspond likewise. `approximate` is an optional index that finds near nodes faster and may miss
+    some.
     """
 
     def __init__(
@@ -97,21 +97,19 @@ class GraphVectors:
 
     @property
     def encoder(self) -> encoders.Encoder:
-        """The encoder, made when it is first needed; raises `EncoderMismatchError` where it is not
-        the index's any more.
+        """The encoder, made on first use. Raises `EncoderMismatchError` if it is no longer the one that made the
+        vectors.
         """
         if self._encoder is None:
             self._encoder = matching(self.about, encoders.encoder_of(self.about.spec))
         return self._encoder
 
     def use(self, encoder: encoders.Encoder) -> None:
-        """Encode with this encoder; raises `EncoderMismatchError` if it is not the one of the
-        index.
-        """
+        """Encode with this encoder; raises `EncoderMismatchError` if it did not make the vectors."""
         self._encoder = matching(self.about, encoder)
 
     def vectors(self, texts: Sequence[str]) -> list[Query]:
-        """The vectors of texts, new ones encoded together."""
+        """Return the vectors of texts. Texts that are not in the cache are encoded in one call."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._queries]
         if fresh:
             vectors = encoders.encode(self.encoder, fresh)
@@ -121,31 +119,27 @@ class GraphVectors:
         return [self._queries[text] for text in texts]
 
     def vector(self, text: str) -> Query:
-        """The vector of a text, shape (dimension,), float32."""
+        """Return the vector of a text, shape (dimension,), float32."""
         return self.vectors([text])[0]
 
     # -- nodes -------------------------------------------------------------------------------------
 
     @cached
     def entity_positions(self) -> Numbers:
-        """The position of the name of each entity in `node_texts`, shape (E,)."""
+        """The position in `node_texts` of the name of each entity, shape (E,)."""
         return self.node_texts.searchsorted(self.snapshot.entity_name).astype(np.int32)
 
     def positions_of(self, texts: NDArray[np.integer]) -> Positions:
-        """The positions of texts (numbers of the pool, all of them nodes) in `node_texts`."""
+        """Return the positions in `node_texts` of texts (text numbers, all of them nodes)."""
         return self.node_texts.searchsorted(texts).astype(np.int64)
 
     def node_distances(self, text: str, positions: Positions | None = None) -> Distances:
-        """Distances of a text from all nodes (or those at `positions` of `node_texts`), in
-        millionths, exact.
-        """
+        """Return the exact distances of a text from all nodes, or those at `positions`, in millionths."""
         return self.nodes.distances(self.vector(text), positions)
 
     def nearest_nodes(self, text: str, k: int, *, exact: bool = True) -> tuple[Positions, Distances, str | None]:
-        """The k nearest nodes: positions in `node_texts`, distances (always exact), and the
-        approximate index that found them.
-
-        The last is None if every node was compared.
+        """Return the k nearest nodes: positions in `node_texts`, exact distances, and the name of the approximate index
+        that found them, or None if every node was compared.
         """
         query = self.vector(text)
         if exact or self.approximate is None:
@@ -153,54 +147,52 @@ class GraphVectors:
         return *self.approximate.nearest(query, k, self.nodes), self.approximate.name
 
     def entities_at(self, position: int) -> range:
-        """The entities with the name at a position of `node_texts`; entities are numbered by name."""
+        """Return the entities whose name is at a position of `node_texts`. Entities are numbered by name."""
         positions = self.entity_positions
         return range(int(positions.searchsorted(position)), int(positions.searchsorted(position, "right")))
 
 
 def matching(about: About, encoder: encoders.Encoder) -> encoders.Encoder:
-    """The encoder, if it made the vectors; otherwise raises `EncoderMismatchError` with both names."""
+    """Return the encoder if it made the vectors; otherwise raise `EncoderMismatchError` with both names."""
     if (encoder.id, encoder.dimension) != (about.id, about.dimension):
         raise EncoderMismatchError(str(about), encoders.label(encoder.id, encoder.dimension))
     return encoder
 
 
 def node_texts(snapshot: Snapshot) -> Numbers:
-    """The numbers of all texts that nodes go by: names of entities, concepts and rows, and text
-    values; ascending.
-    """
-    get = snapshot.arrays.get
-    values = get("att.ref")[get("att.kind") == Kind.TEXT] if len(get("att.kind")) else np.empty(0, np.int32)
+    """Return the text numbers of all nodes, ascending: names of entities, concepts and rows, and text values."""
+    array_of = snapshot.arrays.get
+    values = array_of("att.ref")[array_of("att.kind") == Kind.TEXT] if len(array_of("att.kind")) else np.empty(0, np.int32)
     result: Numbers = different(np.concatenate([snapshot.entity_name, values])).astype(np.int32)
     return result
 
 
 def predicate_names(snapshot: Snapshot) -> tuple[str, ...]:
-    """All predicates and qualifier keys, then the edges of memberships that are no predicates too."""
+    """Return all predicates and qualifier keys, then the names of memberships that are not among them."""
     names = [snapshot.predicate_name(number) for number in range(snapshot.predicate_count)]
     return (*names, *(edge for edge in EDGES if snapshot.predicate(edge) < 0))
 
 
 # -- Encoding what is new ----------------------------------------------------------------------------
-# Vectors are known by hashes of texts, and a run saves on the way what it has encoded.
+# Vectors are identified by hashes of texts. A run saves the vectors that it has encoded at intervals.
 
 
-#: Texts encoded between two reports.
+#: The number of texts encoded between two calls of `on_progress`.
 CHUNK: Final = 2048
-#: Seconds after which encoded vectors are saved.
+#: The interval at which encoded vectors are saved, in seconds.
 SAFE_EVERY: Final = 20.0
 Keys = NDArray[np.uint64]
 
 
 def keys_of(texts: Sequence[str]) -> Keys:
-    """128-bit hashes of texts, shape (n, 2)."""
+    """Return 128-bit hashes of texts, shape (n, 2)."""
     joined = b"".join(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts)
     return np.frombuffer(joined, "<u8").astype(np.uint64, copy=False).reshape(-1, 2)
 
 
 def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, encoders.FloatMatrix]]]:
-    """What unfinished runs of the same encoder left in a folder, by file; what cannot be read is
-    encoded again.
+    """Yield the files that unfinished runs of the same encoder left in a folder, with their keys and vectors.
+    Unreadable ones are skipped.
     """
     for part in place.glob("part-*.npz"):
         vectors = read_part(part, about)
@@ -209,7 +201,7 @@ def parts_in(place: Path, about: About) -> Iterator[tuple[Path, tuple[Keys, enco
 
 
 def read_part(path: Path, about: About) -> tuple[Keys, encoders.FloatMatrix] | None:
-    """The keys and vectors of a file, if it is whole and of this encoder."""
+    """Return the keys and vectors in a file; None if it is damaged or of another encoder."""
     with (
         suppress(OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error),
         np.load(path, allow_pickle=False) as arrays,
@@ -227,33 +219,33 @@ def encode_new(
     place: Path | None,
     on_progress: OnProgress | None,
 ) -> tuple[encoders.FloatMatrix, int]:
-    """The matrix of all texts, and the number of new ones."""
+    """Return the matrix of all texts, and the number of texts that were encoded; `known` are vectors to reuse."""
     matrix = np.empty((len(texts), encoder.dimension), np.float32)
     missing = np.ones(len(texts), bool)
-    for have, vectors in known:
-        at = find(have, keys)
-        hit = missing & (at >= 0)
-        matrix[hit] = vectors[at[hit]]
-        missing &= ~hit
-    order = np.flatnonzero(missing)
+    for known_keys, vectors in known:
+        at = find(known_keys, keys)
+        reused = missing & (at >= 0)
+        matrix[reused] = vectors[at[reused]]
+        missing &= ~reused
+    new_texts = np.flatnonzero(missing)
     done, saved, since = 0, 0, time.monotonic()
-    for start in range(0, len(order), CHUNK):
-        part = order[start : start + CHUNK]
-        matrix[part] = encoders.encode(encoder, [texts[at] for at in part.tolist()])
-        done = start + len(part)
+    for start in range(0, len(new_texts), CHUNK):
+        chunk = new_texts[start : start + CHUNK]
+        matrix[chunk] = encoders.encode(encoder, [texts[at] for at in chunk.tolist()])
+        done = start + len(chunk)
         if on_progress is not None:
-            on_progress(len(texts) - len(order) + done, len(texts))
-        if place is not None and done < len(order) and time.monotonic() - since > SAFE_EVERY:
-            chosen = order[saved:done]
-            write_part(place, f"part-{os.getpid()}-{time.time_ns()}.npz", encoder.id, keys[chosen], matrix[chosen])
+            on_progress(len(texts) - len(new_texts) + done, len(texts))
+        if place is not None and done < len(new_texts) and time.monotonic() - since > SAFE_EVERY:
+            unsaved = new_texts[saved:done]
+            write_part(place, f"part-{os.getpid()}-{time.time_ns()}.npz", encoder.id, keys[unsaved], matrix[unsaved])
             saved, since = done, time.monotonic()
-    if on_progress is not None and not len(order):
+    if on_progress is not None and not len(new_texts):
         on_progress(len(texts), len(texts))
-    return matrix, len(order)
+    return matrix, len(new_texts)
 
 
 def find(have: Keys, wanted: Keys) -> NDArray[np.int64]:
-    """The position of each wanted key among those that there are, or -1."""
+    """Return the position in `have` of each wanted key, or -1."""
     if not len(have):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(have[:, 0], kind="stable")
@@ -263,18 +255,16 @@ def find(have: Keys, wanted: Keys) -> NDArray[np.int64]:
 
 
 def write_part(place: Path, name: str, encoder: str, keys: Keys, matrix: encoders.FloatMatrix) -> bool:
-    """Write vectors as a file of a folder, whole or not at all; False where the folder takes
-    nothing.
-    """
-    fresh = place / f".{os.getpid()}-{name}"
+    """Write vectors to a file in a folder, completely or not at all; return False if it cannot be written."""
+    temporary = place / f".{os.getpid()}-{name}"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with fresh.open("wb") as file:
+        with temporary.open("wb") as file:
             np.savez(file, id=np.frombuffer(encoder.encode(), np.uint8), keys=keys, matrix=matrix)
-        os.replace(fresh, place / name)
+        os.replace(temporary, place / name)
     except OSError:
         with suppress(OSError):
-            fresh.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         return False
     return True
 
@@ -288,8 +278,8 @@ _AGAIN: Final = "make the index again: `condgraph index`, `graph.index(...)`"
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What making an index did: whose vectors, of how many nodes and predicates, and how many texts
-    had to be encoded.
+    """The result of making an index: the encoder, the numbers of nodes and predicates, and how many texts had to be
+    encoded.
     """
 
     encoder: str
@@ -301,15 +291,15 @@ class IndexReport:
     seconds: float
 
     def __str__(self) -> str:
-        beside = f", {self.approximate} beside them" if self.approximate else ""
+        approximate = f", {self.approximate} beside them" if self.approximate else ""
         return (
             f"indexed {self.nodes:,} nodes and {self.predicates:,} predicates by {self.encoder} ({self.dimension} dimensions), "
-            f"{self.encoded:,} of them encoded now{beside}, in {self.seconds:.2f} s"
+            f"{self.encoded:,} of them encoded now{approximate}, in {self.seconds:.2f} s"
         )
 
 
 def place_of(snapshot: Snapshot) -> Path | None:
-    """The folder of a graph's vectors; None for a graph in memory."""
+    """Return the folder of a graph's vectors; None for a graph in memory."""
     generation = snapshot.folder
     return None if generation is None else generation.parent / "vectors"
 
@@ -321,18 +311,17 @@ def make_vectors(
     approximate: bool = False,
     on_progress: OnProgress | None = None,
 ) -> tuple[GraphVectors, IndexReport]:
-    """Encode the nodes and predicates of a generation, store the vectors, and make them the
-    graph's.
+    """Encode the nodes and predicates of a generation, store the vectors, and make them the vectors of the graph.
 
-    Vectors that the same encoder made before, for this generation or an earlier one, are reused.
-    `approximate` makes an index of FAISS, too.
+    Vectors that the same encoder made before, for this generation or an earlier one, are reused. `approximate` also
+    makes a FAISS index. Returns the vectors and a report.
     """
     begin = time.perf_counter()
     encoder = encoders.encoder_of(encoder)
     about = About(encoder.id, encoder.dimension, encoders.spec_of(encoder))
     nodes, predicates = snapshot.texts.take(node_texts(snapshot)), predicate_names(snapshot)
     place = place_of(snapshot)
-    fresh = len(nodes) + len(predicates)
+    encoded = len(nodes) + len(predicates)
     arrays: dict[str, NDArray[Any]] = {}
     both: tuple[Vectors, Vectors]
     if isinstance(encoder, encoders.LexicalEncoder):
@@ -342,10 +331,10 @@ def make_vectors(
         arrays = {"indptr": rows.indptr, "indices": rows.indices, "data": rows.data}
         both = SparseVectors(rows), SparseVectors(encoder.sparse(predicates))
         if on_progress is not None:
-            on_progress(fresh, fresh)
+            on_progress(encoded, encoded)
     else:
         keys = keys_of([*nodes, *predicates])
-        matrix, fresh = encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, on_progress)
+        matrix, encoded = encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, on_progress)
         arrays = {"keys": keys.ravel(), "matrix": matrix.ravel()}
         both = DenseVectors(matrix[: len(nodes)]), DenseVectors(matrix[len(nodes) :])
     index = Approximate.of(both[0]) if approximate and isinstance(both[0], DenseVectors) else None
@@ -358,7 +347,7 @@ def make_vectors(
         about.dimension,
         len(nodes),
         len(predicates),
-        fresh,
+        encoded,
         None if index is None else index.name,
         time.perf_counter() - begin,
     )
@@ -366,50 +355,50 @@ def make_vectors(
 
 
 def vectors_of(snapshot: Snapshot, encoder: encoders.Encoder | str | None = None) -> GraphVectors:
-    """The vectors of a generation: those of the graph's index, else those of the lexical encoder,
-    which needs none.
+    """Return the vectors of a generation: those of the graph's index if there is one, else those of the lexical
+    encoder, which needs no index.
 
-    An index of an earlier generation is brought up to date first. Raises `EncoderMismatchError` if
-    `encoder` is not the one of the index; the lexical encoder is always allowed.
+    An index of an earlier generation is updated first. Raises `EncoderMismatchError` if `encoder` did not make the
+    index; the lexical encoder is always allowed.
     """
     vectors = _open(snapshot)
-    asked = None if encoder is None else encoders.encoder_of(encoder)
-    if vectors is not None and (asked is None or not isinstance(asked, encoders.LexicalEncoder)):
-        if asked is not None:
-            vectors.use(asked)
+    requested = None if encoder is None else encoders.encoder_of(encoder)
+    if vectors is not None and (requested is None or not isinstance(requested, encoders.LexicalEncoder)):
+        if requested is not None:
+            vectors.use(requested)
         return vectors
-    if asked is not None and not isinstance(asked, encoders.LexicalEncoder):
-        return make_vectors(snapshot, asked)[0]
-    lexical = asked or encoders.LexicalEncoder(encoders.DIMENSION)
+    if requested is not None and not isinstance(requested, encoders.LexicalEncoder):
+        return make_vectors(snapshot, requested)[0]
+    lexical = requested or encoders.LexicalEncoder(encoders.DIMENSION)
     if vectors is not None and (vectors.about.id, vectors.about.dimension) == (lexical.id, lexical.dimension):
         return vectors
-    name = f"vectors {lexical.id} {lexical.dimension}"
+    cache_key = f"vectors {lexical.id} {lexical.dimension}"
 
     def make() -> GraphVectors:
         both = (SparseVectors(lexical.sparse(texts)) for texts in (_nodes(snapshot), predicate_names(snapshot)))
         about = About(lexical.id, lexical.dimension, encoders.spec_of(lexical))
         return GraphVectors(snapshot, about, *both, encoder=lexical)
 
-    result = shared(snapshot.schema.kept, name, make)
+    result = shared(snapshot.schema.kept, cache_key, make)
     assert isinstance(result, GraphVectors)
     return result
 
 
 def within_vectors(snapshot: Snapshot, part: Snapshot) -> None:
-    """Give a part of a graph the vectors of the graph's index, where it has one; no name is encoded again."""
+    """Give a part of a graph the vectors of the graph's index, if there is one, so that nothing is encoded again."""
     vectors = None if KEPT in part.schema.kept else _open(snapshot)
     if vectors is None:
         return
     both: list[Vectors] = []
-    for whole, names, wanted in (
+    for vectors_of_graph, names, part_names in (
         (vectors.nodes, _nodes(snapshot), _nodes(part)),
         (vectors.predicates, list(vectors.predicate_names), list(predicate_names(part))),
     ):
-        if not isinstance(whole, DenseVectors):
-            # The lexical encoder needs no index.
+        if not isinstance(vectors_of_graph, DenseVectors):
+            # The vectors of the lexical encoder are computed anew.
             return
-        places = {name: at for at, name in enumerate(names)}
-        both.append(DenseVectors(whole.matrix[[places[name] for name in wanted]]))
+        positions = {name: at for at, name in enumerate(names)}
+        both.append(DenseVectors(vectors_of_graph.matrix[[positions[name] for name in part_names]]))
     part.schema.kept[KEPT] = GraphVectors(part, vectors.about, *both, encoder=vectors._encoder)
 
 
@@ -418,7 +407,7 @@ def _nodes(snapshot: Snapshot) -> list[str]:
 
 
 def index_of(snapshot: Snapshot) -> About | None:
-    """Whose vectors the graph's index has; None where there is no index."""
+    """Return the encoder of the graph's index; None if there is no index."""
     vectors = snapshot.schema.kept.get(KEPT)
     if isinstance(vectors, GraphVectors):
         return vectors.about
@@ -431,7 +420,7 @@ def index_of(snapshot: Snapshot) -> About | None:
 
 
 def _open(snapshot: Snapshot) -> GraphVectors | None:
-    """The stored vectors of exactly this generation, completed if they are of an earlier one."""
+    """Return the stored vectors of this generation, updated if they are of an earlier one; None if there are none."""
     result = snapshot.schema.kept.get(KEPT)
     if isinstance(result, GraphVectors):
         return result
@@ -510,23 +499,21 @@ def _about(manifest: Mapping[str, Any]) -> About:
 
 
 def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, encoders.FloatMatrix]]:
-    """Vectors that the same encoder made before: of the last generation, of an unfinished run, or
-    in memory.
-    """
+    """Return vectors that the same encoder made before: for the last generation, in an unfinished run, or in memory."""
     result: list[tuple[Keys, encoders.FloatMatrix]] = []
     cache, place = snapshot.schema.kept, place_of(snapshot)
-    before = cache.get(KEPT, cache.get(BEFORE))
+    previous = cache.get(KEPT, cache.get(BEFORE))
     if (
         place is None
-        and isinstance(before, GraphVectors)
-        and (before.about.id, before.about.dimension) == (about.id, about.dimension)
+        and isinstance(previous, GraphVectors)
+        and (previous.about.id, previous.about.dimension) == (about.id, about.dimension)
     ):
-        for texts, vectors in ((_nodes(before.snapshot), before.nodes), (before.predicate_names, before.predicates)):
+        for texts, vectors in ((_nodes(previous.snapshot), previous.nodes), (previous.predicate_names, previous.predicates)):
             if isinstance(vectors, DenseVectors):
                 result.append((keys_of(texts), vectors.matrix))
     if place is None:
         return result
-    # What cannot be read is encoded again.
+    # Texts of an unreadable file are encoded again.
     with suppress(StoreError):
         manifest = _manifest(place)
         if (
@@ -562,9 +549,9 @@ def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, N
             "arrays": table,
             "faiss": faiss,
         }
-        fresh = place / f".index.json.{os.getpid()}"
-        fresh.write_text(json.dumps(manifest | {"crc": _crc(manifest)}), "utf-8")
-        os.replace(fresh, place / "index.json")
+        temporary = place / f".index.json.{os.getpid()}"
+        temporary.write_text(json.dumps(manifest | {"crc": _crc(manifest)}), "utf-8")
+        os.replace(temporary, place / "index.json")
         for path in [*parts, *place.glob("*.arrays"), *place.glob("*.faiss")]:
             if path.stem != name:
                 path.unlink(missing_ok=True)
@@ -574,64 +561,61 @@ def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, N
 
 # -- Vectors of graphs on servers that store none ----------------------------------------------------
 # They are in a folder of this machine, by store and graph: `CONDGRAPH_CACHE`, else `condgraph` in
-# `XDG_CACHE_HOME` or `~/.cache`. A load leaves the vectors of the texts that were there before, and
-# only new texts are encoded. A file that cannot be read is made again; a folder that cannot be
-# written to costs time, and nothing else.
+# `XDG_CACHE_HOME` or `~/.cache`. After a load only new texts are encoded. An unreadable file is made
+# again; a folder that cannot be written to only costs time.
 #
-#     CACHE/vectors/HASH/index.json        the encoder of patterns, after `index`
-#     CACHE/vectors/HASH/HASH.npz          the vectors by one encoder; part-* of a run that was ended
+#     CACHE/vectors/HASH/index.json        the encoder for patterns, after `index`
+#     CACHE/vectors/HASH/HASH.npz          the vectors of one encoder; part-*.npz from an interrupted run
 
 
 def cache_folder() -> Path:
-    """Where this machine keeps what can be made again."""
-    given = os.environ.get("CONDGRAPH_CACHE")
-    if given:
-        return Path(given)
+    """Return the folder of this machine for data that can be computed again."""
+    configured = os.environ.get("CONDGRAPH_CACHE")
+    if configured:
+        return Path(configured)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "condgraph"
 
 
 class VectorCache:
-    """The vectors of one graph of one store."""
+    """The cached vectors of one graph on one server."""
 
     def __init__(self, store: str, graph: str) -> None:
         self.folder = cache_folder() / "vectors" / _hash(f"{store}\n{graph}")
 
     @property
     def index(self) -> About | None:
-        """Whose vectors patterns go by; None where no index was made here."""
+        """The encoder for patterns; None if no index was made here."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             index = json.loads((self.folder / "index.json").read_text("utf-8"))
             return About(str(index["id"]), int(index["dimension"]), str(index["spec"]))
         return None
 
     def choose(self, encoder: encoders.Encoder) -> None:
-        """Have patterns go by an encoder from now on; raises `OSError` where the folder takes
-        nothing.
-        """
+        """Set the encoder for patterns; raises `OSError` if the folder cannot be written to."""
         about = {"id": encoder.id, "dimension": encoder.dimension, "spec": encoders.spec_of(encoder)}
         self.folder.mkdir(parents=True, exist_ok=True)
-        fresh = self.folder / f".index.json.{os.getpid()}"
-        fresh.write_text(json.dumps(about), "utf-8")
-        os.replace(fresh, self.folder / "index.json")
+        temporary = self.folder / f".index.json.{os.getpid()}"
+        temporary.write_text(json.dumps(about), "utf-8")
+        os.replace(temporary, self.folder / "index.json")
 
     def vectors(
         self, encoder: encoders.Encoder, texts: Sequence[str], on_progress: OnProgress | None = None
     ) -> tuple[encoders.FloatMatrix, int]:
-        """The vectors of different texts, shape (n, dimension), and the number of those that had to
-        be encoded; these are saved.
+        """Return the vectors of distinct texts, shape (n, dimension), and the number of texts that had to be encoded.
+        New vectors are saved.
         """
         about, keys = About(encoder.id, encoder.dimension), keys_of(texts)
         name = f"{_hash(str(about))}.npz"
-        whole = read_part(self.folder / name, about)
+        cached_vectors = read_part(self.folder / name, about)
         parts = list(parts_in(self.folder, about))
-        known = [*([whole] if whole else []), *(part for _, part in parts)]
-        matrix, fresh = encode_new(encoder, texts, keys, known, self.folder, on_progress)
-        stale = fresh or parts or whole is None or len(whole[0]) != len(keys)
-        if stale and write_part(self.folder, name, encoder.id, keys, matrix):
+        known = [*([cached_vectors] if cached_vectors else []), *(part for _, part in parts)]
+        matrix, encoded = encode_new(encoder, texts, keys, known, self.folder, on_progress)
+        outdated = encoded or parts or cached_vectors is None or len(cached_vectors[0]) != len(keys)
+        if outdated and write_part(self.folder, name, encoder.id, keys, matrix):
             for path, _ in parts_in(self.folder, about):
                 with suppress(OSError):
                     path.unlink()
-        return np.asarray(matrix, np.float32), fresh
+        return np.asarray(matrix, np.float32), encoded
 
 
 def _hash(text: str) -> str:
