@@ -1,5 +1,5 @@
-"""Single changes of statements, memberships, subclasses and names: what a call means, checked against
-what the graph holds.
+"""Make single changes of statements, memberships, subclasses and names: interpret the arguments and check them
+against the graph.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from condgraph.engine.values import Quantity, Time, Unknown, Value, collapse, pa
 from condgraph.reports import EditReport
 from condgraph.storage import Storage
 
-#: Statements that are named where one is not there.
+#: The number of similar names and statements in an error or warning.
 _NEAREST: Final = 3
-#: Entities of a graph in which the nearest name is looked for.
+#: The largest number of entities among which similar names are searched.
 MOST_NAMES: Final = 20_000
 _WORDS: Final = {
     ValueKind.TEXT: "texts", ValueKind.QUANTITY: "quantities", ValueKind.TIME: "times", ValueKind.ENTITY: "entities",
     ValueKind.UNKNOWN: "unknown values",
 }  # fmt: skip
 
-#: The qualifiers that say when a statement holds.
+#: The qualifiers for the time at which a statement holds.
 _VALIDITY: Final = (START_TIME, END_TIME, POINT_IN_TIME)
 
 Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
@@ -40,7 +40,7 @@ Pairs = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 
 def add(storage: Storage, subject: Any, predicate: Any, thing: Any, qualifiers: Pairs, by: str | None, note: str, new_type: bool,
         wait: float) -> EditReport:  # fmt: skip
-    """`Graph.add` of one statement, membership, subclass or entity."""
+    """Implement `Graph.add` for one statement, membership, subclass or entity."""
 
     def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
         if isinstance(subject, (Member, Subclass, Entity)) and predicate is None:
@@ -61,7 +61,7 @@ def add(storage: Storage, subject: Any, predicate: Any, thing: Any, qualifiers: 
 
 
 def retract(storage: Storage, statement: Any, by: str | None, note: str, wait: float) -> EditReport:
-    """`Graph.retract`."""
+    """Implement `Graph.retract`."""
 
     def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
         return [], [reading.there(statement)]
@@ -71,7 +71,9 @@ def retract(storage: Storage, statement: Any, by: str | None, note: str, wait: f
 
 def correct(storage: Storage, statement: Any, changes: dict[str, Any], by: str | None, note: str, new_type: bool,
             wait: float) -> EditReport:  # fmt: skip
-    """`Graph.correct`; `changes` has what is given of subject, predicate, object, qualifiers and name."""
+    """Implement `Graph.correct`. `changes` contains the given ones of subject, predicate, object, qualifiers and
+    name.
+    """
 
     def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
         if isinstance(statement, str):
@@ -87,8 +89,8 @@ def correct(storage: Storage, statement: Any, changes: dict[str, Any], by: str |
             raise OptionError("of an entity the name is corrected", hint="graph.correct(Entity(id, name), name='New name')")
         known = reading.name_of(entity.id)
         if known != entity.name:
-            there = [] if known is None else [known]
-            raise UnknownNameError("entity", f"{entity.id} ({entity.name})", candidates=there)
+            candidates = [] if known is None else [known]
+            raise UnknownNameError("entity", f"{entity.id} ({entity.name})", candidates=candidates)
         if known == name:
             raise SourceError(f"entity {entity.id!r} is called {name!r} already")
         return [Entity(entity.id, name)], [Entity(entity.id, entity.name)]
@@ -117,11 +119,11 @@ def correct(storage: Storage, statement: Any, changes: dict[str, Any], by: str |
 
 
 def _holding(statement: Statement) -> Statement:
-    """The same; raises `LiteralError` for one that ends before it starts, and so holds at no time."""
+    """Return the statement. Raises `LiteralError` if it ends before it starts, so that it holds at no time."""
     starts, ends = (
         [value for key, value in statement.qualifiers if key == name and isinstance(value, Time)] for name in (START_TIME, END_TIME)
     )
-    if starts and ends and min(one.start for one in starts) >= max(one.end for one in ends):
+    if starts and ends and min(moment.start for moment in starts) >= max(moment.end for moment in ends):
         raise LiteralError(f"the statement would hold at no time: it ends in {max(ends)}, before it starts in {min(starts)}")
     return statement
 
@@ -129,9 +131,9 @@ def _holding(statement: Statement) -> Statement:
 def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str, new_type: bool, wait: float) -> EditReport:
     storage.check_writable(wait)
     begin = time.perf_counter()
-    who = by if by is not None else _user()
-    given: tuple[Any, ...] = (who, note)
-    for text in given:
+    author = by if by is not None else _user()
+    texts: tuple[Any, ...] = (author, note)
+    for text in texts:
         if not isinstance(text, str) or any(0xD800 <= ord(c) < 0xE000 for c in text):
             raise OptionError(f"who made a change, and its note, are texts, not {text!r}")
     warnings: list[str] = []
@@ -141,9 +143,9 @@ def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str
         reading = _Reading(known, new_type, warnings)
         try:
             added, removed = parts(reading)
-            when = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            edit = Edit(number, kind, who, when, tuple(added), tuple(removed), note)
-            # What cannot be stored is an error before anything is written.
+            moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            edit = Edit(number, kind, author, moment, tuple(added), tuple(removed), note)
+            # Raises for a part that cannot be stored, before anything is written.
             Edits.of([Edit.read(edit.record())])
         except LoadError as error:
             if type(error) is not LoadError:
@@ -151,10 +153,10 @@ def _changed(storage: Storage, kind: Kind, parts: Any, by: str | None, note: str
             raise LiteralError(error.message) from error
         return edit
 
-    edit, said = storage.edit(make, wait)
+    edit, storage_warnings = storage.edit(make, wait)
     added, removed = tuple(map(shown, edit.added)), tuple(map(shown, edit.removed))
     seconds = time.perf_counter() - begin
-    return EditReport(edit.number, edit.kind, edit.by, edit.at, added, removed, (*said, *warnings), seconds)
+    return EditReport(edit.number, edit.kind, edit.by, edit.at, added, removed, (*storage_warnings, *warnings), seconds)
 
 
 def _user() -> str:
@@ -165,30 +167,30 @@ def _user() -> str:
 
 
 class _Reading:
-    """What the parts of a change mean in a graph; `declared` are entities that it names first."""
+    """Interprets the parts of a change in a graph. `declared` lists entities that the change adds first."""
 
     def __init__(self, known: GraphContent, new_type: bool, warnings: list[str]) -> None:
         self._known, self._new_type, self._warnings = known, new_type, warnings
         self.declared: list[Part] = []
-        mine = next((source for source in known.sources() if source.name == EDITS), None)
-        if mine is not None and mine.format != SOURCE.format:
+        edits = next((source for source in known.sources() if source.name == EDITS), None)
+        if edits is not None and edits.format != SOURCE.format:
             raise SourceError(
                 f"a source that was loaded is called {EDITS!r}, which is the name of single changes",
                 hint="unload it, and load it with name=",
             )
 
     def states(self, part: Part) -> bool:
-        """Whether the graph has it now."""
+        """Return whether the graph has a part."""
         return self._known.states(part)
 
     # -- entities ----------------------------------------------------------------------------------
 
     def name_of(self, ident: str) -> str | None:
-        """What an entity is called; None where there is none of this id."""
+        """Return the name of an entity, or None for an unknown id."""
         return self._known.name_of(ident)
 
     def entity(self, thing: Any, role: str, *, new: bool = True) -> str:
-        """The id of an entity that is named by its id or its name, or that is new."""
+        """Return the id of an entity that is given by its id, its name or a record, or that is new."""
         if isinstance(thing, Entity):
             known = self.name_of(thing.id)
             if known is None or (known == thing.id and thing.name != thing.id):
@@ -219,13 +221,13 @@ class _Reading:
         return thing
 
     def _near(self, name: str) -> list[str]:
-        """The nearest names; of a large graph none, as all would have to be compared."""
+        """Return the nearest names, or none for a large graph, in which comparing all names would take too long."""
         return nearest(name, self._known.names(MOST_NAMES), most=_NEAREST)
 
     # -- statements --------------------------------------------------------------------------------
 
     def statement(self, subject: Any, predicate: Any, thing: Any, qualifiers: Pairs) -> Statement:
-        """A statement that is to be added."""
+        """Return a statement to add, with all parts checked."""
         if not isinstance(predicate, str) or not predicate.strip():
             raise LiteralError(f"a predicate is a text, not {predicate!r}")
         ident = self.entity(subject, "subject")
@@ -237,12 +239,12 @@ class _Reading:
         value = self.value(thing, kinds, f"the object of {predicate!r}")
         pairs = []
         try:
-            given = [] if qualifiers is None else list(qualifiers.items() if isinstance(qualifiers, Mapping) else qualifiers)
-            for key, one in given:
+            items = [] if qualifiers is None else list(qualifiers.items() if isinstance(qualifiers, Mapping) else qualifiers)
+            for key, item in items:
                 if not isinstance(key, str) or not key.strip():
                     raise LiteralError(f"a qualifier is a text, not {key!r}")
                 kinds = self._known.key_kinds(key)
-                pairs.append((key, self.value(self._moment(key, one, kinds), kinds, f"the qualifier {key!r}")))
+                pairs.append((key, self.value(self._moment(key, item, kinds), kinds, f"the qualifier {key!r}")))
         except (TypeError, ValueError) as error:
             if isinstance(error, LiteralError):
                 raise
@@ -250,18 +252,20 @@ class _Reading:
         return normal(Statement(ident, predicate, value, tuple(pairs)))
 
     def _moment(self, key: str, one: Any, kinds: set[ValueKind]) -> Any:
-        """The time that a text or a year is as a qualifier that says when a statement holds; as it is given where it is none, or
-        where the graph has no times there.
+        """Return a text or a year as a time if the qualifier is one for times. Returns the argument if it is not a
+        time, or if the graph has no times there.
         """
         if key not in _VALIDITY or self._new_type or (kinds and ValueKind.TIME not in kinds):
             return one
-        when = _time(one)
-        if when is None and isinstance(one, str):
+        moment = _time(one)
+        if moment is None and isinstance(one, str):
             self._warnings.append(f"the qualifier {key!r}, {one!r}, is not a time: it does not say when the statement holds")
-        return one if when is None else when
+        return one if moment is None else moment
 
     def value(self, thing: Any, kinds: set[ValueKind], what: str) -> Ref | Value:
-        """A value as it is stored. A text is read as the type that such values have, where they have one."""
+        """Return a value in stored form. A text is read as the type that such values have in the graph, if they have
+        one.
+        """
         if isinstance(thing, (Ref, Entity)):
             value: Ref | Value = Ref(self.entity(thing, "object"))
         elif isinstance(thing, bool) or thing is None:
@@ -278,7 +282,7 @@ class _Reading:
             raise LiteralError(f"{what} is no value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected")
         kind = type_of(value)
         if kinds and kind not in kinds and kind is not ValueKind.UNKNOWN and not self._new_type:
-            known = " or ".join(_WORDS[one] for one in sorted(kinds))
+            known = " or ".join(_WORDS[known_kind] for known_kind in sorted(kinds))
             raise LiteralError(
                 f"{what} is of the type {kind.name.lower()}, and the graph has {known} there",
                 hint="new_type=True adds it all the same",
@@ -307,11 +311,11 @@ class _Reading:
             )
         return read
 
-    # -- what is there -----------------------------------------------------------------------------
+    # -- existing parts ----------------------------------------------------------------------------
 
     def there(self, thing: Any) -> Part:
-        """A statement, membership or subclass that the graph has. Raises `UnknownNameError` with the
-        nearest where it does not.
+        """Return an existing statement, membership or subclass. Raises `UnknownNameError`, with the nearest ones, if
+        the graph does not have it.
         """
         if type(thing) is tuple:
             return self._written(thing)
@@ -323,21 +327,25 @@ class _Reading:
         raise self._missing(part)
 
     def linked(self, part: Part, *, new: bool = False) -> Any:
-        """A membership or subclass whose ends may be named by name; what is `new` is warned of."""
+        """Return a membership or subclass with ids for its ends, which may be given by name. `new` ends cause a
+        warning.
+        """
         if isinstance(part, Member):
-            one, other = part.entity, part.concept
-            return replace(part, entity=self._end(one, "entity", new=new), concept=self._end(other, "concept", new=new))
+            below, above = part.entity, part.concept
+            return replace(part, entity=self._end(below, "entity", new=new), concept=self._end(above, "concept", new=new))
         if isinstance(part, Subclass):
-            one, other = part.concept, part.parent
-            return replace(part, concept=self._end(one, "concept", new=new), parent=self._end(other, "concept", new=new))
+            below, above = part.concept, part.parent
+            return replace(part, concept=self._end(below, "concept", new=new), parent=self._end(above, "concept", new=new))
         return part
 
     def _end(self, text: str, role: str, *, new: bool) -> str:
         return self.entity(text, role) if new else self._subject(text)
 
     def _written(self, parts: tuple[Any, ...]) -> Part:
-        """The statement that is meant by subject, predicate, object and perhaps qualifiers as people write them; without
-        qualifiers the only one of that subject, predicate and object.
+        """Return the statement given by a subject, a predicate, an object and perhaps qualifiers. Without qualifiers
+        it must be the only one with these three.
+
+        Raises `AmbiguousNameError` if several statements match, `UnknownNameError` if none does.
         """
         if len(parts) not in (3, 4) or not all(isinstance(part, str) for part in parts[:2]):
             raise OptionError(
@@ -345,37 +353,44 @@ class _Reading:
             )
         subject, predicate = self.entity(parts[0], "subject", new=False), parts[1]
         pairs = parts[3] if len(parts) == 4 else None
-        given = None if pairs is None else list(pairs.items() if isinstance(pairs, Mapping) else pairs)
+        wanted = None if pairs is None else list(pairs.items() if isinstance(pairs, Mapping) else pairs)
 
-        def fits(statement: Statement) -> bool:
+        def matches(statement: Statement) -> bool:
             if not self._meant(parts[2], statement.object):
                 return False
-            if given is None:
+            if wanted is None:
                 return True
-            left = list(statement.qualifiers)
-            for key, value in given:
-                at = next((i for i, (name, one) in enumerate(left) if name == key and self._meant(value, one)), None)
-                if at is None:
+            unmatched = list(statement.qualifiers)
+            for key, value in wanted:
+                index = next(
+                    (
+                        i
+                        for i, (name, qualifier_value) in enumerate(unmatched)
+                        if name == key and self._meant(value, qualifier_value)
+                    ),
+                    None,
+                )
+                if index is None:
                     return False
-                del left[at]
-            return not left
+                del unmatched[index]
+            return not unmatched
 
-        every = self._known.about(subject, predicate)
-        result = [statement for statement in every if fits(statement)]
-        if len(result) > 1:
+        candidates = self._known.about(subject, predicate)
+        matching = [statement for statement in candidates if matches(statement)]
+        if len(matching) > 1:
             meant = " | ".join(map(str, parts[:3]))
             raise AmbiguousNameError(
-                f"{len(result)} statements are meant by {meant}",
-                candidates=list(map(shown, result[:10])),
+                f"{len(matching)} statements are meant by {meant}",
+                candidates=list(map(shown, matching[:10])),
                 hint="name the qualifiers as well",
             )
-        if not result:
+        if not matching:
             value = parts[2] if isinstance(parts[2], (str, Ref, Quantity, Time, Unknown)) else str(parts[2])
             raise self._missing(Statement(subject, predicate, value))
-        return normal(result[0])
+        return normal(matching[0])
 
     def _meant(self, given: Any, value: Ref | Value) -> bool:
-        """Whether a value is meant by what somebody writes."""
+        """Return whether a value is the one that a user wrote."""
         if isinstance(given, (Ref, Entity)):
             return isinstance(value, Ref) and value.id == given.id
         if isinstance(value, Time) and _time(given) == value:
@@ -393,11 +408,11 @@ class _Reading:
         return collapse(given) == str(value)
 
     def _missing(self, part: Part) -> UnknownNameError:
-        """The error of a part that the graph does not have, with the nearest that it has."""
+        """Return the error for a part that the graph does not have, with the nearest ones."""
         near: list[str] = []
         if isinstance(part, Statement):
-            others = self._known.about(part.subject, part.predicate) or self._known.some_about(part.subject)
-            by_text = {shown(one): None for one in others}
+            statements = self._known.about(part.subject, part.predicate) or self._known.some_about(part.subject)
+            by_text = {shown(statement): None for statement in statements}
             near = nearest(shown(part), by_text, most=_NEAREST) or list(by_text)[:_NEAREST]
             if self.name_of(part.subject) is None:
                 near = near or self._near(part.subject)
@@ -412,7 +427,7 @@ class _Reading:
 
 
 def _time(written: Any) -> Time | None:
-    """The time that is written, as `at=` of a query takes it; None where it is none."""
+    """Return the time of a text, year or date, in the forms that `at=` of a query accepts; None if it is not a time."""
     try:
         return time_of(written, "time")
     except OptionError:
@@ -420,23 +435,28 @@ def _time(written: Any) -> Time | None:
 
 
 def _plainly(text: str) -> str:
-    """The types that a text looks as if it were of; empty where that is a text."""
-    words = []
-    for word, read in (("number", parse_quantity), ("time", Time.parse)):
+    """Return the types that a text could be read as, other than text; empty if there are none."""
+    types = []
+    for word, parse in (("number", parse_quantity), ("time", Time.parse)):
         with suppress(ValueError):
-            read(text)
-            words.append(word)
-    return " or ".join(words)
+            parse(text)
+            types.append(word)
+    return " or ".join(types)
 
 
 def _part_of(thing: Any) -> Part:
-    """What names a statement, a membership or a subclass."""
+    """Return the statement, membership or subclass that an argument refers to. Raises `OptionError` for other
+    arguments.
+    """
     if isinstance(thing, Evidence):
         value = Ref(thing.object.id) if isinstance(thing.object, Entity) else thing.object
         if thing.kind != "statement":
             assert isinstance(value, Ref)
             return Member(thing.subject.id, value.id) if thing.kind == "membership" else Subclass(thing.subject.id, value.id)
-        pairs = tuple((key, Ref(one.id) if isinstance(one, Entity) else one) for key, one in thing.qualifiers)
+        pairs = tuple(
+            (key, Ref(qualifier_value.id) if isinstance(qualifier_value, Entity) else qualifier_value)
+            for key, qualifier_value in thing.qualifiers
+        )
         return Statement(thing.subject.id, thing.predicate, value, pairs)
     if isinstance(thing, (Statement, Member, Subclass)):
         return replace(thing, row=0)

@@ -1,8 +1,7 @@
-"""Single changes of a graph: their records, what several of them do together, and their merge with
-the columns of a graph.
+"""Single changes of a graph: their records, their combined effect, and their merge into the columns.
 
-A statement is identified by subject, predicate, object and its set of qualifiers. A change that
-takes one away hides it from every source: also from one that is loaded again.
+A statement is identified by subject, predicate, object and the set of its qualifiers. A change that removes a
+statement hides it from every source, even when the source is loaded again.
 """
 
 from __future__ import annotations
@@ -28,24 +27,26 @@ from condgraph.engine.values import Quantity, Time, Value, form_of
 if TYPE_CHECKING:
     from condgraph.overview.adjusted import GraphSummary
 
-#: The source of what single changes add, and its format.
+#: The source of everything that single changes add, and the format of that source.
 EDITS: Final = "edits"
 SOURCE: Final = Source(EDITS, "", EDITS)
-#: Seconds that a change waits for other writers if nothing else is said.
+#: The default time that a change waits for other writers, in seconds.
 WAIT: Final = 10.0
-#: What is not given, where None is a value.
+#: The default of parameters for which None is a value.
 MISSING: Final = object()
 
 Kind: TypeAlias = Literal["add", "retract", "correct"]
-#: What a change adds or takes away.
+#: An item that a change adds or removes.
 Part: TypeAlias = Statement | Entity | Member | Subclass
 Key: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change. `number` counts from 1 and is the row of what it adds in the source `edits`; `at` is
-    a time in UTC (ISO 8601), `by` who made it.
+    """One change.
+
+    `number` counts from 1 and is the row of the added items in the source `edits`. `at` is the time in UTC (ISO
+    8601), `by` the author.
     """
 
     number: int
@@ -62,7 +63,7 @@ class Edit:
         return f"{self.number} {self.kind} by {self.by} at {self.at}{note}: " + "; ".join(parts)
 
     def record(self) -> bytes:
-        """The change as one line of JSON."""
+        """Return the change as one line of JSON."""
         from condgraph.loaders.export import encode
 
         record: dict[str, Any] = {"n": self.number, "kind": self.kind, "by": self.by, "at": self.at}
@@ -75,10 +76,10 @@ class Edit:
 
     @classmethod
     def read(cls, record: bytes) -> Edit:
-        """The change of a record; raises `StoreDamagedError` for one that is none."""
+        """Return the change of a record. Raises `StoreDamagedError` for an invalid record."""
         try:
             fields = json.loads(record)
-            added, removed = (tuple(_part(one) for one in fields.get(name, ())) for name in ("added", "removed"))
+            added, removed = (tuple(_part(part) for part in fields.get(name, ())) for name in ("added", "removed"))
             if fields["kind"] not in get_args(Kind):
                 raise ValueError(fields["kind"])
             return cls(
@@ -98,7 +99,7 @@ def _part(record: Any) -> Part:
 
 
 def shown(part: Part) -> str:
-    """A part of a change as a message names it."""
+    """Return a part of a change as text for a message."""
     if isinstance(part, Statement):
         thing = part.object.id if isinstance(part.object, Ref) else str(part.object)
         text = f"{part.subject} | {part.predicate} | {thing}"
@@ -115,12 +116,12 @@ def shown(part: Part) -> str:
 
 
 def named_in(statement: Statement) -> tuple[str, ...]:
-    """The predicate of a statement, and the keys of its qualifiers."""
+    """Return the predicate of a statement and the keys of its qualifiers."""
     return (statement.predicate, *(key for key, _ in statement.qualifiers))
 
 
 def ids_of(part: Part) -> tuple[str, ...]:
-    """The entities that a part names."""
+    """Return the ids of the entities in a part."""
     if isinstance(part, Statement):
         refs = [value.id for value in (part.object, *(value for _, value in part.qualifiers)) if isinstance(value, Ref)]
         return (part.subject, *refs)
@@ -133,7 +134,7 @@ def ids_of(part: Part) -> tuple[str, ...]:
 
 
 def stored(value: Ref | Value) -> Ref | Value:
-    """A value as a graph has it: white space collapsed, a whole number as an `int`."""
+    """Return a value in the form in which a graph stores it: white space collapsed, a whole number as an `int`."""
     texts: dict[str, int] = {}
     cells = encode_values(
         [value], lambda text: texts.setdefault(text, len(texts)), lambda ident: texts.setdefault(ident, len(texts))
@@ -143,7 +144,7 @@ def stored(value: Ref | Value) -> Ref | Value:
 
 
 def normal(statement: Statement) -> Statement:
-    """A statement as a graph has it, with each qualifier once, and without its row."""
+    """Return a statement in the form in which a graph stores it, with distinct qualifiers and without its row."""
     pairs = dict.fromkeys((key, stored(value)) for key, value in statement.qualifiers)
     return replace(statement, object=stored(statement.object), qualifiers=tuple(pairs), row=0, raw=None)
 
@@ -153,7 +154,7 @@ def _value_key(value: Ref | Value) -> Key:
 
 
 def key_of(part: Part) -> Key:
-    """What identifies a part; a statement as a graph has it (`normal`)."""
+    """Return the identity of a part. A statement must be in stored form (`normal`)."""
     if isinstance(part, Statement):
         pairs = frozenset((key, _value_key(value)) for key, value in part.qualifiers)
         return "statement", part.subject, part.predicate, _value_key(part.object), pairs
@@ -165,7 +166,7 @@ def key_of(part: Part) -> Key:
 
 
 def about(snapshot: Snapshot, subject: str, predicate: str) -> Numbers:
-    """The statements of a subject and a predicate, sorted."""
+    """Return the numbers of the statements with a subject and a predicate, sorted."""
     entity = snapshot.identified(subject)
     if entity < 0:
         return NONE
@@ -175,11 +176,11 @@ def about(snapshot: Snapshot, subject: str, predicate: str) -> Numbers:
 
 
 def find(snapshot: Snapshot, statement: Statement) -> int:
-    """The number of a statement (`normal`) in a snapshot, or -1."""
+    """Return the number of a statement (in the form of `normal`) in a snapshot, or -1."""
     numbers = about(snapshot, statement.subject, statement.predicate)
     key = key_of(statement)
-    for number, (other, _) in zip(numbers.tolist(), readback.statements(snapshot, numbers), strict=True):
-        if key_of(other) == key:
+    for number, (candidate, _) in zip(numbers.tolist(), readback.statements(snapshot, numbers), strict=True):
+        if key_of(candidate) == key:
             return int(number)
     return -1
 
@@ -189,9 +190,9 @@ def find(snapshot: Snapshot, statement: Statement) -> int:
 
 @dataclass(slots=True)
 class Edits:
-    """What changes do together, after each other: what is taken away from the columns, and what is
-    added, with the number of its change. A statement that is taken away and added again is in both:
-    the source `edits` alone states it then.
+    """The combined effect of successive changes: what is removed from the columns, and what is added, with the number
+    of its change. A statement that was removed and then added again is in both, and then only the source `edits`
+    states it.
     """
 
     added: dict[Key, tuple[Part, int]] = field(default_factory=dict)
@@ -200,11 +201,11 @@ class Edits:
 
     @classmethod
     def of(cls, edits: Iterable[Edit]) -> Edits:
-        """All of some changes."""
+        """Return the effect of some changes."""
         return cls().followed_by(edits)
 
     def followed_by(self, edits: Iterable[Edit]) -> Edits:
-        """These and later ones, as changes of their own."""
+        """Return the effect of these changes and later ones, as a new object."""
         result = Edits(dict(self.added), dict(self.removed), self.count)
         for edit in edits:
             result.apply(edit)
@@ -214,7 +215,7 @@ class Edits:
         return self.count > 0
 
     def apply(self, edit: Edit) -> None:
-        """Take one more change."""
+        """Include one more change."""
         for part in edit.removed:
             self.added.pop(key_of(part), None)
             self.removed[key_of(part)] = part
@@ -224,11 +225,13 @@ class Edits:
 
     @property
     def hidden(self) -> dict[Key, Part]:
-        """What no source shows: taken away, and not added again."""
+        """The parts that are hidden from every source: removed, and not added again."""
         return {key: part for key, part in self.removed.items() if key not in self.added}
 
     def states(self, snapshot: Snapshot | None, part: Part) -> bool:
-        """Whether a snapshot with these changes has a statement (`normal`), a membership or a subclass."""
+        """Return whether a snapshot with these changes has a statement (in the form of `normal`), a membership or a
+        subclass.
+        """
         key = key_of(part)
         if key in self.added:
             return True
@@ -244,7 +247,7 @@ class Edits:
         return number >= 0 and snapshot.name(number) == part.name
 
     def about(self, snapshot: Snapshot | None, subject: str, predicate: str) -> list[Statement]:
-        """The statements of a subject and a predicate with these changes."""
+        """Return the statements with a subject and a predicate after these changes."""
         result: list[Statement] = []
         if snapshot is not None:
             for statement, _ in readback.statements(snapshot, about(snapshot, subject, predicate)):
@@ -258,13 +261,13 @@ class Edits:
     # -- merging -----------------------------------------------------------------------------------
 
     def items(self) -> Iterator[Part]:
-        """What is added, each part with the row of its change."""
+        """Yield the added parts, each with the number of its change as row."""
         for part, number in self.added.values():
-            # An entity's row is that of a table.
+            # Entities keep theirs: the row of an entity is one of a table.
             yield part if isinstance(part, Entity) else replace(part, row=number)
 
     def builder(self, snapshot: Snapshot | None, without: Iterable[str] = ()) -> Builder:
-        """A builder of what a snapshot holds with these changes, without some sources."""
+        """Return a builder with the content of a snapshot after these changes, without some sources."""
         stays = None
         if snapshot is not None:
             stays = np.ones(snapshot.statements, bool)
@@ -272,7 +275,7 @@ class Edits:
             if any(isinstance(part, (Member, Subclass)) for part in self.hidden.values()):
                 builder = Builder(snapshot, (), stays, unused=False)
                 if self.drop_links(builder):
-                    # Concepts that nobody mentions any more go with the second builder.
+                    # The second builder drops concepts that are no longer mentioned.
                     snapshot = Snapshot.of(*lay_out(builder))
                     stays = np.ones(snapshot.statements, bool)
         builder = Builder(snapshot, without, stays, unused=False)
@@ -284,12 +287,12 @@ class Edits:
         return builder
 
     def quickly_merged(self, snapshot: Snapshot | None) -> Snapshot | None:
-        """A snapshot with these changes merged into its columns; None where it has to be built again."""
+        """Merge these changes into the columns of a snapshot. Returns None if it must be built again."""
         from condgraph.engine.snapshot.merged import CannotMergeError, merged
 
         if snapshot is None or not all(isinstance(part, Statement) for part in self.removed.values()):
             return None
-        second = None
+        additions = None
         if self.added:
             if not all(isinstance(part, (Statement, Entity)) for part, _ in self.added.values()):
                 return None
@@ -299,32 +302,32 @@ class Edits:
             builder.add(Sourced(Entity(snapshot.ident(number), snapshot.name(number)), ()) for number in numbers)
             builder.begin(SOURCE)
             builder.add(self.items())
-            second = Snapshot.of(*lay_out(builder))
+            additions = Snapshot.of(*lay_out(builder))
         try:
-            return merged(snapshot, self.numbers(snapshot), second)
+            return merged(snapshot, self.numbers(snapshot), additions)
         except CannotMergeError:
             return None
 
     def numbers(self, snapshot: Snapshot) -> Numbers:
-        """The statements of a snapshot that are taken away, sorted."""
-        found = [find(snapshot, part) for part in self.removed.values() if isinstance(part, Statement)]
-        return np.array(sorted(number for number in found if number >= 0), np.int32)
+        """Return the numbers of the removed statements in a snapshot, sorted."""
+        numbers = [find(snapshot, part) for part in self.removed.values() if isinstance(part, Statement)]
+        return np.array(sorted(number for number in numbers if number >= 0), np.int32)
 
     def drop_links(self, builder: Builder) -> bool:
-        """Take memberships and subclasses away that are hidden; whether there were any."""
+        """Remove hidden memberships and subclasses from a builder. Returns whether there were any."""
         ids, before = builder.entities, _links(builder)
         for part in self.hidden.values():
             if isinstance(part, Member) and part.entity in ids and part.concept in ids:
-                one, other = ids[part.entity], ids[part.concept]
-                builder.many_members = [each[(each[:, 0] != one) | (each[:, 1] != other)] for each in builder.many_members]
-                builder.members = [each for each in builder.members if each[:2] != (one, other)]
+                entity, concept = ids[part.entity], ids[part.concept]
+                builder.many_members = [rows[(rows[:, 0] != entity) | (rows[:, 1] != concept)] for rows in builder.many_members]
+                builder.members = [row for row in builder.members if row[:2] != (entity, concept)]
             elif isinstance(part, Subclass) and part.concept in ids and part.parent in ids:
                 pair = ids[part.concept], ids[part.parent]
-                builder.subclasses = [each for each in builder.subclasses if each[:2] != pair]
+                builder.subclasses = [row for row in builder.subclasses if row[:2] != pair]
         return _links(builder) < before
 
     def rename(self, builder: Builder) -> None:
-        """Give entities the names that changes gave them, whatever sources call them."""
+        """Give entities the names from these changes, whatever names sources have for them."""
         for part, _ in self.added.values():
             if not isinstance(part, Entity) or key_of(part) not in self.removed:
                 continue
@@ -344,8 +347,8 @@ class Edits:
                 names[(numbers == number) & (names >= 0)] = text
 
     def settled(self, builder: Builder, before: Snapshot | None) -> tuple[dict[str, Any], dict[str, int], list[str]]:
-        """The columns and counts of what a load built next to what the graph held `before`, of which these changes stay
-        true; and what to say of that.
+        """Return the columns and counts of a load with these changes still in effect, and warnings. `builder` is the
+        result of the load, `before` the previous content.
         """
         if not self:
             return *lay_out(builder), []
@@ -356,8 +359,8 @@ class Edits:
         return columns, result.counts, [*notes, *self.came_back(before, result)]
 
     def keep_hidden(self, snapshot: Snapshot, *, unused: bool = False) -> tuple[Snapshot, list[str]]:
-        """A snapshot that was loaded, without the statements that are hidden, and what to say of that; `unused` says that
-        some of its entities are perhaps not mentioned any more.
+        """Return a loaded snapshot without the hidden statements, and warnings. `unused` is whether some of its
+        entities may no longer be mentioned.
         """
         numbers = [find(snapshot, part) for part in self.hidden.values() if isinstance(part, Statement)]
         numbers = [number for number in numbers if number >= 0]
@@ -369,23 +372,29 @@ class Edits:
             return without if unused else snapshot, []
         first = next(readback.statements(snapshot, np.array(numbers[:1], np.int32)))[0]
         what = numbered(len(numbers), "statement that was retracted stays", "statements that were retracted stay")
-        said = f"{what} hidden, though a source states {'it' if len(numbers) == 1 else 'them'} again: {shown(first)}"
-        return without, [said]
+        warning = f"{what} hidden, though a source states {'it' if len(numbers) == 1 else 'them'} again: {shown(first)}"
+        return without, [warning]
 
     def came_back(self, before: Snapshot | None, now: Snapshot) -> list[str]:
-        """What to say of statements that were retracted, and that a load states with a change."""
-        said = []
+        """Return warnings about retracted statements that a load states in a changed form."""
+        warnings = []
         seen: set[tuple[str, str]] = set()
         for part in self.removed.values():
             if not isinstance(part, Statement) or (part.subject, part.predicate) in seen:
                 continue
             seen.add((part.subject, part.predicate))
-            old = {key_of(one) for one in Edits().about(before, part.subject, part.predicate)}
-            fresh = [one for one in Edits().about(now, part.subject, part.predicate) if key_of(one) not in old]
-            fresh = [one for one in fresh if key_of(one) not in self.removed and key_of(one) not in self.added]
-            if fresh:
-                said.append(f"{shown(part)} was retracted, and comes back changed: {shown(fresh[0])}")
-        return said[:20] + ([f"and {len(said) - 20} more come back changed"] if len(said) > 20 else [])
+            old_keys = {key_of(statement) for statement in Edits().about(before, part.subject, part.predicate)}
+            new_statements = [
+                statement for statement in Edits().about(now, part.subject, part.predicate) if key_of(statement) not in old_keys
+            ]
+            new_statements = [
+                statement
+                for statement in new_statements
+                if key_of(statement) not in self.removed and key_of(statement) not in self.added
+            ]
+            if new_statements:
+                warnings.append(f"{shown(part)} was retracted, and comes back changed: {shown(new_statements[0])}")
+        return warnings[:20] + ([f"and {len(warnings) - 20} more come back changed"] if len(warnings) > 20 else [])
 
 
 def _links(builder: Builder) -> int:
@@ -398,73 +407,75 @@ def _linked(snapshot: Snapshot, table: Literal["mem", "sub"], below: str, above:
 
 
 def is_quick(edit: Edit) -> bool:
-    """Whether a change is of statements and new entities alone: it is merged with columns in little
-    time, and others cost as much as a load.
+    """Return whether a change contains only statements and new entities. Then it is merged into the columns quickly;
+    any other change takes as long as a load.
     """
     return all(isinstance(part, Statement) for part in edit.removed) and all(
         isinstance(part, Statement) or (isinstance(part, Entity) and part.kind is EntityKind.ENTITY) for part in edit.added
     )
 
 
-# -- what a change is made of ----------------------------------------------------------------------
+# -- the content that a change is checked against --------------------------------------------------
 
 
 class GraphContent(Protocol):
-    """What a graph holds, as far as a change asks."""
+    """The content of a graph, as far as a change needs it."""
 
     def sources(self) -> Sequence[Source]:
-        """The sources, in order."""
+        """Return the sources, in order."""
         ...
 
     def name_of(self, ident: str) -> str | None:
-        """What an entity is called; None where there is none of this id."""
+        """Return the name of an entity, or None for an unknown id."""
         ...
 
     def named(self, name: str) -> list[str]:
-        """The ids of the entities of a name."""
+        """Return the ids of the entities with a name."""
         ...
 
     def names(self, most: int) -> Iterable[str]:
-        """The names of all entities; none where there are more than `most`."""
+        """Return the names of all entities, or nothing if there are more than `most`."""
         ...
 
     def predicates(self) -> Sequence[str] | None:
-        """All predicates; None where the graph holds nothing."""
+        """Return all predicates, or None if the graph is empty."""
         ...
 
     def kinds(self, predicate: str) -> set[ValueKind]:
-        """The types of a predicate's objects."""
+        """Return the types of a predicate's objects."""
         ...
 
     def key_kinds(self, key: str) -> set[ValueKind]:
-        """The types of a qualifier's values."""
+        """Return the types of a qualifier's values."""
         ...
 
     def about(self, subject: str, predicate: str) -> list[Statement]:
-        """The statements of a subject and a predicate."""
+        """Return the statements with a subject and a predicate."""
         ...
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Statements of a subject: up to 100."""
+        """Return up to 100 statements with a subject."""
         ...
 
     def states(self, part: Part) -> bool:
-        """Whether the graph has a statement (`normal`), a membership, a subclass, or an entity of this name."""
+        """Return whether the graph has a statement (in the form of `normal`), a membership, a subclass, or an entity
+        with this name.
+        """
         ...
 
 
 class EditedContent:
-    """`GraphContent` of a snapshot with changes since then."""
+    """The content of a snapshot with the changes since then."""
 
     def __init__(self, snapshot: Snapshot | None, waiting: Edits) -> None:
         self._snapshot, self._waiting = snapshot, waiting
 
     def sources(self) -> Sequence[Source]:
-        """The sources of the snapshot."""
+        """Return the sources of the snapshot."""
         return [] if self._snapshot is None else list(map(self._snapshot.source_of, range(len(self._snapshot.schema.sources))))
 
     def name_of(self, ident: str) -> str | None:
-        """What an entity is called."""
+        """Return the name of an entity, or None for an unknown id."""
         for part, _ in reversed(self._waiting.added.values()):
             if isinstance(part, Entity) and part.id == ident:
                 return part.name
@@ -475,26 +486,26 @@ class EditedContent:
         return ident if any(ident in ids_of(part) for part, _ in self._waiting.added.values()) else None
 
     def named(self, name: str) -> list[str]:
-        """The ids of the entities of a name."""
+        """Return the ids of the entities with a name."""
         snapshot = self._snapshot
         ids = [] if snapshot is None else [snapshot.ident(number) for number in snapshot.named(name).tolist()]
         ids += [part.id for part, _ in self._waiting.added.values() if isinstance(part, Entity) and part.name == name]
         return [ident for ident in dict.fromkeys(ids) if self.name_of(ident) == name]
 
     def names(self, most: int) -> Iterable[str]:
-        """The names of all entities of a small snapshot."""
+        """Return the names of all entities of the snapshot, or nothing if there are more than `most`."""
         snapshot = self._snapshot
         if snapshot is None or snapshot.entities > most:
             return ()
         return map(snapshot.name, range(snapshot.entities))
 
     def predicates(self) -> Sequence[str] | None:
-        """All predicates of the snapshot."""
+        """Return all predicates of the snapshot, or None if there is none."""
         snapshot = self._snapshot
         return None if snapshot is None else [snapshot.predicate_name(number) for number in range(snapshot.predicate_count)]
 
     def kinds(self, predicate: str) -> set[ValueKind]:
-        """The types of a predicate's objects."""
+        """Return the types of a predicate's objects."""
         parts = (part for part, _ in self._waiting.added.values())
         kinds = {type_of(part.object) for part in parts if isinstance(part, Statement) and part.predicate == predicate}
         snapshot = self._snapshot
@@ -508,7 +519,7 @@ class EditedContent:
         return kinds
 
     def key_kinds(self, key: str) -> set[ValueKind]:
-        """The types of a qualifier's values."""
+        """Return the types of a qualifier's values."""
         pairs = (pair for part, _ in self._waiting.added.values() if isinstance(part, Statement) for pair in part.qualifiers)
         kinds = {type_of(value) for name, value in pairs if name == key}
         snapshot = self._snapshot
@@ -518,24 +529,24 @@ class EditedContent:
         return kinds
 
     def about(self, subject: str, predicate: str) -> list[Statement]:
-        """The statements of a subject and a predicate."""
+        """Return the statements with a subject and a predicate."""
         return self._waiting.about(self._snapshot, subject, predicate)
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Statements of a subject in the snapshot."""
+        """Return up to 100 statements of the snapshot with a subject."""
         if self._snapshot is None or (entity := self._snapshot.identified(subject)) < 0:
             return []
         numbers = self._snapshot.outgoing(entity, 0, self._snapshot.statements)[:100]
-        read = [statement for statement, _ in readback.statements(self._snapshot, numbers)]
-        return [statement for statement in read if key_of(normal(statement)) not in self._waiting.removed]
+        statements = [statement for statement, _ in readback.statements(self._snapshot, numbers)]
+        return [statement for statement in statements if key_of(normal(statement)) not in self._waiting.removed]
 
     def states(self, part: Part) -> bool:
-        """Whether the graph has a part now."""
+        """Return whether the graph has a part."""
         return self._waiting.states(self._snapshot, part)
 
 
 def type_of(value: Ref | Value) -> ValueKind:
-    """The type of an object or of a qualifier's value."""
+    """Return the type of an object or of a qualifier's value."""
     if isinstance(value, Ref):
         return ValueKind.ENTITY
     if isinstance(value, str):
@@ -557,7 +568,7 @@ class SourceUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Statements that a change takes away, and their identities (`engine.identity`)."""
+    """The statements that a change removes, and their identities (`engine.identity`)."""
 
     statements: tuple[Statement, ...]
     identities: tuple[int, ...]
@@ -565,10 +576,11 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class RemoteEdit:
-    """A change of a graph on a server: its number and record, what it adds and takes away, what the graph holds `before`,
-    which has the name `content` there, and `after` it.
+    """A change of a graph on a server, with the graph `before` and `after` it. `content` is the name of the earlier
+    content on the server.
 
-    With `stated`, both are but what the change is about, and this is what the graph states afterwards.
+    If `stated` is given, both snapshots contain only what the change affects, and `stated` summarises the whole graph
+    after the change.
     """
 
     edit: Edit
@@ -584,13 +596,13 @@ class RemoteEdit:
 
     @property
     def record(self) -> str:
-        """The record of the change."""
+        """The record of the change, as a line of JSON."""
         return self.edit.record().decode()
 
 
 def joined(change: Change, records: Iterable[str], previous: Snapshot | None, snapshot: Snapshot) -> tuple[Snapshot, list[str]]:
-    """What a graph on a server holds once a snapshot is loaded next to what it held, with `change`; single changes stay
-    true, which are given as their records. And what to say of that.
+    """Return the content of a graph on a server after a snapshot was loaded, and warnings. `change` is what the load
+    does to existing sources, and `records` are the single changes, which stay in effect.
     """
     edits = Edits.of(Edit.read(record.encode()) for record in records)
     if previous is None or not edits:

@@ -1,5 +1,6 @@
-"""Where a graph is stored: a folder or memory here, a server in `remote`. `Graph` reads and changes
-it through these objects.
+"""Where a graph is stored, with the means to read and change it: a folder or memory here, servers in `remote`.
+
+`Graph` reads and changes graphs through these classes.
 """
 
 from __future__ import annotations
@@ -53,55 +54,55 @@ if TYPE_CHECKING:
     from condgraph.vectors.stored import IndexReport
     from condgraph.versions import AsOf, Version
 
-#: What answers: the snapshot in process, or SPARQL on an RDF store; by default the first, and for a
-#: graph on a server that server.
+#: The engines that can run a program: the snapshot in process, or SPARQL on an embedded RDF store. The default is the
+#: first, and for a graph on a server that server.
 ENGINES: Final = ("snapshot", "sparql")
 
 #: Reads sources into a builder.
 Read: TypeAlias = Callable[[Builder], None]
-#: Makes a change of what a graph holds, with a number.
+#: Makes a change with a number, given the content of the graph.
 Make: TypeAlias = Callable[[GraphContent, int], Edit]
-#: Changes that wait to be merged with the columns, after which a writer merges them.
+#: The number of waiting changes at which a writer merges them into the columns.
 MOST_WAITING: Final = 1_000
-#: Queries after a change that are answered before columns are merged as a whole.
+#: The number of queries after a change that are answered on a partial merge, before all columns are merged.
 QUERIES_OF_A_PART: Final = 16
-#: What a load does to the sources that are there.
+#: Returns what a load does to the existing sources.
 Planned: TypeAlias = Callable[[tuple[Source, ...]], Change]
 
 
 class Storage(ABC):
-    """One graph where it is stored: read, changed and removed there."""
+    """One graph in its place, with the operations to read, change and delete it."""
 
-    #: The timeout of calls that are given none; servers have it as an option.
+    #: The default timeout of calls, in seconds; an option of servers.
     timeout: float | None = None
-    #: The folder of a graph that is in one.
+    #: The directory of a graph in a folder, else None.
     directory: Path | None = None
-    #: Whether this is what a preference leaves of another.
+    #: Whether this graph is the result of applying a preference to another one.
     preferring = False
-    #: The generation that is open in process; None before the first load, and on a server.
+    #: The open generation; None before the first load, and for a graph on a server.
     snapshot: Snapshot | None = None
 
     def __init__(self, place: str, graph: str, read_only: bool) -> None:
         self.place, self.graph, self.read_only = place, graph, read_only
         self._lock, self._rdf_lock, self._merging = Lock(), Lock(), Lock()
         self._rdf: tuple[Snapshot, SharedTask[EmbeddedStore]] | None = None
-        #: Settings of a graph that nothing was loaded into yet, or that is on a server.
+        #: The settings of an empty graph or of a graph on a server.
         self._settings: dict[str, Any] = {}
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What a user decided about the graph: predicates with one value at a time (`single_valued`), the versions that
-        stay (`keep`).
+        """The user's settings for the graph: predicates with one value at a time (`single_valued`) and the rule for
+        versions (`keep`).
         """
         return self._settings
 
     def configure(self, wait: float = 0.0, **changes: Any) -> None:
-        """Change settings; those of a graph on a server last as long as this object."""
+        """Change settings. Those of a graph on a server last as long as this object."""
         self._settings = {**self._settings, **changes}
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Raise `ReadOnlyError` where the graph is not to be changed, and `OptionError` for a `wait` for other writers that
-        is no number of seconds.
+        """Raise `ReadOnlyError` if the graph must not be changed, and `OptionError` if `wait`, the time to wait for
+        other writers, is not a number of seconds.
         """
         if self.read_only:
             raise errors.ReadOnlyError.at(self.place)
@@ -113,56 +114,56 @@ class Storage(ABC):
     @property
     @abstractmethod
     def current(self) -> Snapshot:
-        """The columns of the graph as they are now."""
+        """The columns of the current graph."""
 
     @abstractmethod
     def whole(self) -> Snapshot:
-        """The whole graph as it is now, in process; pulled from a server."""
+        """Return the complete current graph in process, pulled from a server if necessary."""
 
     def copied(self) -> Snapshot:
-        """The same, pulled from a server only when it has changed."""
+        """Return the complete current graph in process. It is pulled from a server only if it has changed."""
         return self.current
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is open."""
+        """Release the open snapshot or connection."""
 
     @abstractmethod
     def refresh(self) -> None:
-        """Turn to what the graph holds now, which another process may have changed."""
+        """Read the current state of the graph, which another process may have changed."""
 
     @abstractmethod
     def sources(self, wait: float = 0.0) -> tuple[Source, ...]:
-        """The sources that the graph has; none where nothing was loaded yet."""
+        """Return the sources of the graph; none before the first load."""
 
     @abstractmethod
     def status(self, verify: bool) -> Status:
-        """What the graph holds; `verify` reads every byte."""
+        """Return the counts and sources of the graph; `verify` reads every byte."""
 
     @abstractmethod
     def survey(self) -> Survey:
-        """What the graph holds, counted."""
+        """Return the counts for a schema of the graph."""
 
     @abstractmethod
     def store(self, engine: str | None) -> Store:
-        """What answers programs; raises `OptionError` for what is no engine of this graph."""
+        """Return the store that runs programs with an engine. Raises `OptionError` for an unknown engine."""
 
     def renewed(self, kind: str) -> bool:
-        """Whether the graph has changed since names of a kind were looked up, so that one that is
-        not known may be known now.
+        """Return whether the graph has changed since names of a kind were looked up, so that an unknown name may
+        exist now.
         """
         return False
 
     def rdf(self, base: str | None) -> EmbeddedStore:
-        """The embedded RDF store of the graph as it is now."""
-        # Oxigraph and all that needs it are imported for those who ask it.
+        """Return the embedded RDF store of the current graph."""
+        # Imported late: Oxigraph is needed for this alone.
         from condgraph.sparql.embedded import BUILDERS, EmbeddedStore
         from condgraph.sparql.layout import checked_base
 
         snapshot = preferred(self.current)
         if base is not None:
             return EmbeddedStore(snapshot, self.graph, base=checked_base(base))
-        # What preferences leave is not stored.
+        # The result of applying preferences is not stored.
         directory = self.directory if snapshot is self.snapshot else None
         with self._rdf_lock:
             if self._rdf is None or self._rdf[0] is not snapshot:
@@ -171,31 +172,33 @@ class Storage(ABC):
         return store.get()
 
     def sparql(self, text: str, **options: Any) -> Table:
-        """The solutions of a SPARQL query that a person wrote."""
+        """Return the solutions of a SPARQL query written by a user."""
         return self.rdf(None).text(text, **options)
 
     # -- changing ----------------------------------------------------------------------------------
 
     @abstractmethod
     def known(self, changes: bool) -> Snapshot | None:
-        """What the graph holds, for loaders whose sources refer to it; called within a load.
-        `changes`: the load changes sources that are there.
+        """Return the content of the graph for loaders whose sources refer to it. It is called during a load;
+        `changes` is whether the load changes existing sources.
         """
 
     @abstractmethod
     def build(self, read: Read | None, wait: float, plan: Planned | None = None, progress: Progress | None = None) -> Built:
-        """Build the next generation from the current one, without what `plan` takes away, and with
-        what `read` adds; and switch to it. `wait` is how many seconds to wait for another writer.
+        """Build the next generation from the current one, without the sources that `plan` empties and with the items
+        that `read` adds, and switch to it. `wait` is how many seconds to wait for another writer.
         """
 
     @abstractmethod
     def change(
         self, plan: Planned, read: Read | None, wait: float, names: Sequence[str], progress: Progress | None = None
     ) -> Built:
-        """`build` with a change of what is there; `names` are the sources that it is about."""
+        """Build the next generation with a change of existing sources, those in `names`. Parameters are as for
+        `build`.
+        """
 
     def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
-        """Make a single change, and store it; what it warns of. `wait` is in seconds."""
+        """Make and store a single change, and return it with its warnings. `wait` is in seconds."""
         raise errors.UnsupportedError(
             self.place,
             ["single changes"],
@@ -203,20 +206,20 @@ class Storage(ABC):
         )
 
     def edits(self) -> list[Edit]:
-        """All single changes of the graph, in order."""
+        """Return all single changes of the graph, in order."""
         return []
 
     def compact(self, wait: float) -> int:
-        """Merge the changes that wait with the columns; how many there were."""
+        """Merge the waiting changes into the columns, and return their number."""
         return 0
 
     @abstractmethod
     def abandon(self) -> bool:
-        """Take back a load that was ended half way; whether there was one."""
+        """Undo an interrupted load. Returns whether there was one."""
 
     @abstractmethod
     def delete(self) -> bool:
-        """Remove the graph, and nothing that is not its own; whether there was one."""
+        """Delete the graph and nothing else in its place. Returns whether there was a graph."""
 
     @abstractmethod
     def index(
@@ -226,25 +229,27 @@ class Storage(ABC):
 
 
 class LocalStorage(Storage):
-    """A graph in a folder, memory-mapped, or in memory: the columns of a generation, and the single
-    changes since then, which are merged with them when somebody reads.
+    """A graph in a folder, memory-mapped, or in memory.
+
+    It consists of the columns of a generation and the single changes since then, which are merged when somebody
+    reads.
     """
 
     def __init__(self, place: str, graph: str, read_only: bool, as_of: AsOf | None = None) -> None:
         super().__init__(place, graph, read_only)
         self._closed = False
-        #: The open generation and the changes that wait, replaced together: whoever reads holds no lock.
+        #: The open generation and the waiting changes, always replaced together, so that readers need no lock.
         self._state: tuple[Snapshot | None, Edits] = (None, Edits())
-        #: Where the changes end in the log, and how many there were.
+        #: The position in the log after the last known change, and the number of changes up to there.
         self._end, self._count = 0, 0
-        #: The last state that was merged, and what it gave.
+        #: The last state that was merged, with the result.
         self._merged: _Merged | None = None
-        #: The last snapshot that was queried, its store, and the state of which all further queries ask it.
+        #: The last queried snapshot, its store, and the state whose further queries all use it (None: undecided).
         self._queried: tuple[Snapshot, Store, object] | None = None
-        #: Of a graph in memory, all changes.
+        #: All changes of a graph in memory.
         self._all: list[Edit] = []
         self._torn = 0
-        #: The earlier version that is open, which stays as it is.
+        #: The earlier version that is open, which never changes.
         self.version: Version | None = None
         if as_of is not None:
             self._open_version(as_of)
@@ -257,7 +262,7 @@ class LocalStorage(Storage):
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The open generation with the changes since then."""
+        """The open generation with the changes since then, or None before the first load."""
         merged = self._merge()
         return None if merged is None else merged.whole
 
@@ -266,7 +271,7 @@ class LocalStorage(Storage):
         self._state, self._merged, self._queried = (snapshot, Edits()), None, None
 
     def _merge(self) -> _Merged | None:
-        """The open generation with the changes since then, in both forms."""
+        """Merge the open generation with the changes since then, unless that is done."""
         state = self._state
         base, waiting = state
         merged = self._merged
@@ -276,8 +281,8 @@ class LocalStorage(Storage):
             with self._merging:
                 merged = self._merged
                 if merged is None or merged.state is not state:
-                    partly = merge(base, waiting) if waiting.count or base is None else base
-                    merged = self._merged = _Merged(state, partly)
+                    partial = merge(base, waiting) if waiting.count or base is None else base
+                    merged = self._merged = _Merged(state, partial)
         return merged
 
     @property
@@ -289,7 +294,7 @@ class LocalStorage(Storage):
         return self._state[1]
 
     def _open(self) -> None:
-        """Open the current generation, and the changes since then."""
+        """Open the current generation and read the changes since then."""
         assert self.directory is not None
         for attempt in range(2):
             base = Snapshot.open(self.directory)
@@ -297,7 +302,7 @@ class LocalStorage(Storage):
             try:
                 tail = read_log(self.directory, begin)
             except errors.StoreDamagedError:
-                # The graph may have been removed and loaded again in between.
+                # The graph may have been deleted and loaded again in the meantime.
                 if attempt or base is None or is_current(self.directory, base.about):
                     raise
                 continue
@@ -317,14 +322,16 @@ class LocalStorage(Storage):
         try:
             self.snapshot = Snapshot.open(directory, None if self.version.current else self.version.id)
         except errors.StoreDamagedError:
-            # A writer may have removed it in between: then this says so.
+            # A writer may have removed the version in the meantime; then this raises the fitting error.
             version_as_of(directory, self.version.id)
             raise
         if self.version.current:
             self.directory = directory
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """The same; a version is not changed."""
+        """Raise `ReadOnlyError` if the graph is read-only or an earlier version is open, and `OptionError` for an
+        invalid `wait`.
+        """
         if self.version is not None:
             raise errors.ReadOnlyError(
                 f"version {self.version.id} of {self.place} is not changed", hint="open the graph without as_of"
@@ -333,11 +340,11 @@ class LocalStorage(Storage):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Those of the open generation."""
+        """The settings of the open generation."""
         return self._settings if self._base is None else self._base.about.get("settings", {})
 
     def configure(self, wait: float = 0.0, **changes: Any) -> None:
-        """Change settings, which are stored with the graph; before the first load, with that."""
+        """Change settings, which are stored with the graph; before the first load, they are stored by that load."""
         self.check_writable()
         with self._lock:
             if self.snapshot is None:
@@ -352,30 +359,30 @@ class LocalStorage(Storage):
 
     @property
     def current(self) -> Snapshot:
-        """The open generation; raises `StoreMissingError` where nothing was loaded yet."""
+        """The open generation. Raises `StoreMissingError` if nothing was loaded yet."""
         snapshot = self.snapshot
         if snapshot is None:
             if self._closed:
                 raise errors.StoreMissingError("the graph was closed", hint="open it again")
             if self.directory is None:
                 raise errors.StoreMissingError("the graph is empty", hint="load something first")
-            others = graph_names(Path(self.place))
-            hint = f"the graphs here are {', '.join(others)}" if others else "load something first"
+            graphs = graph_names(Path(self.place))
+            hint = f"the graphs here are {', '.join(graphs)}" if graphs else "load something first"
             raise errors.StoreMissingError(
-                f"there is no graph {self.graph!r} in {self.place}", candidates=errors.nearest(self.graph, others), hint=hint
+                f"there is no graph {self.graph!r} in {self.place}", candidates=errors.nearest(self.graph, graphs), hint=hint
             )
         return snapshot
 
     def whole(self) -> Snapshot:
-        """The open generation."""
+        """Return the open generation."""
         return self.current
 
     def close(self) -> None:
-        """Let go of the snapshot; answers that were given stay good."""
+        """Release the snapshot. Answers remain valid."""
         self.snapshot, self._rdf, self._closed = None, None, True
 
     def refresh(self) -> None:
-        """Turn to the current generation, and the changes since then."""
+        """Open the current generation if there is a new one, and read new changes."""
         if self.directory is None or self.version is not None:
             return
         with self._lock:
@@ -385,7 +392,7 @@ class LocalStorage(Storage):
                 self._catch_up()
 
     def _catch_up(self) -> None:
-        """Take the changes of others since the last one that is known."""
+        """Read the changes that other processes made since the last known one."""
         assert self.directory is not None
         tail = read_log(self.directory, self._end)
         self._torn = tail.torn
@@ -395,16 +402,16 @@ class LocalStorage(Storage):
             self._count += len(tail.records)
 
     def sources(self, wait: float = 0.0) -> tuple[Source, ...]:
-        """The sources of the open generation."""
+        """Return the sources of the open generation."""
         snapshot = self.snapshot
         return () if snapshot is None else tuple(map(snapshot.source_of, range(len(snapshot.schema.sources))))
 
     def status(self, verify: bool) -> Status:
-        """What the open generation holds."""
+        """Return the counts and sources of the open generation; `verify` reads every byte."""
         snapshot = self.current
         if verify:
             snapshot.arrays.verify()
-        others = () if self.directory is None else tuple(graph_names(Path(self.place)))
+        graphs = () if self.directory is None else tuple(graph_names(Path(self.place)))
         generation = str(snapshot.about.get("generation", ""))
         notes = []
         if self._waiting:
@@ -414,12 +421,12 @@ class LocalStorage(Storage):
         if self._torn:
             notes.append(f"{self._torn} bytes of a change that was not finished are ignored; nobody was told that it was made")
         return Status(
-            self.place, self.graph, generation, dict(snapshot.counts), self.sources(), snapshot.arrays.size, verify, others,
+            self.place, self.graph, generation, dict(snapshot.counts), self.sources(), snapshot.arrays.size, verify, graphs,
             tuple(notes),
         )  # fmt: skip
 
     def _damage(self) -> list[str]:
-        """What to say of earlier versions that cannot be read."""
+        """Return warnings about earlier versions that cannot be read."""
         if self.directory is None or not self.settings.get("keep"):
             return []
         from condgraph.versions import damage_of
@@ -427,13 +434,13 @@ class LocalStorage(Storage):
         return damage_of(self.directory)
 
     def survey(self) -> Survey:
-        """Counted from the columns."""
+        """Count the columns of the graph."""
         from condgraph.overview.survey import survey
 
         return survey(self.current)
 
     def store(self, engine: str | None) -> Store:
-        """The snapshot in process, or its embedded RDF store."""
+        """Return the snapshot in process, or its embedded RDF store."""
         if engine is not None:
             return local_store(self, engine)
         queried = self._queried
@@ -448,22 +455,24 @@ class LocalStorage(Storage):
 
     def _of(self, snapshot: Snapshot) -> Store:
         store = SnapshotStore(preferred(snapshot))
-        # No query of a whole graph leaves out what a preference decides against.
+        # A plan is not translated for a graph with preferences: other stores do not apply them.
         if store.snapshot is snapshot and not self.preferring:
             snapshot.translate = Translations(self.graph)
         return store
 
     def known(self, changes: bool) -> Snapshot | None:
-        """The open generation."""
+        """Return the open generation."""
         return self.snapshot
 
     def build(self, read: Read | None, wait: float, plan: Planned | None = None, progress: Progress | None = None) -> Built:
-        """Write the next generation, and open it."""
+        """Write the next generation and open it."""
         with self._lock, self._writing(wait):
             return self._built(read, plan, None)
 
     def build_spilling(self, read: Read, wait: float, plan: Planned, memory: int) -> Built:
-        """The same in so many bytes of memory; raises `UnsupportedError` where that cannot be."""
+        """Write the next generation with at most `memory` bytes of memory, and open it. Raises `UnsupportedError` if
+        that is impossible.
+        """
         if self.directory is None:
             raise errors.UnsupportedError(self.place, ["memory="], hint="load into a folder, which the graph is then opened from")
         from condgraph.spilling import spilled
@@ -488,7 +497,7 @@ class LocalStorage(Storage):
         if read is not None:
             filled(builder, read)
         read_statements = builder.statements - seeded
-        gone = [builder.sources[number].name for number in sorted(builder.emptied)] if read is not None else []
+        emptied = [builder.sources[number].name for number in sorted(builder.emptied)] if read is not None else []
         columns: Mapping[str, Any]
         notes: list[str] = []
         with _in_bounds():
@@ -496,16 +505,16 @@ class LocalStorage(Storage):
                 columns, counts, notes = edits.settled(builder, earlier)
             else:
                 columns, counts = spilling.lay_out()
-        warnings = [*notes, *changed.warnings, *replaced_by_nothing(gone), *self._undeclared(changed), *builder.warnings]
-        fresh = frozenset(builder.declared)
-        begun = {builder.source_numbers[name] for name in builder.begun if name in builder.source_numbers}
-        further = self._further(builder)
+        warnings = [*notes, *changed.warnings, *replaced_by_nothing(emptied), *self._undeclared(changed), *builder.warnings]
+        new_declarations = frozenset(builder.declared)
+        loaded_sources = {builder.source_numbers[name] for name in builder.begun if name in builder.source_numbers}
+        metadata = self._further(builder)
         warnings += self._damage()
         single_valued = list(builder.single_valued)
-        builder = Builder()  # what was read leaves memory
-        self._replace(columns, counts, further)
+        builder = Builder()  # frees the memory of the items
+        self._replace(columns, counts, metadata)
         self._settings = {}
-        warnings += [*rows_of_several(self.current, fresh), *untimely(self.current, begun)]
+        warnings += [*rows_of_several(self.current, new_declarations), *untimely(self.current, loaded_sources)]
         warnings += [
             f"no statement has the predicate {name!r}, which is declared as having one value at a time"
             for name in single_valued
@@ -514,8 +523,8 @@ class LocalStorage(Storage):
         return Built(before, counts, read_statements, warnings)
 
     def _further(self, builder: Builder) -> dict[str, Any]:
-        """What is stored with a generation next to its columns: settings, when each source was last loaded, and what this
-        load changed.
+        """Return the metadata of a generation: settings, the time of the last load of each source, and what this load
+        changed.
         """
         now = time.time()
         settings = dict(self._settings if self.snapshot is None else self.settings)
@@ -524,25 +533,25 @@ class LocalStorage(Storage):
         before: Mapping[str, float] = {} if self.snapshot is None else self.snapshot.about.get("loads", {})
         known = {source.name for source in self.sources()}
         names = [source.name for source in builder.sources]
-        # Tables of a folder are sources of their own, and an export brings its own.
+        # Each table of a folder is a source, and an export contains sources.
         begun = tuple(f"{name}/" for name in builder.begun)
         loaded = [name for name in names if name not in known or name in builder.begun or name.startswith(begun)]
         loads = {name: now if name in loaded else before[name] for name in names if name in loaded or name in before}
         removed = sorted(known - set(names))
-        further = {"loads": loads, "change": {"loaded": loaded, "removed": removed}, "written": now}
-        return further | ({"settings": settings} if settings else {})
+        metadata = {"loads": loads, "change": {"loaded": loaded, "removed": removed}, "written": now}
+        return metadata | ({"settings": settings} if settings else {})
 
     def change(
         self, plan: Planned, read: Read | None, wait: float, names: Sequence[str], progress: Progress | None = None
     ) -> Built:
-        """As `build`."""
+        """Build the next generation with a change of existing sources."""
         if read is None:
-            # A source that is not there is an error before the folder of a new graph is made.
+            # An unknown source must raise before the directory of a new graph is created.
             plan(self.sources(wait))
         return self.build(read, wait, plan)
 
     def _replace(self, columns: Mapping[str, Any], counts: dict[str, int], further: dict[str, Any]) -> None:
-        """Write columns that contain all changes as the next generation, and turn to it."""
+        """Write columns that contain all changes as the next generation, and open it."""
         if self.directory is None:
             self.snapshot = carry_over(self._base, Snapshot.of(columns, counts, further))
         else:
@@ -552,8 +561,8 @@ class LocalStorage(Storage):
             self._open()
 
     def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
-        """Append a change to the log. One of names, memberships or subclasses is merged at once, and so
-        are all when many wait.
+        """Append a change to the log. The waiting changes are merged at once if the change is about names,
+        memberships or subclasses, or if many changes wait.
         """
         with self._lock, self._writing(wait):
             warnings = []
@@ -573,13 +582,13 @@ class LocalStorage(Storage):
             return edit, warnings
 
     def edits(self) -> list[Edit]:
-        """All changes; of a folder as the log has them now."""
+        """Return all changes; those of a graph in a folder are read from the log."""
         if self.directory is None:
             return list(self._all)
         return [Edit.read(record) for record in read_log(self.directory).records]
 
     def compact(self, wait: float) -> int:
-        """Write the next generation with the changes that wait."""
+        """Write the next generation with the waiting changes merged, and return their number."""
         with self._lock, self._writing(wait):
             count = self._waiting.count
             if count:
@@ -593,23 +602,23 @@ class LocalStorage(Storage):
         self._replace(columns, counts, self._further(builder))
 
     def abandon(self) -> bool:
-        """A folder, and memory, hold all of a load or nothing of it."""
+        """Return False: a load in a folder or in memory takes effect completely or not at all."""
         return False
 
     def delete(self) -> bool:
-        """Remove the files that condgraph wrote, by their names."""
+        """Delete the files written by condgraph, by their names."""
         with self._lock:
-            there = self.snapshot is not None
+            existed = self.snapshot is not None
             if self.directory is not None:
-                there = remove_graph(self.directory)
+                existed = remove_graph(self.directory)
             self.snapshot = self._rdf = None
             self._all, self._end, self._torn, self._count = [], 0, 0, 0
-            return there
+            return existed
 
     def index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
     ) -> IndexReport:
-        """Store the vectors with the open generation."""
+        """Encode names and store their vectors with the open generation."""
         from condgraph.vectors.encoders import encoder_of
         from condgraph.vectors.stored import make_vectors
 
@@ -617,7 +626,9 @@ class LocalStorage(Storage):
         return make_vectors(self.current, encoder_of(encoder), approximate=faiss, on_progress=progress)[1]
 
     def _undeclared(self, change: Change) -> list[str]:
-        """Warns where an earlier version did not store which source declared an entity."""
+        """Warn about entities whose declaring source is unknown, because an earlier release of condgraph did not
+        store it.
+        """
         if self.snapshot is None or not change.without:
             return []
         from condgraph.engine.snapshot.build import UNKNOWN, declared
@@ -643,51 +654,51 @@ class LocalStorage(Storage):
 
 
 class _Merged:
-    """A generation with changes: as a snapshot of which little is made for the first queries, and as a `whole`, which takes
-    time once.
+    """A generation with changes: for the first queries as a snapshot that is partly merged, which is fast to make,
+    and later as a `whole`, which takes time once.
     """
 
     def __init__(self, state: tuple[Snapshot | None, Edits], partly: Snapshot) -> None:
         self.state, self._partly = state, partly
-        # Without changes it is whole.
+        # Without changes nothing remains to be merged.
         self._queries = QUERIES_OF_A_PART if partly is state[0] else 0
 
     @cached_property
     def whole(self) -> Snapshot:
-        """The snapshot with each column whole."""
+        """The snapshot with all columns merged."""
         return self._partly if self._partly is self.state[0] else whole(self._partly)
 
     @property
     def settled(self) -> bool:
-        """Whether all further queries ask the whole."""
+        """Whether all further queries use the whole snapshot."""
         return self._queries > QUERIES_OF_A_PART
 
     def for_a_query(self) -> Snapshot:
-        """The snapshot that one more query is to ask."""
+        """Count a query, and return the snapshot that it should use."""
         self._queries += 1
         return self.whole if self.settled else self._partly
 
 
 def merge(base: Snapshot | None, waiting: Edits) -> Snapshot:
-    """A generation with the changes since then, in memory; merged with its columns where that is
-    possible, else built again.
+    """Merge the waiting changes into a generation, in memory: into its columns if possible, else by building them
+    again.
     """
     with _in_bounds():
-        quick = waiting.quickly_merged(base)
-        if quick is not None:
-            return quick
+        merged = waiting.quickly_merged(base)
+        if merged is not None:
+            return merged
         return Snapshot.of(*lay_out(waiting.builder(base)))
 
 
 class Translations:
-    """Plans of a graph of this name as the queries that ask the same of a server it is pushed to."""
+    """Translates plans of a graph into queries for a server that the graph is pushed to under this name."""
 
     def __init__(self, graph: str) -> None:
         self._graph = graph
         self._compilers: Compilers | None = None
 
     def __call__(self, snapshot: Snapshot, plan: Node, language: str) -> str:
-        """A plan in "cypher", "sparql" or "sql". Raises `UnsupportedError`."""
+        """Return a plan as a query in "cypher", "sparql" or "sql". Raises `UnsupportedError`."""
         from condgraph.questions.translations import Compilers
 
         compilers = self._compilers = self._compilers or Compilers(snapshot, self._graph)
@@ -699,14 +710,14 @@ class Translations:
 
 
 def local_store(storage: Storage, engine: str | None) -> Store:
-    """What answers in process."""
+    """Return the store that runs programs in process with an engine. Raises `OptionError` for an unknown engine."""
     if engine is not None and engine not in ENGINES:
         raise errors.OptionError(f"engine is 'snapshot' or 'sparql', not {engine!r}", candidates=errors.nearest(engine, ENGINES))
     return storage.rdf(None) if engine == "sparql" else SnapshotStore(preferred(storage.current))
 
 
 def no_versions(place: str) -> errors.UnsupportedError:
-    """The error of a graph that has no earlier versions."""
+    """Return the error for a graph that has no earlier versions."""
     return errors.UnsupportedError(
         shown(place), ["as_of"],
         hint="versions are stored with graphs in folders: load the sources into one, with graph.keep_versions(10), or "
@@ -715,7 +726,7 @@ def no_versions(place: str) -> errors.UnsupportedError:
 
 
 def preferred(snapshot: Snapshot) -> Snapshot:
-    """What programs are asked on: a snapshot without the statements that declared preferences decide against."""
+    """Return the snapshot that programs query: without the statements that the declared preferences decide against."""
     if not snapshot.about.get("settings", {}).get("single_valued"):
         return snapshot
     from condgraph.engine.conflicts import declared_in, resolved
@@ -725,7 +736,7 @@ def preferred(snapshot: Snapshot) -> Snapshot:
 
 
 def check_edits_stay(change: Change) -> None:
-    """Raise `SourceError` for a load that takes the source of single changes away."""
+    """Raise `SourceError` for a load that removes the source of single changes."""
     if EDITS in change.without:
         raise errors.SourceError(
             "single changes are not taken away together", hint="retract what was added; add what was retracted"
@@ -733,12 +744,14 @@ def check_edits_stay(change: Change) -> None:
 
 
 def replaced_by_nothing(names: Sequence[str]) -> list[str]:
-    """Warnings of sources that were replaced by nothing."""
+    """Return a warning for each source whose replacement is empty."""
     return [f"there is nothing in what replaces source {name!r}: the graph has no such source now" for name in names]
 
 
 def filled(builder: Builder, read: Read) -> None:
-    """Have everything read into a builder."""
+    """Read everything into a builder. Raises `LoadError` if a source is nested too deeply, or exceeds memory or a
+    size limit.
+    """
     try:
         with _in_bounds():
             read(builder)
@@ -748,14 +761,14 @@ def filled(builder: Builder, read: Read) -> None:
 
 
 def laid_out(builder: Builder) -> Snapshot:
-    """What was read as a snapshot in memory."""
+    """Return the content of a builder as a snapshot in memory."""
     with _in_bounds():
         return Snapshot.of(*lay_out(builder))
 
 
 @contextmanager
 def _in_bounds() -> Iterator[None]:
-    """Whole numbers of a graph have a size; those of quantities have none. Memory has one as well."""
+    """Raise `LoadError` when memory is exhausted, or a row number or a bound of a time is too large for its column."""
     try:
         yield
     except MemoryError:
