@@ -1,15 +1,14 @@
-"""Questions from one's own graph, as KQA Pro was made (sections 3 and 4): programs, queries,
-answers, choices and words.
+"""Questions generated from a graph in the way of KQA Pro (sections 3 and 4): words, programs, queries, answers and choices.
 
-    facts         draws what questions are about
-    description   what is asked, as records, and as KoPL
-    locate        describes an entity so that nothing else fits
-    forms, words  the English
-    tables        questions that KoPL cannot ask of a table
-    choices       wrong answers, and when two answers are equal
-    translations  the same question in other languages
-    generate      all of it, with quotas and paraphrases
-    record        questions as records, files and splits
+facts         draws the facts that questions are about
+description   questions as records, and as KoPL
+locate        describes an entity so that no other one fits
+forms, words  the English text
+tables        questions about tables, which KoPL cannot express
+choices       wrong answers, and when two answers are equal
+translations  questions in other query languages
+generate      the generator, with quotas and paraphrases
+record        questions as records, files and splits
 """
 
 from condgraph.questions.choices import equal

@@ -1,4 +1,6 @@
-"""Ten choices for a question, the wrong ones like the answer, and when two answers are equal (KQA Pro, section 4.3)."""
+"""Ten choices for a question, with wrong ones that resemble the answer, and when two answers are equal (KQA Pro,
+section 4.3).
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ if TYPE_CHECKING:
 
 
 # -- equal answers -----------------------------------------------------------------------------------
-# KQA Pro's scorer: whether a predicted answer is the right one.
+# KQA Pro's scorer, which decides whether a predicted answer is right.
 #
-# Texts are equal as they are. A date is right for a year that it lies in. Numbers are equal within a
-# tolerance, and their units have to be the same.
+# Texts are compared without case. A date equals the year that it is in. Numbers are equal within a
+# tolerance if they have the same unit.
 
 
-#: How far two numbers may be apart, absolutely or as a part of the larger.
+#: The largest difference of equal numbers, absolute or relative to the larger one.
 TOLERANCE: Final = 1e-3
 _NUMBER: Final = re.compile(r"([+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?:\s+(.+))?").fullmatch
 _DATE: Final = re.compile(r"([+-]?\d{1,6})-(\d{2})(?:-(\d{2}))?(?:T[\d:]+)?").fullmatch
@@ -33,7 +35,7 @@ _YEAR: Final = re.compile(r"[+-]?\d{1,6}").fullmatch
 
 
 def equal(answer: str, predicted: str) -> bool:
-    """Whether a prediction is right.
+    """Whether a predicted answer is right.
 
     >>> equal("1958-05-29", "1958"), equal("206 centimetre", "206.0 centimetre"), equal("206 centimetre", "206")
     (True, True, False)
@@ -59,27 +61,27 @@ def _same_number(answer: str, predicted: str) -> bool:
     value, other = _NUMBER(answer), _NUMBER(predicted)
     if value is None or other is None or (value[2] or "") != (other[2] or ""):
         return False
-    a, b = (float(result[1].replace(",", "")) for result in (value, other))
-    # Whole numbers, years and counts among them, are equal or not.
+    a, b = (float(match[1].replace(",", "")) for match in (value, other))
+    # Whole numbers, such as years and counts, have no tolerance.
     if a.is_integer() and b.is_integer():
         return a == b
     return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
 # -- choices -----------------------------------------------------------------------------------------
-# A wrong choice is a value of the same predicate (first of entities of the same concept), an entity of
-# the same concept or at the same end of the same relation, another relation of the same entities, a
-# count that is near; where these are too few, a value of the same type and unit that is near. Dropping
-# a filter of the program gives enough for every second question only, and the answer's neighbours
-# give enough for nearly all. Where a graph has no ten, the question says why.
+# A wrong choice is a value of the same predicate (of entities of the same concept first), an entity of
+# the same concept or at the same end of the same relation, another relation of the same entities, or a
+# near count. If these are too few, it is a near value of the same type and unit. Dropping a filter of
+# the program would give enough choices for only half of the questions; the neighbours of the answer
+# give enough for nearly all. If a graph does not have ten, the question reports why.
 
 
-#: How many choices a question has, and what takes the place of one that is not there (KQA Pro does
-#: so for yes and no).
+#: The number of choices of a question, and the text that replaces missing ones (as KQA Pro does for
+#: yes and no).
 CHOICES: Final = 10
 UNKNOWN_CHOICE: Final = "unknown"
 _DRAWS: Final = 60
-#: How many other predicates lend values, and how many of each.
+#: The most other predicates whose values are used, and the most values of each.
 _LENDERS: Final = 12
 _LENT: Final = 10
 
@@ -87,8 +89,7 @@ _LENT: Final = 10
 def choices(
     ask: Ask, answer: str, value: object, facts: Facts, runner: Runner, pick: random.Random
 ) -> tuple[tuple[str, ...], str | None]:
-    """The ten choices in a random order (of yes and no, these two first), and why there are fewer.
-
+    """Return the ten choices in random order (for yes and no, these two first), and the reason if there are fewer.
     `value` is the typed answer.
     """
     if ask.kind == "Verify":
@@ -98,7 +99,7 @@ def choices(
 
 
 def wrong_of(texts: Iterator[str], answer: str) -> list[str]:
-    """Enough of the texts, each once, none of which a scorer would take for the answer."""
+    """Return enough of the texts, without duplicates and without any that a scorer would accept as the answer."""
     wrong: dict[str, None] = {}
     for text in texts:
         if text and text.casefold() != UNKNOWN_CHOICE and not equal(answer, text) and readable(text):
@@ -109,7 +110,7 @@ def wrong_of(texts: Iterator[str], answer: str) -> list[str]:
 
 
 def shuffled(answer: str, wrong: list[str], pick: random.Random) -> tuple[str, ...]:
-    """The answer among the wrong choices, filled up to ten."""
+    """Return the answer among the wrong choices, filled up to ten."""
     result = [answer, *wrong[: CHOICES - 1]]
     pick.shuffle(result)
     return (*result, *[UNKNOWN_CHOICE] * (CHOICES - len(result)))
@@ -149,38 +150,42 @@ def _counts(count: int, pick: random.Random) -> Iterator[str]:
 
 
 def _relations(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
-    """Relations: of the entities in question, then any; then attributes."""
-    snapshot, around = facts.snapshot, set()
+    """Yield relations of the entities in question, then any relations, then attributes."""
+    snapshot, neighbouring = facts.snapshot, set()
     for described, runs in ((ask.first, facts.outgoing), (ask.second, facts.incoming)):
         for number in () if described is None else runner.numbers(described)[:1].tolist():
-            around |= {run.predicate for run in runs(number) if run.relation}
-    near = [snapshot.predicate_name(number) for number in sorted(around)]
+            neighbouring |= {run.predicate for run in runs(number) if run.relation}
+    near = [snapshot.predicate_name(number) for number in sorted(neighbouring)]
     for names in (near, list(snapshot.schema.relations), list(snapshot.schema.attributes)):
         pick.shuffle(names)
-        # Half of the choices are of these entities: if all were, none would be far off.
+        # Only half of the choices are relations of these entities, so that some are clearly wrong.
         yield from names[: CHOICES // 2] if names is near else names
 
 
 def _values(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
-    """Values of the attribute: of entities of the same concept first, then each once."""
+    """Yield values of the attribute, those of entities of the same concept first."""
     snapshot, number = facts.snapshot, facts.snapshot.predicate(ask.key)
     base, (low, high) = snapshot.relations, snapshot.attribute_offsets[number : number + 2]
-    own = {concept for item in runner.numbers(ask.first)[:1].tolist() for concept in facts.concepts(item)}
-    drawn = [base + at for at in pick.sample(range(low, high), min(_DRAWS // 2, high - low))]
-    alike = [item for item in drawn if not own.isdisjoint(facts.concepts(facts.subject(item)))] if own else []
-    if len(alike) < CHOICES:
-        alike += facts.alike.values(number, pick, _DRAWS)
+    own_concepts = {concept for candidate in runner.numbers(ask.first)[:1].tolist() for concept in facts.concepts(candidate)}
+    sample = [base + at for at in pick.sample(range(low, high), min(_DRAWS // 2, high - low))]
+    similar = (
+        [candidate for candidate in sample if not own_concepts.isdisjoint(facts.concepts(facts.subject(candidate)))]
+        if own_concepts
+        else []
+    )
+    if len(similar) < CHOICES:
+        similar += facts.alike.values(number, pick, _DRAWS)
     kind = type(ask.value)
-    # A metre among kilograms could not be right.
+    # A metre among kilograms would be recognisably wrong.
     unit = ask.value.unit if isinstance(ask.value, Quantity) else None
-    other = []
-    for statement in (*alike, *drawn):
+    other_values = []
+    for statement in (*similar, *sample):
         value, shown = facts.value(statement), facts.shown(statement)
         if shown is not None and type(value) is kind and (unit is None or getattr(value, "unit", None) == unit):
             yield shown
         elif shown is not None:
-            other.append(shown)
-    yield from other
+            other_values.append(shown)
+    yield from other_values
 
 
 def _qualifiers(ask: Ask, facts: Facts, pick: random.Random) -> Iterator[str]:
@@ -192,14 +197,14 @@ def _qualifiers(ask: Ask, facts: Facts, pick: random.Random) -> Iterator[str]:
         for key, value in facts.qualifiers(base + at):
             if key == ask.qkey:
                 yield text_of(value)
-    # Then of any statement with that qualifier, each value once.
+    # Then distinct values of any statement with that qualifier.
     for value in facts.alike.qualifiers(snapshot.predicate(ask.qkey), pick, _DRAWS):
         yield text_of(value)
 
 
 def _like(qkey: str, answer: str, facts: Facts, pick: random.Random) -> Iterator[str]:
-    """If the answer names an entity, names of entities that a relation with the name of the qualifier
-    leads to, or that are in a concept of it.
+    """Yield names of entities if the answer is one: the objects of a relation with the name of the qualifier, and
+    entities that share a concept with the answer.
     """
     snapshot = facts.snapshot
     number = snapshot.predicate(qkey)
@@ -214,18 +219,18 @@ def _like(qkey: str, answer: str, facts: Facts, pick: random.Random) -> Iterator
 
 
 def _near(value: object, facts: Facts, pick: random.Random) -> Iterator[str]:
-    """Numbers of the same unit, or times of the same precision, that are near, of any attribute."""
+    """Yield near numbers of the same unit, or near times of the same precision, of any attribute."""
     if not isinstance(value, Quantity | Time):
         return
     groups = facts.alike.groups(value)
     at = value.start if isinstance(value, Time) else _float(value)
     for start, end, keys in pick.sample(groups, min(_LENDERS, len(groups))):
-        place = start + int(np.searchsorted(keys, at))
-        near = sorted(range(max(start, place - _LENT), min(end, place + _LENT)), key=lambda item: abs(item - place))
-        for candidate in near:
+        position = start + int(np.searchsorted(keys, at))
+        nearest = sorted(range(max(start, position - _LENT), min(end, position + _LENT)), key=lambda index: abs(index - position))
+        for candidate in nearest:
             statement = facts.snapshot.relations + candidate
-            shown, result = facts.shown(statement), facts.value(statement)
-            if shown is not None and (not isinstance(value, Time) or getattr(result, "precision", None) is value.precision):
+            shown, stored = facts.shown(statement), facts.value(statement)
+            if shown is not None and (not isinstance(value, Time) or getattr(stored, "precision", None) is value.precision):
                 yield shown
 
 
@@ -242,11 +247,11 @@ def _entities(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> It
         for described in (ask.first, ask.second):
             yield from map(snapshot.name, runner.numbers(described)[:1].tolist())
     if ask.kind == "SelectAmong":
-        inside = runner.numbers(ask.first)
-        for _ in range(min(_DRAWS, 2 * len(inside))):
-            yield from _named(facts, int(inside[pick.randrange(len(inside))]))
+        compared = runner.numbers(ask.first)
+        for _ in range(min(_DRAWS, 2 * len(compared))):
+            yield from _named(facts, int(compared[pick.randrange(len(compared))]))
     if ask.kind.startswith("Select"):
-        # Others that have what is compared.
+        # Other entities with the compared attribute.
         number = snapshot.predicate(ask.key)
         low, high = snapshot.attribute_offsets[number], snapshot.attribute_offsets[number + 1]
         for _ in range(_DRAWS):
@@ -257,19 +262,19 @@ def _entities(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> It
         offsets = snapshot.relation_offsets if relation else snapshot.attribute_offsets
         for _ in range(_DRAWS // 2):
             statement = pick.randrange(offsets[number], offsets[number + 1]) + (0 if relation else snapshot.relations)
-            ends = facts.target(statement) if relation and not getattr(condition, "outward", True) else facts.subject(statement)
-            if ask.first.concept is None or ask.first.concept in facts.concepts(ends):
-                yield from _named(facts, ends)
+            entity = facts.target(statement) if relation and not getattr(condition, "outward", True) else facts.subject(statement)
+            if ask.first.concept is None or ask.first.concept in facts.concepts(entity):
+                yield from _named(facts, entity)
     if ask.first.concept is not None:
         members = snapshot.members(snapshot.concepts_named(ask.first.concept))
         for _ in range(_DRAWS if len(members) else 0):
             yield from _named(facts, int(members[pick.randrange(len(members))]))
     for _ in range(_DRAWS):
-        # Then of anything at all.
+        # Then the subject of any fact.
         kinds = [kind for kind in FACT_KINDS if facts.has(kind)]
-        statement_or_none = facts.draw(pick, pick.choice(kinds))
-        if statement_or_none is not None:
-            yield from _named(facts, facts.subject(statement_or_none))
+        drawn = facts.draw(pick, pick.choice(kinds))
+        if drawn is not None:
+            yield from _named(facts, facts.subject(drawn))
 
 
 def _named(facts: Facts, entity: int) -> Iterator[str]:

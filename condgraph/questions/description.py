@@ -1,9 +1,9 @@
-"""What a question says of the entities it is about, and that as KoPL.
+"""Questions as records, and their KoPL programs.
 
-A `Description` names an entity, or describes a set of them: a concept, and conditions on
-attributes and relations, whose other ends are described in turn. `Ask` is what is asked of them,
-one of the nine kinds of KQA Pro's Table 8. Both are trees of names and values; `steps` writes them
-as KoPL, `words` as English.
+A `Description` names an entity, or describes a set of entities by a concept and by conditions on
+attributes and relations, whose other ends are described in turn. An `Ask` is a question about
+descriptions, of one of the nine kinds of KQA Pro's Table 8. Both are trees of names and values;
+`asked` and `steps` write them as KoPL, the module `words` as English.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Final, TypeAlias
 from condgraph.engine.values import Precision, Quantity, Time, text_of
 from condgraph.languages.kopl.table import FUNCTIONS
 
-#: A call of KoPL: the function and its texts.
+#: A call of KoPL: the function and its text arguments.
 Call: TypeAlias = tuple[str, tuple[str, ...]]
-#: A value in a condition; entities in qualifiers are their names, as texts.
+#: A value in a condition; an entity in a qualifier is the text of its name.
 Cell: TypeAlias = str | Quantity | Time
 
-#: The kinds of questions, as KQA Pro's Table 8 has them.
+#: The kinds of questions (KQA Pro, Table 8).
 KINDS: Final = (
     "QueryName",
     "Count",
@@ -32,7 +32,7 @@ KINDS: Final = (
     "QualifierLiteral",
     "QualifierRelational",
 )
-#: The kinds over tables, which KoPL has no functions for: LLM queries ask them.
+#: The kinds of questions about tables. KoPL has no functions for them, so they are LLM queries.
 TABLE_KINDS: Final = ("Row", "Superlative", "Sum", "Group")
 
 
@@ -56,13 +56,13 @@ class Literal:
 
     @property
     def hops(self) -> int:
-        """How many attributes and qualifiers it looks at."""
+        """The number of attributes and qualifiers in it."""
         return 1 + len(self.qualifiers)
 
 
 @dataclass(frozen=True, slots=True)
 class RelationCondition:
-    """A condition on a relation: `outward` says that what is described is its subject."""
+    """A condition on a relation. `outward`: the described entity is its subject."""
 
     predicate: str
     outward: bool
@@ -71,7 +71,7 @@ class RelationCondition:
 
     @property
     def hops(self) -> int:
-        """How many relations, attributes and qualifiers it looks at."""
+        """The number of relations, attributes and qualifiers in it."""
         return 1 + len(self.qualifiers) + self.target.hops
 
 
@@ -80,7 +80,7 @@ Condition: TypeAlias = Literal | RelationCondition
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A name; or a concept (None: anything) and conditions, all of which hold, or any (`union`)."""
+    """A name; or a concept (None: anything) and conditions that all hold, or any of them (`union`)."""
 
     name: str | None = None
     concept: str | None = None
@@ -89,14 +89,14 @@ class Description:
 
     @property
     def hops(self) -> int:
-        """How many relations, attributes and qualifiers it looks at."""
+        """The number of relations, attributes and qualifiers in it."""
         return sum(condition.hops for condition in self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A question of one of `KINDS`: of one description or two, with the attribute, value and
-    qualifier that it is about.
+    """A question of one of `KINDS` about one description or two, with the attribute, value and qualifier that it
+    concerns.
     """
 
     kind: str
@@ -110,16 +110,14 @@ class Ask:
 
     @property
     def hops(self) -> int:
-        """How many relations, attributes, qualifiers and comparisons the question is made of (KQA
-        Pro, Appendix I).
-        """
-        own = {"QueryAttribute": 1, "Relation": 1, "SelectAmong": 2, "SelectBetween": 3, "Verify": 2}
-        result = own.get(self.kind, 2 if self.kind.startswith("Qualifier") else 0)
+        """The number of relations, attributes, qualifiers and comparisons in the question (KQA Pro, Appendix I)."""
+        base_hops = {"QueryAttribute": 1, "Relation": 1, "SelectAmong": 2, "SelectBetween": 3, "Verify": 2}
+        result = base_hops.get(self.kind, 2 if self.kind.startswith("Qualifier") else 0)
         return result + (self.qualifier is not None) + self.first.hops + (0 if self.second is None else self.second.hops)
 
 
 def family(value: Cell) -> str:
-    """What KoPL calls the type of a value: "Str", "Num", "Year" or "Date"."""
+    """Return the type of a value in names of KoPL functions: "Str", "Num", "Year" or "Date"."""
     if isinstance(value, str):
         return "Str"
     if isinstance(value, Quantity):
@@ -133,7 +131,7 @@ def _test(function: str, texts: tuple[str, ...], value: Cell, op: str) -> Call:
 
 
 def located(described: Description) -> list[Call]:
-    """The calls that find what is described."""
+    """Return the calls that find the described entities."""
     if described.name is not None:
         return [("Find", (described.name,))]
     last: list[Call] = [] if described.concept is None else [("FilterConcept", (described.concept,))]
@@ -142,7 +140,7 @@ def located(described: Description) -> list[Call]:
         for at, condition in enumerate(described.conditions):
             result += [*_condition(condition, []), *last, *([("Or", ())] if at else [])]
         return result
-    # Relations begin at their other ends; attributes filter what is there.
+    # Relations start from their other ends; attributes filter the result.
     calls: list[Call] = []
     for condition in described.conditions:
         if isinstance(condition, RelationCondition):
@@ -165,7 +163,7 @@ def _condition(condition: Condition, before: list[Call]) -> list[Call]:
 
 
 def asked(ask: Ask) -> list[Call]:
-    """The calls of a whole question."""
+    """Return the calls of a question."""
     calls = located(ask.first) + ([] if ask.second is None else located(ask.second))
     if ask.kind == "QueryAttribute" or ask.kind == "Verify":
         if ask.qualifier is None:
@@ -175,7 +173,7 @@ def asked(ask: Ask) -> list[Call]:
         if ask.kind == "Verify":
             calls.append(_test("Verify", (), ask.value, ask.op))
         return calls
-    texts: dict[str, Call] = {
+    last_call: dict[str, Call] = {
         "QueryName": ("QueryName", ()),
         "Count": ("Count", ()),
         "Relation": ("QueryRelation", ()),
@@ -184,40 +182,38 @@ def asked(ask: Ask) -> list[Call]:
         "QualifierLiteral": ("QueryAttrQualifier", (ask.key, text_of(ask.value), ask.qkey)),
         "QualifierRelational": ("QueryRelationQualifier", (ask.key, ask.qkey)),
     }
-    return [*calls, texts[ask.kind]]
+    return [*calls, last_call[ask.kind]]
 
 
 def steps(calls: list[Call]) -> list[dict[str, Any]]:
-    """Calls as the data set's JSON: each step with the steps that it depends on."""
+    """Return calls as the JSON of the data set: each step with the steps that it depends on."""
     result: list[dict[str, Any]] = []
     stack: list[int] = []
     for at, (function, texts) in enumerate(calls):
-        needs = FUNCTIONS[function].inputs
-        taken = stack[len(stack) - needs :]
-        del stack[len(stack) - needs :]
+        arity = FUNCTIONS[function].inputs
+        dependencies = stack[len(stack) - arity :]
+        del stack[len(stack) - arity :]
         stack.append(at)
-        result.append({"function": function, "dependencies": taken, "inputs": list(texts)})
+        result.append({"function": function, "dependencies": dependencies, "inputs": list(texts)})
     return result
 
 
 def without_each(described: Description) -> Iterator[Description]:
-    """The description with one condition taken away, at any depth: every condition once. Concept
-    nouns stay.
-    """
+    """Yield the description without one of its conditions or qualifiers, for each of them at any depth. Concepts stay."""
     for at, condition in enumerate(described.conditions):
         before, after = described.conditions[:at], described.conditions[at + 1 :]
-        rest = (*before, *after)
-        yield replace(described, conditions=rest, union=described.union and len(rest) > 1)
+        remaining = (*before, *after)
+        yield replace(described, conditions=remaining, union=described.union and len(remaining) > 1)
         for i in range(len(condition.qualifiers)):
-            fewer = replace(condition, qualifiers=condition.qualifiers[:i] + condition.qualifiers[i + 1 :])
-            yield replace(described, conditions=(*before, fewer, *after))
+            reduced = replace(condition, qualifiers=condition.qualifiers[:i] + condition.qualifiers[i + 1 :])
+            yield replace(described, conditions=(*before, reduced, *after))
         if isinstance(condition, RelationCondition):
             for target in without_each(condition.target):
                 yield replace(described, conditions=(*before, replace(condition, target=target), *after))
 
 
 def says_nothing(described: Description) -> bool:
-    """Whether some target within has neither a name nor a condition."""
+    """Whether a target in it, at any depth, has neither a name nor a condition."""
     for condition in described.conditions:
         if isinstance(condition, RelationCondition):
             target = condition.target
@@ -227,7 +223,7 @@ def says_nothing(described: Description) -> bool:
 
 
 def conditions_of(described: Description | None) -> Iterator[Condition]:
-    """Every condition, at any depth."""
+    """Yield every condition, at any depth."""
     for condition in () if described is None else described.conditions:
         yield condition
         if isinstance(condition, RelationCondition):
@@ -235,5 +231,4 @@ def conditions_of(described: Description | None) -> Iterator[Condition]:
 
 
 def described_in(ask: Ask) -> tuple[Description, ...]:
-    """The descriptions of a question."""
     return (ask.first,) if ask.second is None else (ask.first, ask.second)

@@ -1,4 +1,6 @@
-"""Facts that questions are about, drawn by kind and spread over predicates and concepts; and similar values, for wrong choices."""
+"""Draws the facts that questions are about, spread over kinds, predicates and concepts, and similar values for wrong
+choices.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,20 @@ if TYPE_CHECKING:
 
 
 # -- similar values --------------------------------------------------------------------------------
-# Values that differ, and values that are like one: what wrong choices are taken from.
+# Distinct values, and values near one, which wrong choices are taken from.
 #
-# A snapshot keeps the values of a predicate by type, unit and size, so that each different one is
-# where the one before ends, and those near a number are next to it.
+# A snapshot has the values of a predicate sorted by type, unit and size, so that equal values are
+# adjacent, and so are near ones.
 
 
-#: How many predicates are remembered, and how many different values of each.
+#: The most predicates in the cache, and the most distinct values of each.
 _KEPT: Final = 256
 _MOST: Final = 2_000
 
 
 class Group(NamedTuple):
-    """Statements of an attribute with one type and unit, counted from the first attribute, and the
-    starts or sizes that they are in order of.
+    """Statements of an attribute with one type and unit, as a range counted from the first attribute, and their sort
+    keys (times or sizes).
     """
 
     low: int
@@ -44,8 +46,8 @@ class Group(NamedTuple):
 
 
 class NearbyValues:
-    """Finds values near others; `cell` is how a value is asked about. What is remembered does not
-    grow with the graph.
+    """Finds distinct and near values. `cell` converts a value for conditions, and returns None for one that they cannot
+    have. The cache does not grow with the graph.
     """
 
     def __init__(self, snapshot: Snapshot, cell: Callable[[Any], Cell | None]) -> None:
@@ -53,27 +55,29 @@ class NearbyValues:
         self._kept: dict[tuple[str, int], NDArray[np.int64]] = {}
 
     def values(self, predicate: int, pick: random.Random, most: int) -> list[int]:
-        """Statements of an attribute with values that differ, drawn from all of its values."""
+        """Draw statements of an attribute with distinct values, from all its values."""
         low, high = self._snapshot.attribute_offsets[predicate : predicate + 2]
-        result = self._different("att", predicate, np.arange(low, high))
-        return [self._snapshot.relations + int(result[at]) for at in pick.sample(range(len(result)), min(most, len(result)))]
+        candidates = self._different("att", predicate, np.arange(low, high))
+        return [
+            self._snapshot.relations + int(candidates[at]) for at in pick.sample(range(len(candidates)), min(most, len(candidates)))
+        ]
 
     def qualifiers(self, key: int, pick: random.Random, most: int) -> list[Cell]:
-        """Values of a qualifier that differ, drawn from all of them."""
+        """Draw distinct values of a qualifier, from all its values."""
         get = self._snapshot.arrays.get
         low, high = get("qkey.offsets")[key : key + 2].tolist()
-        result = self._different("q", key, get("qkey.items")[low:high])
-        drawn = pick.sample(range(len(result)), min(most, len(result)))
-        values = (self._cell(self._snapshot.value("q", int(result[at]))) for at in drawn)
+        candidates = self._different("q", key, get("qkey.items")[low:high])
+        drawn = pick.sample(range(len(candidates)), min(most, len(candidates)))
+        values = (self._cell(self._snapshot.value("q", int(candidates[at]))) for at in drawn)
         return [value for value in values if value is not None]
 
     def _different(self, family: str, predicate: int, cells: NDArray[Any]) -> NDArray[np.int64]:
-        """One of the cells, which are in order, for each value."""
+        """Return one cell for each distinct value of sorted cells."""
         result = self._kept.get((family, predicate))
         if result is None:
-            parts = [self._snapshot.arrays.get(f"{family}.{part}")[cells] for part in ("kind", "a", "ref", "unit")]
+            columns = [self._snapshot.arrays.get(f"{family}.{name}")[cells] for name in ("kind", "a", "ref", "unit")]
             new = np.ones(len(cells), bool)
-            new[1:] = np.any([part[1:] != part[:-1] for part in parts], axis=0)
+            new[1:] = np.any([name[1:] != name[:-1] for name in columns], axis=0)
             result = cells[new]
             result = result[:: max(1, len(result) // _MOST)].astype(np.int64)
             if len(self._kept) >= _KEPT:
@@ -82,40 +86,40 @@ class NearbyValues:
         return result
 
     def groups(self, value: Quantity | Time) -> list[Group]:
-        """The runs of attributes with values of the type and unit of one."""
-        get, time = self._snapshot.arrays.get, isinstance(value, Time)
+        """Return the groups of attribute values with the type and unit of a value."""
+        get, is_time = self._snapshot.arrays.get, isinstance(value, Time)
         unit = -1 if isinstance(value, Time) or value.unit == NO_UNIT else self._snapshot.texts.find(value.unit)
         kinds, units, starts = get("grp.kind"), get("grp.unit"), get("grp.start").tolist()
-        keys = get("att.a") if time else get("att.a").view(np.float64)
-        wanted = np.flatnonzero((kinds == (Kind.TIME if time else Kind.QUANTITY)) & (units == unit)).tolist()
-        return [Group(starts[at], starts[at + 1], keys[starts[at] : starts[at + 1]]) for at in wanted]
+        keys = get("att.a") if is_time else get("att.a").view(np.float64)
+        matching = np.flatnonzero((kinds == (Kind.TIME if is_time else Kind.QUANTITY)) & (units == unit)).tolist()
+        return [Group(starts[at], starts[at + 1], keys[starts[at] : starts[at + 1]]) for at in matching]
 
 
 # -- drawing facts ---------------------------------------------------------------------------------
-# Drawing statements as they come would give what there is most of: nearly no qualifiers, and always
-# the same hubs. So the kind is drawn first (a relation, a text, a number, a time; with qualifiers or
-# without), then, every second time, a predicate with the weight of the square root of how many such
-# statements it has, and a statement of it whose subject counts once; every other time a concept with
-# the weight of the square root of its members, one of them, and a predicate of that one, each as
-# likely as the other.
+# Statements drawn uniformly would be the most common ones: hardly any qualifiers, and always the same
+# hubs. So the kind is drawn first (a relation, a text, a number, a time; with qualifiers or without).
+# Half of the time a predicate follows, weighted by the square root of the number of its statements of
+# this kind, and one of these, with every subject equally likely. Otherwise a concept follows, weighted
+# by the square root of its size, then one of its members, and one of the member's predicates, both
+# uniformly.
 
 
 #: The kinds of facts.
 RELATION: Final = "relation"
 FACT_KINDS: Final = (RELATION, "text", "number", "time")
 _KIND_OF: Final = {Kind.TEXT: "text", Kind.QUANTITY: "number", Kind.TIME: "time"}
-#: How many values are remembered.
+#: The most values in the cache.
 _MOST_VALUES: Final = 4096
-#: How many draws are tried for one fact.
+#: The most attempts to draw one fact.
 _TRIES: Final = 24
-#: What the rows of a table without a key are called.
+#: The names of the rows of a table without a key.
 _ROW_NAME: Final = re.compile(r".* row \d+").fullmatch
-#: Names and texts of more characters are in no question.
+#: The most characters of a name or text in a question.
 LONGEST: Final = 70
 
 
 class _Runs(NamedTuple):
-    """Runs of statements, each of one predicate, in `items` (None: the numbers themselves)."""
+    """Ranges of statements, each of one predicate, in `items` (None: the statement numbers themselves)."""
 
     runs: list[tuple[int, int]]
     weights: list[float]
@@ -133,18 +137,16 @@ class Run(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The first of them."""
         result: int = self.items[self.low]
         return result
 
     def draw(self, pick: random.Random) -> int:
-        """One of them."""
         result: int = self.items[self.low if self.high - self.low == 1 else pick.randrange(self.low, self.high)]
         return result
 
 
 class Facts:
-    """The facts of a snapshot as questions take them."""
+    """The facts of a snapshot that questions can be about."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -157,7 +159,7 @@ class Facts:
         self._qkey = arrays.view("q.key")
         self._units = arrays.view("att.unit")
         self._raw = arrays.view("att.raw") if len(arrays.get("att.raw")) else None
-        #: By predicate, whether a question can contain its name.
+        #: For each predicate, whether a question can contain its name.
         self._told = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
         self._direct = self._memberships()
         self.alike = NearbyValues(self.snapshot, self.cell)
@@ -176,23 +178,23 @@ class Facts:
             runs = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
         else:
             starts = get("grp.start").tolist()
-            wanted = {int(item) for item, name in _KIND_OF.items() if name == kind}
+            value_kinds = {int(item) for item, name in _KIND_OF.items() if name == kind}
             kinds = get("grp.kind").tolist()
-            runs = [(base + starts[i], base + starts[i + 1]) for i in range(len(kinds)) if kinds[i] in wanted]
+            runs = [(base + starts[i], base + starts[i + 1]) for i in range(len(kinds)) if kinds[i] in value_kinds]
         runs = [run for run in runs if run[0] < run[1] and self.told(run[0])]
         items = None
         if qualified:
-            owned = get("q.offsets")
-            items = np.flatnonzero(np.diff(owned)) if len(owned) else np.empty(0, np.int64)
+            qualifier_offsets = get("q.offsets")
+            items = np.flatnonzero(np.diff(qualifier_offsets)) if len(qualifier_offsets) else np.empty(0, np.int64)
             runs = [(int(a), int(b)) for low, high in runs for a, b in [np.searchsorted(items, (low, high))] if a < b]
         return _Runs(runs, list(accumulate((high - low) ** 0.5 for low, high in runs)), items)
 
     def has(self, kind: str, qualified: bool = False) -> bool:
-        """Whether there are such facts."""
+        """Whether there are facts of a kind."""
         return bool(self.pools[kind, qualified].runs)
 
     def draw(self, pick: random.Random, kind: str, qualified: bool = False) -> int | None:
-        """A statement of a kind; None where none was met."""
+        """Draw a statement of a kind; None if no attempt found one."""
         pool = self.pools[kind, qualified]
         if not pool.runs:
             return None
@@ -203,12 +205,12 @@ class Facts:
         statement = None
         for _ in range(_TRIES):
             low, high = pool.runs[bisect_right(pool.weights, pick.random() * pool.weights[-1], 0, len(pool.runs) - 1)]
-            place = pick.randrange(low, high)
-            statement = place if pool.items is None else int(pool.items[place])
-            # A subject counts once, however many values it has.
+            position = pick.randrange(low, high)
+            statement = position if pool.items is None else int(pool.items[position])
+            # Every subject is equally likely, however many values it has.
             predicate = self.predicate(statement)
-            several = len(self.of(self.subject(statement), predicate, relation=kind == RELATION))
-            if several <= 1 or pick.random() * several < 1:
+            siblings = len(self.of(self.subject(statement), predicate, relation=kind == RELATION))
+            if siblings <= 1 or pick.random() * siblings < 1:
                 return statement
         return statement
 
@@ -230,7 +232,7 @@ class Facts:
     # -- one statement -----------------------------------------------------------------------------
 
     def kind(self, statement: int) -> str | None:
-        """The kind of a fact; None for values that are not known."""
+        """Return the kind of a fact; None for an unknown value."""
         base = self.snapshot.relations
         return RELATION if statement < base else _KIND_OF.get(Kind(self._kind[statement - base]))
 
@@ -239,24 +241,20 @@ class Facts:
         return self._told[self.predicate(statement)]
 
     def subject(self, statement: int) -> int:
-        """The subject of a statement."""
         base = self.snapshot.relations
         return self._subject[statement] if statement < base else self._holder[statement - base]
 
     def target(self, statement: int) -> int:
-        """The object of a relation."""
         return self._object[statement]
 
     def predicate(self, statement: int) -> int:
-        """The predicate of a statement."""
         return self.snapshot.predicate_of(statement)
 
     def qualified(self, statement: int) -> bool:
-        """Whether a statement has qualifiers."""
         return self._owned is not None and self._owned[statement] < self._owned[statement + 1]
 
     def value(self, statement: int) -> Cell | None:
-        """The value of an attribute as conditions take it; None for others."""
+        """Return the value of an attribute for conditions; None if they cannot have it."""
         if statement not in self._values:
             if len(self._values) >= _MOST_VALUES:
                 self._values.clear()
@@ -264,12 +262,14 @@ class Facts:
         return self._values[statement]
 
     def unit(self, statement: int) -> tuple[int, int]:
-        """What values that can be compared have in common: the type, and the unit as a number."""
+        """Return the type and the unit, as numbers, of an attribute's value; only values that share both can be
+        compared.
+        """
         at = statement - self.snapshot.relations
         return self._kind[at], self._units[at]
 
     def shown(self, statement: int) -> str | None:
-        """The value of an attribute as answers show it: the text of its source, where that differs."""
+        """Return the value of an attribute as answers show it: the text of its source, if that differs."""
         value = self.value(statement)
         if value is None:
             return None
@@ -277,7 +277,7 @@ class Facts:
         return self.snapshot.texts[raw] if raw >= 0 else text_of(value)
 
     def qualifiers(self, statement: int) -> list[tuple[str, Cell]]:
-        """The qualifiers of a statement as conditions take them; entities by name."""
+        """Return at most 16 qualifiers of a statement that conditions can have, with entities as names."""
         if self._owned is None:
             return []
         result = []
@@ -288,7 +288,7 @@ class Facts:
         return result
 
     def cell(self, value: Any) -> Cell | None:
-        """A value as conditions take it; None for one that no question can use."""
+        """Convert a value for conditions; None if no question can contain it."""
         if isinstance(value, Ref):
             number = self.snapshot.identified(value.id)
             value = self.snapshot.name(number) if number >= 0 else None
@@ -303,26 +303,26 @@ class Facts:
     # -- around an entity --------------------------------------------------------------------------
 
     def of(self, subject: int, predicate: int, *, relation: bool) -> Sequence[int] | NDArray[np.int32]:
-        """The statements of a subject with a predicate."""
+        """Return the statements of a subject with a predicate."""
         offsets = self.snapshot.relation_offsets if relation else self.snapshot.attribute_offsets
         base = 0 if relation else self.snapshot.relations
         return self.snapshot.outgoing(subject, base + offsets[predicate], base + offsets[predicate + 1])
 
     def onto(self, target: int, predicate: int) -> NDArray[np.int32]:
-        """The relations to an object with a predicate."""
+        """Return the relations to an object with a predicate."""
         offsets = self.snapshot.relation_offsets
         return self.snapshot.incoming(target, offsets[predicate], offsets[predicate + 1])
 
     def outgoing(self, entity: int) -> list[Run]:
-        """The statements of a subject, by predicate."""
+        """Return the statements of a subject, by predicate."""
         return self._runs(self._out_items, self._out[entity], self._out[entity + 1])
 
     def incoming(self, entity: int) -> list[Run]:
-        """The relations to an object, by predicate."""
+        """Return the relations to an object, by predicate."""
         return self._runs(self._in_items, self._in[entity], self._in[entity + 1])
 
     def _runs(self, items: memoryview, at: int, high: int) -> list[Run]:
-        # One step a predicate, however many statements it has there.
+        # One step per predicate, however many statements it has.
         relations, base = self.snapshot.relation_offsets, self.snapshot.relations
         attributes, result = self.snapshot.attribute_offsets, []
         while at < high:
@@ -342,21 +342,19 @@ class Facts:
     # -- names and concepts ------------------------------------------------------------------------
 
     def name(self, entity: int) -> str | None:
-        """The name of an entity where a question can use it: nothing else has it, and it is
-        readable.
-        """
+        """Return the name of an entity if a question can use it: it is readable, and no other entity has it."""
         name = self.snapshot.name(entity)
         return name if readable(name) and len(self.snapshot.named(name)) == 1 and not self.unnamed_row(entity) else None
 
     def unnamed_row(self, entity: int) -> bool:
-        """Whether something is a row of a table that has no name of its own."""
+        """Whether an entity is a row of a table without a name of its own."""
         if not self.is_row(entity):
             return False
         name = self.snapshot.name(entity)
         return name == self.snapshot.ident(entity) or _ROW_NAME(name) is not None
 
     def concepts(self, entity: int) -> list[str]:
-        """The names of the concepts an entity is stated to be in, where one concept has the name."""
+        """Return the names of the stated concepts of an entity, those names that only one concept has."""
         order, members, concepts = self._direct
         low = bisect_left(members, entity)
         high = bisect_right(members, entity, low)
@@ -364,11 +362,11 @@ class Facts:
         return [name for name in dict.fromkeys(names) if readable(name) and len(self.snapshot.concepts_named(name)) == 1]
 
     def is_entity(self, entity: int) -> bool:
-        """Whether something is no concept."""
+        """Whether the number is not that of a concept."""
         return int(self.snapshot.entity_kind[entity]) != EntityKind.CONCEPT
 
     def is_row(self, entity: int) -> bool:
-        """Whether something is a row of a table."""
+        """Whether an entity is a row of a table."""
         return int(self.snapshot.entity_kind[entity]) == EntityKind.ROW
 
     def _memberships(self) -> tuple[NDArray[np.int64], memoryview, NDArray[np.int32]]:
@@ -380,5 +378,5 @@ class Facts:
 @lru_cache(maxsize=8192)
 def readable(text: str) -> bool:
     """Whether a question can contain a text."""
-    short = 0 < len(text) <= LONGEST and text.isprintable() and text == text.strip()
-    return short and any(map(str.isalnum, text)) and "://" not in text
+    is_plain = 0 < len(text) <= LONGEST and text.isprintable() and text == text.strip()
+    return is_plain and any(map(str.isalnum, text)) and "://" not in text

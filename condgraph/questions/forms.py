@@ -1,4 +1,4 @@
-"""Form rules: from the name of a predicate to the words of a sentence."""
+"""Form rules, which turn the name of a predicate into the words of a sentence."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 # -- words -----------------------------------------------------------------------------------------
-# The words that the form rules know: short names, irregular forms, events, and what only people
-# have.
+# The vocabulary of the form rules: short names, irregular forms, events, and predicates that only
+# people have.
 
 
 def _set(text: str, between: str | None = None) -> frozenset[str]:
@@ -16,7 +16,7 @@ def _set(text: str, between: str | None = None) -> frozenset[str]:
 
 
 def _map(text: str) -> dict[str, str]:
-    """Pairs "key: value", with semicolons between them."""
+    """Parse pairs "key: value", separated by semicolons."""
     pairs = (item.partition(":") for item in text.split(";"))
     return {" ".join(key.split()): " ".join(value.split()) for key, _, value in pairs}
 
@@ -24,14 +24,14 @@ def _map(text: str) -> dict[str, str]:
 PREPOSITIONS: Final = _set(
     """about after against as at between by during for from in into near next of on through to under with within"""
 )
-#: Forms of the past that do not end in "-ed".
+#: Participles that do not end in "-ed", and their past tenses.
 IRREGULAR: Final = _map(
     """written: wrote; born: bore; made: made; spoken: spoke; given: gave; held: held; sung: sang; drawn: drew;
     built: built; found: found; won: won; taught: taught; taken: took; led: led; set: set; shot: shot; sold: sold;
     bought: bought; known: knew; said: said; worn: wore; chosen: chose; begun: began; played: played; married:
     married; seen: saw; run: ran"""
 )
-#: Verbs that take no object: "acted in" is no passive.
+#: Verbs without an object: "acted in" is not a passive.
 INTRANSITIVE: Final = _set(
     """acted appeared began belonged ceased competed debuted died ended graduated happened lived moved occurred
     participated performed played resided served starred studied worked wrote disappeared vanished retired resigned
@@ -43,14 +43,14 @@ VERBS: Final = _set(
     includes influences knows leads likes lives makes manages operates owns plays precedes produces rates replaces
     reports reviews runs sells shares speaks studies succeeds supplies supports teaches uses works"""
 )
-#: Verbs whose predicates may name what their objects are: `plays_for_country`, `wears_number`.
+#: Verbs after which a predicate may name the kind of its objects: `plays_for_country`, `wears_number`.
 PHRASED: Final = _set(
     """is plays wears works lives studies speaks holds drives coaches teaches trains belongs sings writes owns flies
     competes participates resides serves stays trades travels visits watches"""
 )
-#: Of these, verbs whose subjects are people.
+#: Those of `PHRASED` whose subjects are people.
 PERSONAL: Final = _set("""plays wears works lives studies speaks drives coaches teaches trains sings writes resides""")
-#: Nouns before a past participle, which then is a verb: "award received" is "received the award".
+#: Participles that become the verb when they follow a noun: "award received" is "received the award".
 TAKEN: Final = _set("""claimed competed conferred contested held played practiced produced published received""")
 SHORT: Final = _map(
     """dob: date of birth; dod: date of death; pob: place of birth; pod: place of death; birthdate: date of birth;
@@ -58,10 +58,10 @@ SHORT: Final = _map(
     birth place: place of birth; death place: place of death; yob: year of birth; addr: address; qty: quantity;
     is aged: age; aged: age; tel: telephone number; desc: description; imdb rating: IMDb rating; imdb votes: IMDb votes"""
 )
-#: The auxiliary and the past form of the event that an attribute of times dates.
+#: The auxiliary and the past form of the event, for attributes that are the time of an event.
 EVENTS: Final = {
-    key: tuple(said.split("|"))
-    for key, said in _map(
+    key: tuple(forms_text.split("|"))
+    for key, forms_text in _map(
         """date of birth: was|born; year of birth: was|born; date of death: |died; year of death: |died; date ended:
     |ended; date began: |began; began approximately: |began; ended approximately: |ended; ceased operations:
     |ceased operations; year turned pro: |turned professional; initial release date: was|first released; latest
@@ -84,7 +84,7 @@ PLURALS: Final = _map(
     """person: people; child: children; man: men; woman: women; city: cities; series: series; species: species;
     taxon: taxa; foot: feet; human: people; media: media"""
 )
-#: Predicates whose subjects, and whose objects, are people, where the graph does not say so.
+#: Predicates whose subjects are people even if the graph does not state it; `PEOPLE_ARE` has those whose objects are.
 PEOPLE_HAVE: Final = _set(
     """acted in, born, born in, dob, cause of death, child, date of birth, date of death, directed, doctoral advisor, educated at,
     ethnic group, father, manner of death, member of political party, military rank, mother, native language, occupation,
@@ -102,20 +102,22 @@ PEOPLE_ARE: Final = _set(
 
 
 # -- relations and events --------------------------------------------------------------------------
-# Names are read as they are written (`place of birth`, `PLACE_OF_BIRTH`, `placeOfBirth`, `dob`), and
-# told apart by their first and last words: a passive ("directed by"), a verb ("shares border with",
+# All spellings of names are accepted (`place of birth`, `PLACE_OF_BIRTH`, `placeOfBirth`, `dob`). Their
+# first and last words decide the form: a passive ("directed by"), a verb ("shares border with",
 # `ACTED_IN`), an event ("date founded"), a noun with "of" ("capital of"), a noun ("place of birth").
-# What no rule fits is a noun: "whose director is ..." is plain, and never wrong.
+# A name that fits no rule is a noun: "whose director is ..." is simple, and never wrong.
 
 
-#: A predicate that is a number, as benchmarks have them, or Wikidata's.
+#: A predicate that is a number, as in benchmarks, or an id of Wikidata.
 _NUMBER: Final = re.compile(r"[PQ]?\d+").fullmatch
 
 
 class Forms(NamedTuple):
-    """A relation in words. `outward` follows "that" or "whose" (`whose`) and ends before the
-    object; `inward` says of the object, and ends before the subject. `statement` joins both.
-    `kind` is what the name says the objects are ("country" of `plays_for_country`).
+    """A relation in words.
+
+    `outward` describes the subject and ends before the object; it follows "whose" if `whose`, else "that". `inward`
+    describes the object and ends before the subject. `statement` has a place for each of both. `noun` is the noun of
+    the relation, and `kind` the kind of its objects according to its name ("country" in `plays_for_country`).
     """
 
     whose: bool
@@ -128,7 +130,7 @@ class Forms(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def words_of(predicate: str) -> str:
-    """The words of a name.
+    """Return the name of a predicate as words.
 
     >>> words_of("PLACE_OF_BIRTH"), words_of("starred_actors"), words_of("dob"), words_of("unitPrice"), words_of("customerID")
     ('place of birth', 'starred actors', 'date of birth', 'unit price', 'customer')
@@ -151,7 +153,7 @@ def words_of(predicate: str) -> str:
 
 @lru_cache(maxsize=4096)
 def column(key: str) -> str:
-    """The name of an attribute as a noun; in quotes if it is none.
+    """Return the name of an attribute as a noun, in quotes if it is not a noun.
 
     >>> column("unitPrice"), column("isManager"), column("worksFor"), column("From")
     ('unit price', '“is manager”', '“works for”', '“From”')
@@ -159,10 +161,10 @@ def column(key: str) -> str:
     name = words_of(key)
     low = name.casefold().split()
     first, last = (low[0], low[-1]) if low else ("", "")
-    several = len(low) > 1
-    verb = several and (first in VERBS or first in ("is", "was", "are", "does", "did", "can"))
-    clause = last in PREPOSITIONS and low[-2:] != ["known", "as"]
-    return f"“{name}”" if verb or clause or low in (["till"], ["since"], ["until"]) else name
+    has_many_words = len(low) > 1
+    is_verb = has_many_words and (first in VERBS or first in ("is", "was", "are", "does", "did", "can"))
+    is_clause = last in PREPOSITIONS and low[-2:] != ["known", "as"]
+    return f"“{name}”" if is_verb or is_clause or low in (["till"], ["since"], ["until"]) else name
 
 
 def _participle(word: str) -> bool:
@@ -175,7 +177,7 @@ def _active(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def forms(predicate: str, several: bool = False) -> Forms:
-    """The forms of a relation; `several` says that a subject has several of it, as a rule.
+    """Return the forms of a relation. `several`: subjects usually have more than one object.
 
     >>> forms("directed by").outward, forms("directed by").inward
     ('was directed by', 'directed')
@@ -188,7 +190,7 @@ def forms(predicate: str, several: bool = False) -> Forms:
     words = name.split()
     low = [word.casefold() for word in words]
     first, last = (low[0], low[-1]) if low else ("", "")
-    rest = " ".join(words[1:])
+    after_first = " ".join(words[1:])
     if _NUMBER(name):
         return Forms(False, f"is in relation {name} to", "", f"{{}} is in relation {name} to {{}}", name)
     if (clause := _clause(low)) is not None:
@@ -199,17 +201,17 @@ def forms(predicate: str, several: bool = False) -> Forms:
     if len(low) > 1 and low[1] in PREPOSITIONS and (_participle(first) or first in ("participated",)):
         if first in INTRANSITIVE and low[1] != "by":
             return _verb(_article(name), name=name)
-        past = low[1] in ("by", "at", "for") or first == "born"
-        whole = ("was " if past else "is ") + _article(name)
+        is_past = low[1] in ("by", "at", "for") or first == "born"
+        phrase = ("was " if is_past else "is ") + _article(name)
         if low[1] == "by" and len(low) == 2:
-            return Forms(False, whole, _active(words[0]), f"{{}} {_braced(whole)} {{}}", name)
-        return _verb(whole, name=name)
+            return Forms(False, phrase, _active(words[0]), f"{{}} {_braced(phrase)} {{}}", name)
+        return _verb(phrase, name=name)
     if low == ["starred", "actors"]:
         return Forms(False, "starred", "acted in", "{} starred {}", "actor")
     if first in ("shares",):
-        return _verb("shares a " + rest, name=name)
+        return _verb("shares a " + after_first, name=name)
     if first in VERBS and len(low) > 2 and not PREPOSITIONS.intersection(low):
-        # "contains administrative territorial entities": the object says what it is.
+        # "contains administrative territorial entities": only the verb is used.
         return _verb(words[0], name=name)
     if first in VERBS or (first == "part" and last == "of"):
         return _verb(name if first != "part" else "is " + name, name=name)
@@ -220,7 +222,7 @@ def forms(predicate: str, several: bool = False) -> Forms:
     if low[:2] == ["member", "of"] and len(low) > 2:
         return _verb("is a member of the " + " ".join(words[2:]), name=name)
     if first in ("in", "on") and len(low) > 1:
-        return _noun(rest, several)
+        return _noun(after_first, several)
     if last == "of" and len(low) > 1:
         head = " ".join(words[:-1])
         return _verb(
@@ -239,8 +241,7 @@ def forms(predicate: str, several: bool = False) -> Forms:
 
 
 def _clause(words: list[str]) -> tuple[str, str] | None:
-    """The verb of a name that is a verb phrase with a noun for its object, and that noun: "plays for"
-    a "country", "wears the number".
+    """Split a name that is a verb phrase with a noun for its object into the verb and the noun; None for other names.
 
     >>> _clause(["plays", "for", "country"]), _clause(["wears", "number"]), _clause(["is", "in", "time", "zone"])
     (('plays for', 'country'), ('wears the number', 'number'), ('is in', 'time zone'))
@@ -255,23 +256,23 @@ def _clause(words: list[str]) -> tuple[str, str] | None:
     return f"{words[0]} the {words[1]}", words[1]
 
 
-#: What a predicate's name ends in that is another one the other way round.
+#: The endings in the names of inverse predicates.
 _INVERSE: Final = re.compile(r"(.+?)[\s_-]+(?:inverse|reversed?|inv)", re.IGNORECASE).fullmatch
 
 
 def turned(predicate: str) -> str | None:
-    """The predicate of which one is the inverse, by its name: `plays_for` of `plays_for_inverse`."""
+    """Return the predicate whose inverse this is, by its name: `plays_for` for `plays_for_inverse`. None for others."""
     result = _INVERSE(predicate)
     return None if result is None else result[1]
 
 
 def personal(predicate: str) -> bool:
-    """Whether a relation says by its name that its subjects are people: they play for countries."""
+    """Whether the subjects of a relation are people according to its name, as in `plays_for_country`."""
     return turned(predicate) is None and bool(forms(predicate).kind) and words_of(predicate).partition(" ")[0] in PERSONAL
 
 
 def base(verb: str) -> str:
-    """The verb of a phrase as it is after "does": "play for" of "plays for".
+    """Return a verb phrase as it follows "does": "play for" for "plays for".
 
     >>> base("plays for"), base("wears the number"), base("carries"), base("watches")
     ('play for', 'wear the number', 'carry', 'watch')
@@ -287,7 +288,7 @@ def base(verb: str) -> str:
 
 
 def _article(name: str) -> str:
-    """A longer passive with an article before its noun: "located in the time zone"."""
+    """Insert an article before the noun of a longer passive: "located in the time zone"."""
     words = name.split()
     at = 2 if len(words) < 3 or words[2] not in PREPOSITIONS else 3
     if len(words) > at and words[1] in PREPOSITIONS and words[at] not in ("the", "a", "an") and words[-1] not in PREPOSITIONS:
@@ -302,44 +303,46 @@ def _verb(text: str, statement: str = "", *, name: str = "") -> Forms:
 def _noun(name: str, several: bool) -> Forms:
     if name.endswith("(s)") and len(name) > 3:
         name = name[:-3]
-    ends = name.split()[-1:] == ["works"] or (name.endswith("s") and not name.endswith(("ss", "us", "is")) and " of " not in name)
-    ends = ends or ("," in name and name.split()[0].endswith("s"))
-    several = several or ends
-    many = name if ends else plural(name)
-    outward = f"{many} include" if several else f"{name} is"
-    joined = f"The {_braced(many)} of {{}} include {{}}" if several else f"The {_braced(name)} of {{}} is {{}}"
-    value = singular(name) if ends else name
-    if "," in name and ends:
+    is_plural = name.split()[-1:] == ["works"] or (
+        name.endswith("s") and not name.endswith(("ss", "us", "is")) and " of " not in name
+    )
+    is_plural = is_plural or ("," in name and name.split()[0].endswith("s"))
+    several = several or is_plural
+    plural_name = name if is_plural else plural(name)
+    outward = f"{plural_name} include" if several else f"{name} is"
+    statement = f"The {_braced(plural_name)} of {{}} include {{}}" if several else f"The {_braced(name)} of {{}} is {{}}"
+    value = singular(name) if is_plural else name
+    if "," in name and is_plural:
         # "languages spoken, written, or signed"
         head, space, rest = name.partition(" ")
         value = f"{singular(head)}{space}{rest}"
-    return Forms(True, outward, f"is {a(value)} {value} of" if several else f"is the {value} of", joined, value)
+    return Forms(True, outward, f"is {a(value)} {value} of" if several else f"is the {value} of", statement, value)
 
 
 def _braced(text: str) -> str:
-    """A text that `str.format` leaves as it is."""
+    """Escape braces, so that `str.format` keeps them."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def onto(form: Forms) -> str:
-    """A verb whose object comes before it: "that X received", without "the award"."""
-    before, the, after = form.outward.rpartition(" the ")
-    return before if the and after.rpartition(" ")[2] not in PREPOSITIONS else form.outward
+    """Return the verb after its object: "that X received", without "the award"."""
+    before, separator, after = form.outward.rpartition(" the ")
+    return before if separator and after.rpartition(" ")[2] not in PREPOSITIONS else form.outward
 
 
 class Event(NamedTuple):
-    """An attribute whose values say when something happened: "was" and "founded", or "" and "died"."""
+    """An event whose time is an attribute: "was" and "founded", or "" and "died"."""
 
     auxiliary: str
     past: str
 
     @property
     def said(self) -> str:
-        """As it is told: "was founded", "died"."""
+        """The verb in a statement: "was founded", "died"."""
         return f"{self.auxiliary} {self.past}".strip()
 
     def asked(self, subject: str) -> str:
-        """As it is asked, without the question word: "was X founded", "did X die"."""
+        """Return the question without its question word: "was X founded", "did X die"."""
         if self.auxiliary:
             return f"was {subject} {self.past}"
         first, _, rest = self.past.partition(" ")
@@ -348,7 +351,7 @@ class Event(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def event(key: str) -> Event | None:
-    """The event that an attribute of times dates; None if its name is a noun.
+    """Return the event whose time an attribute is; None if its name is a noun.
 
     >>> event("dob").asked("Ann"), event("date founded").said, event("date of death").asked("Ann"), event("population")
     ('was Ann born', 'was founded', 'did Ann die', None)
@@ -368,7 +371,7 @@ def event(key: str) -> Event | None:
 
 
 def a(noun: str) -> str:
-    """The article before a noun.
+    """Return the indefinite article for a noun.
 
     >>> a("album"), a("city"), a("university")
     ('an', 'a', 'a')
@@ -379,7 +382,7 @@ def a(noun: str) -> str:
 
 @lru_cache(maxsize=4096)
 def plural(noun: str) -> str:
-    """A noun in the plural.
+    """Return the plural of a noun.
 
     >>> plural("city"), plural("film"), plural("member of parliament"), plural("human"), plural("bus")
     ('cities', 'films', 'members of parliament', 'people', 'buses')
@@ -392,20 +395,20 @@ def plural(noun: str) -> str:
     before, space, last = noun.rpartition(" ")
     low = last.casefold()
     if low in PLURALS:
-        many = PLURALS[low]
+        plural_word = PLURALS[low]
     elif low.endswith("man") and len(low) > 4:
-        many = last[:-2] + "en"
+        plural_word = last[:-2] + "en"
     elif low.endswith("y") and low[-2:-1] not in tuple("aeiou"):
-        many = last[:-1] + "ies"
+        plural_word = last[:-1] + "ies"
     elif low.endswith(("s", "x", "z", "ch", "sh")):
-        many = last if low.endswith("s") and not low.endswith(("ss", "us", "is")) else last + "es"
+        plural_word = last if low.endswith("s") and not low.endswith(("ss", "us", "is")) else last + "es"
     else:
-        many = last + "s"
-    return f"{before}{space}{many}"
+        plural_word = last + "s"
+    return f"{before}{space}{plural_word}"
 
 
 def singular(noun: str) -> str:
-    """A noun that ends in a plural, in the singular."""
+    """Return the singular of a plural noun."""
     if noun.endswith("ies"):
         return noun[:-3] + "y"
     return noun[:-1] if noun.endswith("s") else noun
@@ -413,7 +416,7 @@ def singular(noun: str) -> str:
 
 @lru_cache(maxsize=1024)
 def unit(name: str) -> str:
-    """A unit as more than one of it is called; symbols stay.
+    """Return the plural of a unit; symbols are unchanged.
 
     >>> unit("square kilometre"), unit("metre per second"), unit("kg"), unit("degree Celsius"), unit("inch"), unit("€")
     ('square kilometres', 'metres per second', 'kg', 'degrees Celsius', 'inches', '€')

@@ -323,7 +323,7 @@ def encode(encoder: Encoder, texts: list[str]) -> FloatMatrix:
     if isinstance(encoder, LexicalEncoder):
         vectors = np.asarray(encoder.encode(texts))
     else:
-        # A model may be slow or on a server, so a thread runs it if there is a deadline.
+        # A model may be slow or on a server: with a deadline or a cancellation, run it in a thread.
         vectors = np.asarray(_WORKERS.run(lambda: encoder.encode(texts)) if current() is not None else encoder.encode(texts))
     if vectors.shape != (len(texts), encoder.dimension):
         raise EncoderError(

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 # -- The vectors of one generation -------------------------------------------------------------------
 # Nodes are the names of entities, concepts and rows, and the text values of attributes: distinct texts
-# by ascending number in the snapshot's texts. Predicates are all predicates and qualifier keys, and the names of
-# memberships.
+# by ascending number in the snapshot's texts. Predicates are all predicates and qualifier keys, and the
+# names of memberships.
 
 
 Numbers: TypeAlias = NDArray[np.int32]
