@@ -1,9 +1,9 @@
-"""A graph as a store of rdflib that is read only.
+"""A graph as a read-only store of rdflib.
 
     rdflib.Graph(store="condgraph").open("world")
 
-has the plain triples (`sparql.plain`) of the graph "default" in the folder `world`. The store takes
-them into memory, as rdflib's own store does, since Oxigraph does not keep how numbers were written.
+This has the plain triples (`sparql.plain`) of the graph "default" in the folder `world`. The store copies them into
+memory, as rdflib's own store does, because Oxigraph does not preserve how numbers are written.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ except ImportError:
 
 
 class CondgraphStore(Memory):
-    """A read-only store of rdflib over a graph of condgraph: `Graph(store="condgraph")`, then
-    `open(place)`, where the place is what `condgraph.open` takes, with `?graph=NAME` after it for
-    another graph than "default"; or a graph of condgraph that is open.
+    """A read-only store of rdflib over a graph of condgraph: `Graph(store="condgraph")`, then `open(place)`.
 
-    Its default graph is the graph's own, and its named graphs are those that RDF was loaded from.
+    The place is one for `condgraph.open`, followed by `?graph=NAME` for a graph other than "default", or it is an
+    open graph of condgraph. The default graph of the store has the graph's own triples; its named graphs are those of
+    the loaded RDF.
     """
 
     def __init__(self, configuration: Any = None, identifier: Any = None) -> None:
@@ -40,7 +40,9 @@ class CondgraphStore(Memory):
             self.open(configuration)
 
     def open(self, configuration: Any, create: bool = False) -> int | None:
-        """Take the triples of a graph; `create` is refused."""
+        """Copy the triples of a graph. Raises `ReadOnlyError` for `create`, and `OptionError` if the store is open
+        already.
+        """
         if create:
             raise ReadOnlyError("a store of condgraph is made by loading", hint="condgraph load, or Graph.load")
         if self._opened:
@@ -67,8 +69,8 @@ class CondgraphStore(Memory):
             super().add_graph(context)
 
     def triples(self, triple_pattern: Any, context: Any = None) -> Any:
-        """The triples that match. A graph that was made over the store without a name of its own
-        (`Graph(store="condgraph")`) is all of them.
+        """Return the matching triples. A graph over the store without its own name (`Graph(store="condgraph")`)
+        matches all triples.
         """
         if context is not None and isinstance(context.identifier, BNode) and context.identifier not in self._named():
             context = None
@@ -80,37 +82,37 @@ class CondgraphStore(Memory):
         return super().__len__(context)
 
     def _named(self) -> set[Any]:
-        return {one.identifier for one in super().contexts()}
+        return {context.identifier for context in super().contexts()}
 
-    # -- what a store that is read does not do -----------------------------------------------------
+    # -- refused changes ---------------------------------------------------------------------------
 
     def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
-        """Refused."""
+        """Raise `ReadOnlyError`."""
         _refuse()
 
     def addN(self, quads: Any) -> None:
-        """Refused."""
+        """Raise `ReadOnlyError`."""
         _refuse()
 
     def remove(self, triple_pattern: Any, context: Any = None) -> None:
-        """Refused."""
+        """Raise `ReadOnlyError`."""
         _refuse()
 
     def add_graph(self, graph: Any) -> None:
-        """Does nothing for the default graph of a data set; others are refused."""
+        """Do nothing for an existing graph; raise `ReadOnlyError` for another one."""
         if graph.identifier != DATASET_DEFAULT_GRAPH_ID and graph.identifier not in self._named():
             _refuse()
 
     def remove_graph(self, graph: Any) -> None:
-        """Refused."""
+        """Raise `ReadOnlyError`."""
         _refuse()
 
     def update(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused."""
+        """Raise `ReadOnlyError`."""
         _refuse()
 
     def destroy(self, configuration: Any) -> None:
-        """Refused."""
+        """Raise `ReadOnlyError`."""
         _refuse()
 
 

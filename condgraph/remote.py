@@ -1,6 +1,6 @@
-"""Graphs on servers: they are built in process, written to the store, and read back as a whole.
+"""Graphs on servers: they are built in process, written to the store, queried there, and can be pulled back.
 
-`remote_neo4j`, `remote_native` and `remote_sparql` have what is different for each kind of server.
+The other modules `remote_*` contain what differs between kinds of servers.
 """
 
 from __future__ import annotations
@@ -47,71 +47,72 @@ from condgraph.overview.survey import Survey
 from condgraph.reports import Built, Status
 from condgraph.storage import Make, Planned, Read, Storage, check_edits_stay, filled, laid_out, merge, replaced_by_nothing
 
-# -- Single changes ----------------------------------------------------------------------------------
+# -- single changes ----------------------------------------------------------------------------------
 
-# A single change of a graph on a server, made of the part of the graph that it is about: entities that it names, and
-# statements of its subjects and predicates. Nothing else of the graph is read.
+# A single change of a graph on a server is computed from the part of the graph that it affects: the entities that it
+# mentions, and the statements with its subjects and predicates. Nothing else of the graph is read.
 #
-# What the part holds before and after the change differs as the whole graph does. For that, what is in use elsewhere in
-# the graph has a statement of its own in the part, which the graph does not have.
+# The difference between the part before and after the change must be that of the whole graph. For this, the part contains an
+# artificial statement for everything that is also used elsewhere in the graph.
 
 
-#: Entities that only a declaration names: with more of them the first change is made of the whole graph.
+#: The largest number of entities that are only declared and never mentioned. With more, the first change of a graph is
+#: computed from the whole graph.
 MOST_UNUSED: Final = 10_000
 
 
 class PartStore(Protocol):
-    """One graph on a server, of which parts are read."""
+    """Reads parts of one graph on a server."""
 
     def sources(self) -> Sequence[Source]:
-        """The sources in the order they were loaded, read now."""
+        """Read the sources, in the order of their loads."""
         ...
 
     def called(self, text: str) -> list[Entity]:
-        """The entities that have a text as their id or name."""
+        """Return the entities with a text as their id or name."""
         ...
 
     def some_names(self, most: int) -> list[str]:
-        """The names of all entities; none where there are more than `most`."""
+        """Return the names of all entities, or nothing if there are more than `most`."""
         ...
 
     def entities_about(self, ids: Sequence[str], sources: Sequence[str]) -> list[Item]:
-        """Entities by their ids, as their sources declare them, with the concepts that they are stated to be in; `sources`
-        are the names of all sources, in order.
+        """Return entities by their ids, as their sources declare them, with the concepts they are stated to belong
+        to. `sources` are the names of all sources, in order.
         """
         ...
 
     def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
-        """The statements of a subject and a predicate."""
+        """Return the statements with a subject and a predicate."""
         ...
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Statements of a subject: up to 100."""
+        """Return up to 100 statements with a subject."""
         ...
 
     def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
-        """A use of an entity in statements, also in their qualifiers, but for those `without`; and one as a concept, or as
-        what lies under another: as far as there are any.
+        """Return at most two uses of an entity: one in statements or their qualifiers, except those in `without`, and
+        one as a concept or as the child of another concept.
         """
         ...
 
     def value_used(self, value: Value, without: Removed) -> bool:
-        """Whether other statements have a value that the store keeps once for all of them."""
+        """Return whether other statements have a value that the store shares between statements."""
         ...
 
     def unused(self, most: int) -> list[str]:
-        """The ids of entities that are called as their ids, and that nothing but a declaration mentions as what they are."""
+        """Return the ids of entities whose name is their id, and that are declared but mentioned nowhere else."""
         ...
 
     def has_several(self, name: str, qualifier: bool, subjects: Sequence[str], without: Removed) -> bool:
-        """Whether some entity, but for some `subjects`, has several values of an attribute; or some statement, but for
-        those `without`, of a qualifier.
+        """Return whether any entity except `subjects` has several values of an attribute; or, for a `qualifier`,
+        whether any statement except those in `without` has several values of it.
         """
         ...
 
 
 class ServerKnown:
-    """`Known` of a graph on a server; what was read is read once."""
+    """The content of a graph on a server, for checking a change. Everything is read at most once."""
 
     def __init__(self, store: PartStore, stated: GraphSummary) -> None:
         self._store, self._stated, self._schema = store, stated, StoredSchema(stated.schema)
@@ -120,7 +121,7 @@ class ServerKnown:
         self._about: dict[tuple[str, str], list[Sourced]] = {}
 
     def sources(self) -> Sequence[Source]:
-        """The sources, in order."""
+        """Return the sources, in order."""
         if self._sources is None:
             self._sources = self._store.sources()
         return self._sources
@@ -132,41 +133,41 @@ class ServerKnown:
         return result
 
     def entity(self, ident: str) -> Entity | None:
-        """The entity of an id; None where there is none."""
+        """Return the entity with an id, or None."""
         return next((entity for entity in self._entities(ident) if entity.id == ident), None)
 
     def name_of(self, ident: str) -> str | None:
-        """What an entity is called."""
+        """Return the name of an entity, or None for an unknown id."""
         entity = self.entity(ident)
         return None if entity is None else entity.name
 
     def named(self, name: str) -> list[str]:
-        """The ids of the entities of a name."""
+        """Return the ids of the entities with a name."""
         return sorted(entity.id for entity in self._entities(name) if entity.name == name)
 
     def names(self, most: int) -> Iterable[str]:
-        """The names of all entities of a small graph."""
+        """Return the names of all entities, or nothing if there are more than `most`."""
         return self._store.some_names(most) if self._stated.counts.get("entities", 0) <= most else ()
 
     def predicates(self) -> Sequence[str] | None:
-        """All predicates, and keys of qualifiers."""
+        """Return all predicates and keys of qualifiers."""
         return sorted({*self._schema.predicates, *self._schema.qualifiers})
 
     def kinds(self, predicate: str) -> set[Kind]:
-        """The types of a predicate's objects."""
+        """Return the types of a predicate's objects."""
         values = {kind for kind, _ in self._schema.attribute_kinds(predicate)}
         return values | ({Kind.ENTITY} if self._schema.has_relation(predicate) else set())
 
     def key_kinds(self, key: str) -> set[Kind]:
-        """The types of a qualifier's values."""
+        """Return the types of a qualifier's values."""
         return {kind for kind, _ in self._schema.qualifier_kinds(key)}
 
     def entities(self, ids: Sequence[str]) -> list[Item]:
-        """Entities by their ids, with the concepts that they are stated to be in."""
+        """Return entities by their ids, with the concepts they are stated to belong to."""
         return self._store.entities_about(ids, [source.name for source in self.sources()])
 
     def sourced(self, subject: str, predicate: str) -> list[Sourced]:
-        """The statements of a subject and a predicate, with their sources."""
+        """Return the statements with a subject and a predicate, with their sources."""
         result = self._about.get((subject, predicate))
         if result is None:
             result = self._store.statements_about(subject, predicate)
@@ -174,15 +175,17 @@ class ServerKnown:
         return result
 
     def about(self, subject: str, predicate: str) -> list[Statement]:
-        """The statements of a subject and a predicate, each once."""
-        return list({key_of(one): one for one in map(normal, _statements(self.sourced(subject, predicate)))}.values())
+        """Return the distinct statements with a subject and a predicate."""
+        return list(
+            {key_of(statement): statement for statement in map(normal, _statements(self.sourced(subject, predicate)))}.values()
+        )
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Statements of a subject."""
+        """Return up to 100 statements with a subject."""
         return self._store.some_about(subject)
 
     def states(self, part: Part) -> bool:
-        """Whether the graph has a part now."""
+        """Return whether the graph has a part."""
         if isinstance(part, Statement):
             key = key_of(part)
             return any(key_of(statement) == key for statement in self.about(part.subject, part.predicate))
@@ -193,14 +196,16 @@ class ServerKnown:
 
 
 def _links(items: Iterable[Item]) -> Iterator[Member | Subclass]:
-    for one in items:
-        item = one.item if isinstance(one, Sourced) else one
-        if isinstance(item, (Member, Subclass)):
-            yield item
+    for item in items:
+        part = item.item if isinstance(item, Sourced) else item
+        if isinstance(part, (Member, Subclass)):
+            yield part
 
 
 class Parts(NamedTuple):
-    """What a change is about, before and after it; and whether there are several values of something elsewhere."""
+    """The part of a graph that a change affects, before and after it, and a function for whether predicates have
+    several values elsewhere.
+    """
 
     before: Snapshot
     after: Snapshot
@@ -208,8 +213,10 @@ class Parts(NamedTuple):
 
 
 def parts_of(store: PartStore, stated: GraphSummary, known: ServerKnown, edit: Edit) -> Parts | None:
-    """What a change is about; None for a change that has to be made of the whole graph: of a name, a membership or a
-    subclass, or one of a graph that says too little of itself.
+    """Return the part of a graph that a change affects.
+
+    Returns None for a change that must be computed from the whole graph: of a name, a membership or a subclass, or in
+    a graph without a sufficient summary.
     """
     if not is_quick(edit) or not stated.adjustable or not known.sources():
         return None
@@ -222,7 +229,7 @@ class _Parting:
         self._changed = [part for part in (*edit.added, *edit.removed) if isinstance(part, Statement)]
         self._names = {name for part in self._changed for name in named_in(part)}
         self._ids = {ident for part in (*edit.added, *edit.removed) for ident in ids_of(part)}
-        #: The predicate, and an entity, of statements that the graph does not have.
+        #: The predicate and entity of artificial statements, a name that the change does not contain.
         self._other = "\x00"
         while self._other in self._ids | self._names:
             self._other += "\x00"
@@ -230,47 +237,49 @@ class _Parting:
     def result(self) -> Parts | None:
         store, edit = self._store, self._edit
         removed = [part for part in edit.removed if isinstance(part, Statement)]
-        gone = Removed(tuple(removed), tuple(statement_ids(_snapshot(removed)).tolist()))
+        excluded = Removed(tuple(removed), tuple(statement_ids(_snapshot(removed)).tolist()))
         unused = store.unused(MOST_UNUSED + 1) if self._is_first() else []
         if len(unused) > MOST_UNUSED:
             return None
         entities = self._known.entities(sorted({*self._ids, *unused}))
         pairs = sorted({(part.subject, part.predicate) for part in self._changed})
-        statements = [one for subject, predicate in pairs for one in self._known.sourced(subject, predicate)]
-        items = [*self._known.sources(), *entities, *statements, *self._entities_in_use(gone)]
+        statements = [statement for subject, predicate in pairs for statement in self._known.sourced(subject, predicate)]
+        items = [*self._known.sources(), *entities, *statements, *self._entities_in_use(excluded)]
         items += self._names_in_use(statements)
         items += [
             self._stated_elsewhere(Statement(self._other, self._other, value))
             for value in dict.fromkeys(value for part in removed for value in _values(part))
-            if store.value_used(value, gone)
+            if store.value_used(value, excluded)
         ]
         before = _snapshot(items)
         if any(find(before, part) < 0 for part in removed):
             return None
         subjects = sorted({part.subject for part in self._changed})
         return Parts(
-            before, merge(before, Edits.of([edit])), lambda name, qualifier: store.has_several(name, qualifier, subjects, gone)
+            before, merge(before, Edits.of([edit])), lambda name, qualifier: store.has_several(name, qualifier, subjects, excluded)
         )
 
     def _is_first(self) -> bool:
-        """Whether this is the first change of a graph of one source, which until now declares all that it mentions."""
+        """Return whether this is the first change of a graph with one source. Until then that source declares
+        everything it mentions.
+        """
         sources = self._known.sources()
         return len(sources) == 1 and sources[0].name != EDITS
 
     def _entities_in_use(self, gone: Removed) -> Iterator[Item]:
-        """A statement or membership for each entity that others mention."""
+        """Yield an artificial statement or membership for each entity that is also mentioned elsewhere."""
         for ident in sorted(self._ids):
             entity = self._known.entity(ident)
-            # Others are declared, and stay.
+            # Other entities are declared, so that they stay in any case.
             if entity is not None and entity.name == ident and entity.kind is not EntityKind.ROW:
                 for use in self._store.uses(ident, gone):
                     part = Member(self._other, ident) if use.concept else Statement(ident, self._other, Ref(self._other))
                     yield Sourced(part, ((use.source, 0),))
 
     def _names_in_use(self, statements: Iterable[Sourced]) -> Iterator[Item]:
-        """A statement for each predicate and key that others have."""
+        """Yield an artificial statement for each predicate and key that is also used elsewhere."""
         counts = dict.fromkeys(self._names, 0)
-        for statement in {key_of(one): one for one in map(normal, _statements(statements))}.values():
+        for statement in {key_of(stated): stated for stated in map(normal, _statements(statements))}.values():
             for name in named_in(statement):
                 counts[name] = counts.get(name, 0) + 1
         for name in sorted(self._names):
@@ -282,12 +291,12 @@ class _Parting:
 
 
 def _values(statement: Statement) -> list[Value]:
-    every = (statement.object, *(value for _, value in statement.qualifiers))
-    return [value for value in every if not isinstance(value, Ref)]
+    values = (statement.object, *(value for _, value in statement.qualifiers))
+    return [value for value in values if not isinstance(value, Ref)]
 
 
 def _statements(items: Iterable[Sourced]) -> Iterator[Statement]:
-    return (one.item for one in items if isinstance(one.item, Statement))
+    return (sourced.item for sourced in items if isinstance(sourced.item, Statement))
 
 
 def _snapshot(items: Iterable[Item]) -> Snapshot:
@@ -297,12 +306,12 @@ def _snapshot(items: Iterable[Item]) -> Snapshot:
     return laid_out(builder)
 
 
-# -- Graphs on servers -------------------------------------------------------------------------------
+# -- graphs on servers -------------------------------------------------------------------------------
 
 
-#: Statements of a graph on a server that is pulled where a table may refer to its rows.
+#: The largest number of statements of a graph on a server that is pulled to find rows which a loaded table may refer to.
 MOST_LOOKED_AT: Final = 100_000
-#: Seconds after which it is looked again whether a load is finished.
+#: The interval in seconds for checking whether another load has finished.
 _AGAIN: Final = 0.25
 
 
@@ -310,65 +319,63 @@ class ServerStore(Store, Protocol):
     """One graph in a database: queried there, and managed from here."""
 
     place: str
-    #: The predicates that are declared as having one value at a time.
+    #: The predicates that are declared to have one value at a time.
     declared: tuple[str, ...]
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a call has which is given none."""
+        """The default timeout of calls, in seconds."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
     def refresh(self) -> None:
-        """Forget what is known of the schema."""
+        """Discard the cached schema."""
 
     def exists(self) -> bool:
-        """Whether the graph is there."""
+        """Return whether the graph exists."""
         ...
 
     def counts(self) -> dict[str, int]:
-        """What the graph holds."""
+        """Return the counts of the graph."""
         ...
 
     def sources(self) -> tuple[Source, ...]:
-        """The sources of the graph."""
+        """Return the sources of the graph."""
         ...
 
     def survey(self) -> Survey:
-        """What the graph holds, counted when it was loaded."""
+        """Return the counts for a schema, as of the last load."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """The whole graph."""
+        """Pull the whole graph."""
         ...
 
     def left(self) -> Snapshot | None:
-        """What a load that was ended half way left in the graph; None where that is nothing."""
+        """Return what an interrupted load left in the graph, or None."""
         ...
 
     def under_way(self) -> tuple[list[str], bool] | None:
-        """The sources of a load that is not finished, and whether its writer is gone; None where
-        there is none.
-        """
+        """Return the sources of an unfinished load and whether its writer is gone, or None if there is no such load."""
         ...
 
     def abandon(self) -> bool:
-        """Take back a load that was not finished; whether there was one."""
+        """Undo an unfinished load. Returns whether there was one."""
         ...
 
     def delete(self) -> bool:
-        """Remove the graph, and nothing else; whether there was one."""
+        """Delete the graph and nothing else. Returns whether there was a graph."""
         ...
 
 
 class EditedStore(ServerStore, Protocol):
-    """One graph that condgraph wrote, which takes single changes."""
+    """One graph written by condgraph that accepts single changes."""
 
     @property
     def remarks(self) -> list[str]:
-        """What the last write warns of."""
+        """The warnings of the last write."""
         ...
 
     def push(
@@ -379,52 +386,50 @@ class EditedStore(ServerStore, Protocol):
 
     @property
     def parts(self) -> PartStore:
-        """Parts of the graph."""
+        """A reader for parts of the graph."""
         ...
 
     def content_now(self) -> str:
-        """The name of what the graph holds, read now; raises where there is no graph, or it is being loaded."""
+        """Read the name of the graph's content. Raises `StoreError` if there is no graph, or if it is being loaded."""
         ...
 
     def stated(self) -> GraphSummary | None:
-        """What the graph states of its content, read now; None where an earlier version wrote it."""
+        """Read the stored summary of the graph's content; None if an earlier release of condgraph wrote the graph."""
         ...
 
     def totals(self, snapshot: Snapshot) -> dict[str, int]:
-        """What the graph would state as its counts if it held a snapshot."""
+        """Return the counts that the summary would contain for a snapshot."""
         ...
 
     def edit_records(self) -> list[str]:
-        """The records of the single changes (`edits.Edit.record`), in order."""
+        """Return the records of the single changes (`edits.Edit.record`), in order."""
         ...
 
     def last_edit(self) -> int:
-        """The number of the last single change; 0 where there is none."""
+        """Return the number of the last single change, or 0."""
         ...
 
     def write_edit(self, change: RemoteEdit, wait: float) -> str:
-        """Write a single change, all of it or nothing; the name of what the graph holds then.
+        """Write a single change, either completely or not at all, and return the name of the new content.
 
-        Raises `OvertakenError` where the graph does not have the content that the change was made for, `StoreBusyError`
-        where somebody writes it for longer than `wait` seconds.
+        Raises `OvertakenError` if the graph no longer has the content that the change was computed for, and
+        `StoreBusyError` if another process writes it for longer than `wait` seconds.
         """
         ...
 
 
 class ServerStorage(Storage):
-    """A graph on a server. `server` is where it is and what answers there; a class for each kind of
-    server says how it is written.
-    """
+    """A graph on a server. `server` queries and manages it; a subclass for each kind of server writes it."""
 
     server: ServerStore
 
     def __init__(self, server: ServerStore, *, graph: str, read_only: bool) -> None:
         super().__init__(server.place, graph, read_only)
         self.server, self.timeout = server, server.timeout
-        #: Of the load that is at work: until when it waits for others, and the sources that it saw.
+        #: The running load's deadline for waiting for other writers, and the sources that it saw.
         self._until = 0.0
         self._seen: frozenset[tuple[str, str]] | None = None
-        #: What it pulled of the graph to look at, once it has.
+        #: The graph as the running load pulled it for its loaders, in a tuple; None before that.
         self._pulled: tuple[Snapshot | None] | None = None
         #: The graph in process, with the name of its content.
         self._copy: tuple[str, Snapshot] | None = None
@@ -433,70 +438,73 @@ class ServerStorage(Storage):
     def write(
         self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot next to what the graph holds, but for what `change` takes away; what it
-        held, and holds now, as the load itself knows it: others may load before and after. `wait`
-        is how long for another writer, in seconds.
+        """Write a snapshot into the graph, and empty or extend the sources in `change`. Returns the counts before and
+        after this load, without the effects of other loads. `wait` is how many seconds to wait for another writer.
         """
 
     # -- reading -----------------------------------------------------------------------------------
 
     @property
     def current(self) -> Snapshot:
-        """Columns of the graph in process."""
+        """Raises `UnsupportedError`: a graph on a server has no columns in process."""
         raise UnsupportedError(self.place, ["columns in process"], hint="graph.snapshot() pulls the graph")
 
     def whole(self) -> Snapshot:
-        """The whole graph, pulled."""
+        """Pull the whole graph."""
         return self.server.snapshot()
 
     def content(self) -> str | None:
-        """A name for what the graph holds now; None where the server has none."""
+        """Return a name for the current content of the graph, or None if the server has none."""
         return None
 
     def copied(self) -> Snapshot:
-        """The whole graph in process, pulled again when it changes on the server; always where nobody knows that."""
+        """Return the whole graph in process. It is pulled again if it has changed on the server, or if the content
+        has no name.
+        """
         content, copy = self.content(), self._copy
         if copy is not None and content is not None and copy[0] == content:
             return copy[1]
         snapshot = self.whole()
-        # A load in between may have given another state than the name is of.
+        # If a load ran during the pull, the name may be that of another state.
         self._copy = (content, snapshot) if content is not None and self.content() == content else None
         return snapshot
 
     def configure(self, wait: float = 0.0, **changes: Any) -> None:
-        """Change settings, which last as long as this object; what answers knows which predicates are declared."""
+        """Change settings, which last as long as this object. The server's store learns which predicates are
+        declared.
+        """
         super().configure(wait, **changes)
         self.server.declared = tuple(self.settings.get("single_valued", ()))
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._copy = None
         self.server.close()
 
     def refresh(self) -> None:
-        """Forget what is known of the schema, which another process may have changed."""
+        """Discard the cached schema, which another process may have changed."""
         self.server.refresh()
 
     def sources(self, wait: float = 0.0) -> tuple[Source, ...]:
-        """The sources of the graph."""
+        """Return the sources of the graph; none if it does not exist."""
         with waiting(wait):
             return self.server.sources() if self.server.exists() else ()
 
     def status(self, verify: bool) -> Status:
-        """What the graph holds; bytes are the server's own affair."""
+        """Return the counts and sources of the graph, with 0 for its bytes. Raises `OptionError` for `verify`."""
         if verify:
             raise OptionError("a graph on a server has no checksums here")
         return Status(self.place, self.graph, "server", self.server.counts(), self.server.sources(), 0)
 
     def survey(self) -> Survey:
-        """What the graph holds, counted when it was loaded."""
+        """Return the counts for a schema, as of the last load."""
         return self.server.survey()
 
     # -- changing ----------------------------------------------------------------------------------
 
     def known(self, changes: bool) -> Snapshot | None:
-        """What the graph holds; None where it is large, and the load changes nothing of it."""
-        # Pulled once: all tables of a load are read for the same graph.
+        """Return the content of the graph for loaders, or None if it is large and the load does not change it."""
+        # Pulled once, so that all tables of a load see the same graph.
         if self._pulled is None:
             self._pulled = (self._look(changes),)
         return self._pulled[0]
@@ -507,7 +515,7 @@ class ServerStorage(Storage):
             try:
                 return self._looked_at(changes)
             except StoreBusyError:
-                # Another load began just now.
+                # Another load has just begun.
                 if time.monotonic() >= self._until:
                     raise
                 time.sleep(_AGAIN)
@@ -515,37 +523,37 @@ class ServerStorage(Storage):
     def _looked_at(self, changes: bool) -> Snapshot | None:
         begun = self.server.under_way()
         if begun is not None:
-            # Its writer is gone: this load goes on where that stopped, or is refused.
+            # The other writer is gone: this load resumes that one, or is refused.
             return self.server.left() if begun[1] else self.server.snapshot()
-        seen = frozenset((one.name, one.content) for one in self.sources())
-        # A large graph is not pulled to look at its keys: `join=` needs nothing of it. A change
-        # pulls it anyway, and rows keep the ids that others refer to.
+        seen = frozenset((source.name, source.content) for source in self.sources())
+        # A large graph is not pulled to look up keys in it: `join=` works without it. A load with a change pulls it in any
+        # case, and rows must keep the ids that other statements refer to.
         there = self.server.exists()
-        size = sum(self.server.counts().get(one, 0) for one in ("relations", "attributes")) if there else 0
+        size = sum(self.server.counts().get(source, 0) for source in ("relations", "attributes")) if there else 0
         if size > MOST_LOOKED_AT and not changes:
             return None
         self._seen = seen
         return self.server.snapshot() if there else None
 
     def _wait_for_others(self) -> None:
-        """Wait until nobody who is there writes the graph, at most as long as this load may."""
-        while (found := self.server.under_way()) is not None and not found[1] and time.monotonic() < self._until:
+        """Wait while a running writer loads the graph, at most until this load's deadline."""
+        while (load := self.server.under_way()) is not None and not load[1] and time.monotonic() < self._until:
             time.sleep(_AGAIN)
 
     def build(self, read: Read | None, wait: float, plan: Planned | None = None, progress: Progress | None = None) -> Built:
-        """Build what is added in process, and write it."""
+        """Build the added items in process, and write them."""
         with self._lock:
             self._until = time.monotonic() + wait
             while True:
                 try:
                     return self._built(read, max(self._until - time.monotonic(), 0.0), plan, progress)
                 except OvertakenError:
-                    # What rows refer to may be another row now: they are read again.
+                    # References may now mean other rows, so the sources are read again.
                     if time.monotonic() >= self._until:
                         raise
 
     def _built(self, read: Read | None, wait: float, plan: Planned | None, progress: Progress | None) -> Built:
-        """One try of `build`."""
+        """Try to build and write once."""
         changed = Change() if plan is None else plan(self.sources(wait))
         check_edits_stay(changed)
         builder = Builder()
@@ -558,25 +566,25 @@ class ServerStorage(Storage):
         snapshot = laid_out(builder)
         before, after = self.write(snapshot, wait, replace(changed, seen=self._seen), progress)
         names = {source.name for source in builder.sources}
-        gone = [name for name in changed.without if name not in names] if read is not None else []
-        warnings = [*changed.warnings, *replaced_by_nothing(gone), *builder.warnings, *untimely(snapshot), *self.remarks()]
+        emptied = [name for name in changed.without if name not in names] if read is not None else []
+        warnings = [*changed.warnings, *replaced_by_nothing(emptied), *builder.warnings, *untimely(snapshot), *self.remarks()]
         return Built(before, after, builder.statements, warnings)
 
     def remarks(self) -> list[str]:
-        """What the last write on the server warns of."""
+        """Return the server's warnings about the last write."""
         return []
 
     def change(
         self, plan: Planned, read: Read | None, wait: float, names: Sequence[str], progress: Progress | None = None
     ) -> Built:
-        """What is there is changed once it is there as a whole: a load of the same sources that was
-        ended is taken back, that of others is waited for.
+        """Build a change of existing sources, once no unfinished load is in the way: an interrupted load of the same
+        sources is undone, a load of other sources is waited for.
         """
         until = time.monotonic() + wait
         with waiting(wait):
-            while (found := self.server.under_way()) is not None:
-                begun, gone = found
-                if gone and all(one in names or one.startswith(tuple(f"{name}/" for name in names)) for one in begun):
+            while (load := self.server.under_way()) is not None:
+                begun, gone = load
+                if gone and all(source in names or source.startswith(tuple(f"{name}/" for name in names)) for source in begun):
                     self.abandon()
                 elif time.monotonic() >= until:
                     self.server.counts()
@@ -586,32 +594,32 @@ class ServerStorage(Storage):
         return self.build(read, wait, plan, progress)
 
     def abandon(self) -> bool:
-        """Take back a load that was not finished."""
+        """Undo an unfinished load. Returns whether there was one."""
         with self._lock:
             return self.server.abandon()
 
     def delete(self) -> bool:
-        """Remove the graph from the server, and nothing else."""
+        """Delete the graph from the server, and nothing else."""
         with self._lock:
             return self.server.delete()
 
 
 class EditedStorage(ServerStorage):
-    """A graph on a server that condgraph wrote, and that takes single changes: each is made of the part of the graph that
-    it is about (`condgraph.remote`), or of the whole graph, which is pulled for it.
+    """A graph on a server that condgraph wrote and that accepts single changes. Each change is computed from the part
+    of the graph that it affects, or from the whole graph, which is then pulled.
     """
 
     server: EditedStore
 
     def __init__(self, server: EditedStore, *, graph: str, read_only: bool) -> None:
         super().__init__(server, graph=graph, read_only=read_only)
-        #: What the graph stated after the last change that was made here.
+        #: The summary of the graph after the last change made by this object.
         self._stated: GraphSummary | None = None
 
     def write(
         self, snapshot: Snapshot, wait: float, change: Change, progress: Progress | None
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Write a snapshot; `progress` is called with the graph's address."""
+        """Write a snapshot. `progress` is called with the graph's address."""
 
         def on_progress(written: int, part: float | None) -> None:
             if progress is not None:
@@ -620,16 +628,16 @@ class EditedStorage(ServerStorage):
         return self.server.push(snapshot, wait=wait, change=change, on_progress=on_progress)
 
     def remarks(self) -> list[str]:
-        """What the last write warns of."""
+        """Return the warnings of the last write."""
         return list(self.server.remarks)
 
     def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
-        """Make a single change of what the graph holds now, and write it at once on the server."""
+        """Make a single change of the current graph, and write it to the server at once."""
         self.check_editable()
         until = time.monotonic() + wait
         with self._lock, self.changing(wait):
             if not self.server.exists() and self.server.under_way() is None:
-                # A graph of nothing, which has a node to write on.
+                # Create an empty graph, so that there is something to attach the change to.
                 self.write(laid_out(Builder()), wait, Change(), None)
             while True:
                 try:
@@ -640,7 +648,7 @@ class EditedStorage(ServerStorage):
                     time.sleep(random.uniform(_AGAIN / 10, _AGAIN))
 
     def _edited(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
-        """One try of `edit`."""
+        """Try to make a change once."""
         server = self.server
         content, number, edit = server.content_now(), server.last_edit() + 1, None
         stated, self._stated = self._stated, None
@@ -651,33 +659,37 @@ class EditedStorage(ServerStorage):
             known = ServerKnown(store, stated)
             edit = make(known, number)
             parts = parts_of(store, stated, known, edit)
-            now = None if parts is None else stated.after(edit.record(), parts.before, parts.after, server.totals, parts.several)
-            if parts is not None and now is not None:
-                server.write_edit(RemoteEdit(edit, content, parts.before, parts.after, now), wait)
-                self._stated = now
+            summary = (
+                None if parts is None else stated.after(edit.record(), parts.before, parts.after, server.totals, parts.several)
+            )
+            if parts is not None and summary is not None:
+                server.write_edit(RemoteEdit(edit, content, parts.before, parts.after, summary), wait)
+                self._stated = summary
                 return edit, self.remarks()
-        whole = server.snapshot()
+        snapshot = server.snapshot()
         if server.content_now() != content:
             raise OvertakenError(f"graph {self.graph!r} was changed by somebody else meanwhile")
         if edit is None:
-            edit = make(EditedContent(whole, Edits()), number)
-        server.write_edit(RemoteEdit(edit, content, whole, merge(whole, Edits.of([edit]))), wait)
+            edit = make(EditedContent(snapshot, Edits()), number)
+        server.write_edit(RemoteEdit(edit, content, snapshot, merge(snapshot, Edits.of([edit]))), wait)
         return edit, self.remarks()
 
     def changing(self, wait: float) -> AbstractContextManager[None]:
-        """What is held while a change is made, for which others are waited for so many seconds."""
+        """Return a context manager that is held during a change. `wait` is how many seconds to wait for other
+        writers.
+        """
         return nullcontext()
 
     def check_editable(self) -> None:
-        """Raise `UnsupportedError` where the server cannot make a change all at once."""
+        """Raise `UnsupportedError` if the server cannot make a change atomically."""
 
     def edits(self) -> list[Edit]:
-        """All single changes, in order."""
+        """Return all single changes, in order."""
         return [Edit.read(record.encode()) for record in self.server.edit_records()]
 
 
 class RemoteGraph(Graph):
-    """A graph on a server, with the API of local ones."""
+    """A graph on a server, with the methods of a local graph."""
 
     _storage: ServerStorage
 
@@ -686,7 +698,7 @@ class RemoteGraph(Graph):
 
     @property
     def store(self) -> ServerStore:
-        """What answers on the server."""
+        """The store that queries the server."""
         return self._storage.server
 
 
@@ -696,11 +708,11 @@ class EditedGraph(RemoteGraph):
     _storage: EditedStorage
 
     def push(self, graph: Graph, *, wait: float = 0.0, progress: Progress | None = None) -> None:
-        """Write a local graph as this one, next to what it holds; the same content twice changes
-        nothing. `wait` as for `load`.
+        """Write a local graph into this one, next to its content. Pushing the same content twice changes nothing.
+        `wait` is how many seconds to wait for another writer.
 
-        `progress` is called, as in `load`, with the address, the records written so far (relations, rows
-        or triples, as the store has them), and which part of all that is (None where it is not known).
+        `progress` is called with the address, the number of records written (relations, rows or triples, depending on
+        the store), and the fraction written, or None if that is unknown.
         """
         self._storage.check_writable(wait)
         self._storage.write(graph.current, wait, Change(), progress)

@@ -1,6 +1,4 @@
-"""Neo4j databases that condgraph did not write. They are asked where they are, and nothing is ever
-written there.
-"""
+"""Existing Neo4j databases, which condgraph did not write: queried in place and never changed."""
 
 from __future__ import annotations
 
@@ -24,30 +22,31 @@ from condgraph.remote import RemoteGraph
 from condgraph.remote_neo4j import Neo4jGraph, Neo4jStorage
 from condgraph.reports import Status
 
-#: Seconds within which a name that is not known is believed to be unknown.
+#: The seconds during which an unknown name is not looked up again.
 _FRESH: Final = 1.0
 _WRITES: Final = 'layout="condgraph" opens, or makes, a graph of condgraph\'s own beside it'
 
 
 def typed(texts: Sequence[str], header: str) -> list[Value | None]:
-    """How the loader of tables reads the texts of a column, None where it takes one for missing."""
+    """Return the texts of a column as the loader of tables would read them, with None for missing cells."""
     from condgraph.loaders.table.column_types import type_cells
 
-    return [None if cell is None else cell[0] for cell in type_cells(texts, header)]
+    return [None if typed_cell is None else typed_cell[0] for typed_cell in type_cells(texts, header)]
 
 
 def is_native(connection: Connection) -> bool:
-    """Whether a database has nodes, and none of them is a graph of condgraph's."""
-    # Each is a number that the server keeps.
+    """Return whether a database has nodes but no graph of condgraph."""
+    # Neo4j stores both counts, so that these queries are cheap.
     (nodes,) = connection.ask("MATCH (n) RETURN count(n) AS count", {})
     (graphs,) = connection.ask(f"MATCH (g:{GRAPH}) RETURN count(g) AS count", {})
     return nodes["count"] > 0 and graphs["count"] == 0 and not is_older(connection, "default")
 
 
 def native(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None = None, **options: Any) -> NativeGraph | None:
-    """An existing database; None where it is not known to be one, and nobody is `sure`. Raises
-    `StoreError` where no server answers, or has no such database; one that is silent now is an error
-    of the first question.
+    """Open an existing database. Returns None if it is not one, unless the caller is `sure`.
+
+    Raises `StoreError` if no server answers, or it has no such database. A server that is silent now causes an error
+    at the first query only, unless the caller is `sure`.
     """
     connection = Connection(place, **options)
     try:
@@ -78,7 +77,7 @@ def _is_native(connection: Connection) -> bool:
 
 
 class NativeStorage(Neo4jStorage):
-    """A database that condgraph did not write, over a connection to it."""
+    """An existing database, over a connection to it."""
 
     server: NativeStore  # type: ignore[assignment]
 
@@ -92,29 +91,29 @@ class NativeStorage(Neo4jStorage):
         super().__init__(cast("Any", server), graph="neo4j", read_only=True)
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Nothing is written."""
+        """Raise `ReadOnlyError`."""
         raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
 
     def content(self) -> str | None:
-        """Nobody knows when others change the database."""
+        """Return None: changes of an existing database cannot be detected."""
         return None
 
     def refresh(self) -> None:
-        """Look at the whole database again when it is next asked."""
+        """Examine the whole database again at the next query."""
         self.mapped.refresh()
 
     def renewed(self, kind: str) -> bool:
-        """Whether the database has changed since it was looked at, as far as names of a kind go."""
+        """Return whether the database has changed since it was examined, regarding names of a kind."""
         before, age = self.mapped.mapping(), self.mapped.age
         if kind == "entity":
-            # Entities are looked up by every query, under the labels that are known.
+            # Every query looks entities up in the database, under the known labels.
             self.mapped.expire()
         elif age >= _FRESH:
             self.mapped.refresh()
         return self.mapped.mapping() is not before
 
     def status(self, verify: bool) -> Status:
-        """What the database is taken to hold."""
+        """Return the counts and sources that the database has as a graph. Raises `OptionError` for `verify`."""
         if verify:
             raise OptionError("a graph on a server has no checksums here")
         result = self.mapped.mapping()
@@ -124,13 +123,13 @@ class NativeStorage(Neo4jStorage):
         )
 
     def survey(self) -> Survey:
-        """What the database is taken to hold, counted."""
+        """Return the counts for a schema of the database."""
         return survey_of(self.mapped.closer(lambda mapping: mapping.unseen))
 
 
 class NativeGraph(Neo4jGraph):
-    """A Neo4j database that condgraph did not write, over a connection to it. `mapping` is the place
-    of a mapping file, which says what it is to be taken for where the guess is wrong.
+    """An existing Neo4j database, over a connection to it. `mapping` is the path of a mapping file, which corrects
+    how the database is read as a graph.
     """
 
     _storage: NativeStorage
@@ -143,17 +142,15 @@ class NativeGraph(Neo4jGraph):
 
     @property
     def store(self) -> NativeStore:  # type: ignore[override]
-        """What answers on the server."""
+        """The store that queries the server."""
         return self._storage.server
 
     @property
     def mapping(self) -> Mapping:
-        """What the database is taken for now."""
+        """The current interpretation of the database as a graph."""
         return self._storage.mapped.mapping()
 
     def mapping_file(self, *, timeout: float | None = None) -> str:
-        """What the database is taken for as the text of a mapping file, with the reason of each
-        choice.
-        """
+        """Return the interpretation of the database as the text of a mapping file, with the reason for each choice."""
         with within(self.timeout if timeout is None else timeout):
             return written(self._storage.mapped.mapping(), self.place)

@@ -1,4 +1,4 @@
-"""Graphs in Neo4j that condgraph wrote."""
+"""Graphs that condgraph writes to Neo4j."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 
 class Neo4jStorage(EditedStorage):
-    """One graph of a Neo4j database, which Neo4j alone answers."""
+    """One graph in a Neo4j database, which is only queried there."""
 
     server: Neo4jStore
 
     def store(self, engine: str | None) -> Store:
-        """What answers on the server."""
+        """Return the store on the server. Raises `OptionError` for any engine."""
         if engine is not None:
             hint = f"leave `engine` out, or ask graph.snapshot() with engine={engine!r}"
             raise OptionError("a graph in Neo4j answers in Neo4j", hint=hint if engine in ENGINES else "leave `engine` out")
         return self.server
 
     def rdf(self, base: str | None) -> EmbeddedStore:
-        """Only graphs in process have an RDF store of their own."""
+        """Raise `UnsupportedError`: only graphs in process have an embedded RDF store."""
         raise UnsupportedError("Neo4j", ["SPARQL"], hint="graph.snapshot() is the same graph in process, which has an RDF store")
 
     def content(self) -> str | None:
-        """As the graph's node states it."""
+        """Return the name of the content, as the graph's node states it."""
         return self.server.content
 
     def label(self, on: bool) -> list[str]:
-        """`Neo4jGraph.label`."""
+        """Implement `Neo4jGraph.label`."""
         with self._lock:
             self.server.label(on)
             return self.remarks()
@@ -51,8 +51,8 @@ class Neo4jStorage(EditedStorage):
     def index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
     ) -> IndexReport:
-        """Store the vectors of nodes and predicates on the server, and make its vector index; only
-        what is new is encoded.
+        """Store the vectors of nodes and predicates on the server, and build its vector index. Only new names are
+        encoded.
         """
         self.check_writable()
         if faiss:
@@ -61,14 +61,13 @@ class Neo4jStorage(EditedStorage):
 
 
 class Neo4jGraph(EditedGraph):
-    """One graph of a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`,
-    or a `py2neo.Graph`.
+    """One graph in a Neo4j database. `place` is an address (`neo4j://host:7687`), a `neo4j.Driver`, or a
+    `py2neo.Graph`.
 
-    `user`, `password` and `database` are options. `timeout` (seconds) is the deadline of calls that
-    are given none; `patience` (30 seconds) is for how long the server may say nothing where it has
-    little to do, whatever the call. `labels` says whether entities carry their direct concepts as
-    labels after the next load: None leaves it as it is, and gives a new graph labels where nothing
-    else is in the database.
+    Options are `user`, `password`, `database`, `timeout`, the default timeout of calls in seconds, and `patience`,
+    how many seconds (30) the server may take for requests with little work, whatever the call. `labels` is whether
+    entities have their direct concepts as labels after the next load: None keeps the present state, and gives a new
+    graph labels if the database is otherwise empty.
     """
 
     _storage: Neo4jStorage
@@ -81,40 +80,40 @@ class Neo4jGraph(EditedGraph):
 
     @property
     def store(self) -> Neo4jStore:
-        """What answers on the server."""
+        """The store that queries the server."""
         return self._storage.server
 
     def warm(self, *, seconds: float | None = None) -> int:
-        """Have the server plan the commonest shapes of queries over the graph before anybody asks, for
-        so many seconds at most; how many it planned. The first run of a query costs mostly planning.
-        A load of 10,000 statements and more does so for a fifth of its time.
+        """Let the server plan the most common queries over the graph in advance, for at most `seconds` seconds.
+        Returns the number of planned queries.
+
+        The first run of a query takes most of its time for planning. A load of 10,000 statements or more does this
+        too, for a fifth of its own time.
         """
         with within(self.timeout):
             return self.store.warm(seconds=seconds)
 
     def label(self, on: bool = True) -> list[str]:
-        """Give entities their direct concepts as labels, as Neo4j Browser and others read them, or
-        take these labels away; which concepts are no labels and why, as sentences.
+        """Give entities their direct concepts as labels, for Neo4j Browser and other tools, or with `on=False` remove
+        these labels. Returns which concepts are not labels and why, as sentences.
 
-        Nothing else changes: answers do not depend on labels. Raises `ReadOnlyError`, and
-        `StoreBusyError` while somebody loads.
+        Answers do not depend on labels. Raises `ReadOnlyError`, and `StoreBusyError` during a load.
         """
         self._storage.check_writable()
         return self._storage.label(on)
 
     @property
     def content(self) -> str:
-        """A name for what the graph holds, at most a second old: it changes when that does."""
+        """A name for the content of the graph, at most a second old. It changes whenever the content does."""
         return self.store.content
 
     def cypher(  # type: ignore[override]
         self, text: str, parameters: Mapping[str, Any] | None = None, *, timeout: float | None = 60.0
     ) -> list[dict[str, Any]]:
-        """Run a reading query that a person (or a model) wrote, after its text and the server's
-        plan of it were checked.
+        """Run a Cypher query that only reads, after a check of its text and of the server's plan. Returns a dict for
+        each row.
 
-        Gives a dict a row. Raises `ReadOnlyError`, with the place, for a text that may do more than
-        read; `timeout` is in seconds.
+        Raises `ReadOnlyError`, with the position, for a query that could write. `timeout` is in seconds.
         """
 
         def ask() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Several graphs asked as one: folders, databases and servers beside each other."""
+"""Several graphs queried as one, in any combination of folders, databases and servers."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ if TYPE_CHECKING:
 
 
 class SeveralStorage(ServerStorage):
-    """Several graphs, which are only read here."""
+    """Several graphs, read-only."""
 
     server: SeveralStore
 
     def __init__(self, graphs: Mapping[str, Graph], own: Sequence[Graph], same: Same | None) -> None:
         self.graphs, self._own = dict(graphs), own
-        super().__init__(SeveralStore([_member(*each) for each in graphs.items()], same), graph="several", read_only=True)
+        super().__init__(SeveralStore([_member(*item) for item in graphs.items()], same), graph="several", read_only=True)
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Nothing is written."""
+        """Raise `ReadOnlyError`."""
         raise ReadOnlyError("several stores together are only read", hint="load into one of them")
 
     def write(self, *_: Any) -> Any:
-        """Nothing is written."""
+        """Raise `ReadOnlyError`."""
         self.check_writable()
 
     def index(self, *_: Any) -> Any:
-        """Vectors are stored with one graph."""
+        """Raise `UnsupportedError`: vectors are stored with a single graph."""
         raise UnsupportedError("several stores", ["an index"], hint="graph.snapshot() copies them into one graph")
 
     def rdf(self, base: str | None) -> Any:
-        """Only graphs in process have an RDF store of their own."""
+        """Raise `UnsupportedError`: only graphs in process have an embedded RDF store."""
         raise UnsupportedError("several stores", ["SPARQL"], hint="graph.snapshot() copies them into one graph, which has it")
 
     def store(self, engine: str | None) -> Store:
-        """What asks them."""
+        """Return the store that queries all of them. Raises `OptionError` for any engine."""
         if engine is not None:
             hint = f"leave `engine` out, or ask graph.snapshot() with engine={engine!r}" if engine in ENGINES else None
             raise OptionError("several stores answer each by itself", hint=hint or "leave `engine` out")
         return self.server
 
     def status(self, verify: bool) -> Status:
-        """What they hold together."""
+        """Return the sums of the counts, and all sources. Raises `OptionError` for `verify`."""
         if verify:
             raise OptionError("several stores have no checksums together", hint="verify each of them")
         notes = ("counts are of each store, so that what several of them have is counted several times", *self.server.notes)
         return Status(self.place, self.graph, "several stores", self.server.counts(), self.server.sources(), 0, notes=notes)
 
     def refresh(self) -> None:
-        """Turn to what each of them holds now."""
+        """Read the current state of each graph."""
         for graph in self.graphs.values():
             graph.refresh()
         super().refresh()
 
     def close(self) -> None:
-        """Let go of those that were opened here."""
+        """Close the graphs that were opened here, rather than passed in."""
         super().close()
         for graph in self._own:
             graph.close()
@@ -87,9 +87,9 @@ def _member(name: str, graph: Graph) -> Member:
 
 
 class SeveralGraph(RemoteGraph):
-    """Several graphs as one, which is only read. `graphs` has them by the names of their stores."""
+    """Several graphs queried as one, read-only. `graphs` maps the names of their stores to them."""
 
-    #: What spans call it.
+    #: The name of the kind of store in tracing spans.
     store_kind = "several"
 
     _storage: SeveralStorage
@@ -99,7 +99,7 @@ class SeveralGraph(RemoteGraph):
 
     @property
     def store(self) -> SeveralStore:
-        """What asks them."""
+        """The store that queries all of them."""
         return self._storage.server
 
     @property
@@ -109,7 +109,9 @@ class SeveralGraph(RemoteGraph):
 
 
 def several(places: Mapping[str, Any] | Sequence[Any], opened: Callable[[Any], Graph], same: Same | None = None) -> SeveralGraph:
-    """Graphs as one: `places` are addresses, folders or open graphs, by names or in order; `same` as for `condgraph.open`."""
+    """Open several graphs as one. `places` are addresses, folders or open graphs, in a list or by name; `same` is as
+    for `condgraph.open`.
+    """
     if not isinstance(places, Mapping):
         named: dict[str, Any] = {}
         for place in places:
@@ -134,7 +136,7 @@ def several(places: Mapping[str, Any] | Sequence[Any], opened: Callable[[Any], G
             graphs[name] = place
         result = SeveralGraph(graphs, own, same)
         if same:
-            result.store.naming_schema  # noqa: B018 - what is declared is looked at once
+            result.store.naming_schema  # noqa: B018 - checks the declaration
         return result
     except BaseException:
         for graph in own:
@@ -143,7 +145,9 @@ def several(places: Mapping[str, Any] | Sequence[Any], opened: Callable[[Any], G
 
 
 def _name_of(place: Any) -> str:
-    """What a store is called that was given without a name: the last part of its address, or its folder."""
+    """Return the name of a store that was given without one: the name of an open graph, the end of its address, or
+    its folder.
+    """
     place = place[0] if isinstance(place, tuple) else place
     text = str(place.place if isinstance(place, Graph) else place)
     if isinstance(place, Graph) and place.name != "default":

@@ -1,4 +1,4 @@
-"""Graphs in RDF stores, through their SPARQL endpoints."""
+"""Graphs that condgraph writes to RDF stores, through their SPARQL endpoints."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ if TYPE_CHECKING:
     from condgraph.vectors.stored import IndexReport
 
 
-#: The options that are addresses.
+#: The options whose values are addresses.
 _ADDRESSES = ("update", "store")
 
 
 def _plain(address: str) -> str:
-    """The address as HTTP has it."""
+    """Return an address without its prefix "sparql+"."""
     return address[7:] if address[:7].lower() == "sparql+" else address
 
 
 class SparqlStorage(EditedStorage):
-    """One graph of an RDF store."""
+    """One graph in an RDF store."""
 
     server: SparqlStore
 
     @property
     def current(self) -> Snapshot:
-        """The graph as it is now, pulled into process and stored until it changes there."""
+        """The current graph, pulled into the process and cached until it changes on the server."""
         return self.server.linked()
 
     def copied(self) -> Snapshot:
-        """As `current`."""
+        """Return the current graph in process."""
         return self.current
 
     def store(self, engine: str | None) -> Store:
-        """What answers on the server; `engine="snapshot"` answers in process, on the pulled graph."""
+        """Return the store that queries the server, or with `engine="snapshot"` one in process, on the pulled graph."""
         return self.server if engine in (None, "sparql") else local_store(self, engine)
 
     def sparql(self, text: str, **options: Any) -> Table:
-        """The solutions of a query over this graph on the server."""
+        """Return the solutions of a query over this graph on the server."""
         return self.server.text(text, **options)
 
     def check_editable(self) -> None:
-        """Raise `UnsupportedError` where an update request is not made all at once."""
-        # A first query tells which server it is.
+        """Raise `UnsupportedError` if the server does not execute an update request atomically."""
+        # The first query detects the kind of server.
         self.server.exists()
         dialect = self.server.endpoint.dialect
         if not dialect.atomic:
@@ -67,16 +67,16 @@ class SparqlStorage(EditedStorage):
     def index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
     ) -> IndexReport:
-        """Encode the names of nodes and predicates, and store their vectors on this machine, since
-        RDF stores keep none.
+        """Encode the names of nodes and predicates, and store the vectors on this machine, since RDF stores have no
+        place for them.
         """
         if faiss:
             raise OptionError("an RDF store has no approximate index", hint="leave `faiss` out")
         return self.server.index(encoder_of(encoder), progress)
 
     def status(self, verify: bool) -> Status:
-        """What the graph holds; `verify` pulls it and raises `StoreDamagedError` where it is not
-        what was written.
+        """Return the counts and sources of the graph. `verify` pulls it and raises `StoreDamagedError` if its content
+        was altered.
         """
         if verify:
             self.server.snapshot()
@@ -84,14 +84,17 @@ class SparqlStorage(EditedStorage):
 
 
 class SparqlGraph(EditedGraph):
-    """One graph of an RDF store, through its SPARQL endpoint.
+    """One graph in an RDF store, through its SPARQL endpoint.
 
-    `place` is `sparql+http://host/path` or `sparql+https://...`, with user and password in it or in
-    `SPARQL_USERNAME` and `SPARQL_PASSWORD`. `update` is the address for updates where it is another
-    one, `store` that of the Graph Store Protocol, by which loading is quicker, `base` the IRI of
-    the graph (and of its named graph), `method` "get", "post" or "auto". `timeout` (seconds) is the
-    deadline of calls that are given none; `patience` (30 seconds) is for how long the server may
-    say nothing where it has little to do, whatever the call.
+    `place` is `sparql+http://host/path` or `sparql+https://...`, with user and password in it or in the environment
+    variables `SPARQL_USERNAME` and `SPARQL_PASSWORD`. The options:
+
+    - `update`: the address for updates if it differs
+    - `store`: the address of the Graph Store Protocol, which makes loads faster
+    - `base`: the IRI of the graph and of its named graph
+    - `method`: "get", "post" or "auto"
+    - `timeout`: the default timeout of calls, in seconds
+    - `patience`: how many seconds (30) the server may take for requests with little work, whatever the call
     """
 
     _storage: SparqlStorage
@@ -100,8 +103,8 @@ class SparqlGraph(EditedGraph):
         known = ("update", "store", "base", "user", "password", "method", "timeout", "patience")
         wrong = next((name for name in options if name not in known), None)
         if wrong is not None:
-            what, hint = f"a SPARQL endpoint takes no option {wrong!r}", f"it takes: {', '.join(known)}"
-            raise OptionError(what, candidates=nearest(wrong, known), hint=hint)
+            message, hint = f"a SPARQL endpoint takes no option {wrong!r}", f"it takes: {', '.join(known)}"
+            raise OptionError(message, candidates=nearest(wrong, known), hint=hint)
         bounds = {name: options.pop(name) for name in ("timeout", "patience") if name in options}
         options = {name: value and (_plain(str(value)) if name in _ADDRESSES else value) for name, value in options.items()}
         store = SparqlStore(_plain(place), graph=graph, read_only=read_only, **options, **bounds)
@@ -109,5 +112,5 @@ class SparqlGraph(EditedGraph):
 
     @property
     def store(self) -> SparqlStore:
-        """What answers on the server."""
+        """The store that queries the server."""
         return self._storage.server

@@ -1,4 +1,4 @@
-"""Graphs in SQL databases: DuckDB files, PostgreSQL and Spark."""
+"""Graphs in SQL databases (DuckDB files, PostgreSQL and Spark), and existing tables as graphs."""
 
 from __future__ import annotations
 
@@ -33,56 +33,58 @@ if TYPE_CHECKING:
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
-#: What a SQL database takes.
+#: The options of a SQL database.
 OPTIONS: Final = ("user", "password", "timeout", "folder")
-#: The note of the counts of tables that somebody else made.
+#: The note on the counts of existing tables.
 _ESTIMATES: Final = "these are estimates: rows of a table by its columns, and a view as one row"
 _EXAMPLE: Final = "duckdb:///folder/file.duckdb or postgresql://user@host:5432/database"
 
 
 class SqlStorage(EditedStorage):
-    """One graph in a SQL database, which the database alone answers."""
+    """One graph in a SQL database, which is only queried there."""
 
     server: SqlStore
 
     def store(self, engine: str | None) -> Store:
-        """What answers in the database."""
+        """Return the store in the database. Raises `OptionError` for any engine."""
         if engine is not None:
             hint = f"leave `engine` out, or ask graph.snapshot() with engine={engine!r}"
             raise OptionError("a graph in a SQL database answers there", hint=hint if engine in ENGINES else "leave `engine` out")
         return self.server
 
     def rdf(self, base: str | None) -> EmbeddedStore:
-        """Only graphs in process have an RDF store of their own."""
+        """Raise `UnsupportedError`: only graphs in process have an embedded RDF store."""
         raise UnsupportedError("SQL", ["SPARQL"], hint="graph.snapshot() is the same graph in process, which has an RDF store")
 
     def content(self) -> str | None:
-        """As its table states it."""
+        """Return the name of the content, as the graph's table states it."""
         return self.server.content()
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Raise where nothing is written."""
+        """Raise an error if the graph or the engine is read-only."""
         if not self.server.engine.writes:
             self.server.engine.writing(wait)
         super().check_writable(wait)
 
     def changing(self, wait: float) -> AbstractContextManager[None]:
-        """A file is opened once for a change."""
+        """Keep a DuckDB file open for the whole change."""
         return self.server.engine.changing(wait)
 
     def index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
     ) -> IndexReport:
-        """Vectors are not stored in SQL databases."""
+        """Raise `UnsupportedError`: vectors are not stored in SQL databases."""
         raise UnsupportedError(
             "SQL", ["vectors of names"], hint="graph.snapshot() is the same graph in process, which has an index"
         )
 
 
 class SqlGraph(EditedGraph):
-    """One graph in a SQL database: `duckdb:///path` is a file, `postgresql://host/database` a server, with user and password
-    in the address or as options. Each graph is a schema of the database. Of Spark, a session or `spark://master`, it is an
-    export to Parquet in a `folder`, which is only read. `timeout` (seconds) is the deadline of calls that are given none.
+    """One graph in a SQL database.
+
+    `place` is `duckdb:///path` for a file, or `postgresql://host/database` for a server, with user and password in
+    the address or as options. Each graph is a schema of the database. On Spark (a session or `spark://master`), the
+    graph is an export to Parquet in a `folder`, and read-only. `timeout` is the default timeout of calls, in seconds.
     """
 
     _storage: SqlStorage
@@ -99,28 +101,30 @@ class SqlGraph(EditedGraph):
 
     @property
     def store(self) -> SqlStore:
-        """What answers in the database."""
+        """The store that queries the database."""
         return self._storage.server
 
 
 class TheirStorage(SqlStorage):
-    """Tables that somebody else made."""
+    """Existing tables, which condgraph did not write."""
 
     server: TheirStore
 
     def content(self) -> str | None:
-        """Nobody knows when others change the tables."""
+        """Return None: changes of existing tables cannot be detected."""
         return None
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Nothing is written."""
+        """Raise `ReadOnlyError`."""
         raise ReadOnlyError(
             f"{self.place} has tables that condgraph did not write, and is only read",
             hint='layout="condgraph" opens, or makes, a graph of condgraph\'s own next to them',
         )
 
     def status(self, verify: bool) -> Status:
-        """What the tables are taken to hold, and what is left out."""
+        """Return the estimated counts and the sources of the tables as a graph, with notes on what is left out.
+        Raises `OptionError` for `verify`.
+        """
         if verify:
             raise OptionError("a graph on a server has no checksums here")
         return Status(
@@ -130,8 +134,8 @@ class TheirStorage(SqlStorage):
 
 
 class TheirGraph(SqlGraph):
-    """A database with tables that somebody else made: it is asked as it is, and never written to. `mapping` is the place of a
-    declaration file (`condgraph.toml`), as loads take it; `notes` say what is left out.
+    """A database with existing tables: queried in place and never changed. `mapping` is the path of a declaration
+    file (`condgraph.toml`), as for loads; `notes` list what is left out.
     """
 
     def __init__(
@@ -140,16 +144,18 @@ class TheirGraph(SqlGraph):
         from condgraph.sql.their_store import TheirStore
         from condgraph.sql.theirs import TheirTables, check_tables
 
-        called = {"duckdb": Path(engine.place).stem, "spark": "spark"}.get(engine.scheme, engine.place.rpartition("/")[2])
-        reading = Reading(Source(called, engine.place), "skip")
+        name = {"duckdb": Path(engine.place).stem, "spark": "spark"}.get(engine.scheme, engine.place.rpartition("/")[2])
+        reading = Reading(Source(name, engine.place), "skip")
         _declare(tables, mapping, reading)
         check_tables(tables, engine.place)
         notes = [*notes, *(problem.message for problem in reading.problems)]
-        store = TheirStore(engine, TheirTables(tables, called, cells), timeout=timeout, notes=notes)
+        store = TheirStore(engine, TheirTables(tables, name, cells), timeout=timeout, notes=notes)
         EditedGraph.__init__(self, TheirStorage(store, graph="default", read_only=True))
 
     def mapping_file(self) -> str:
-        """What the tables are taken for, as the text of a declaration file: a load with it gives the same graph."""
+        """Return the interpretation of the tables as the text of a declaration file. A load with it gives the same
+        graph.
+        """
         lines = ["guess = false"]
         joins = []
         for table in self.store.theirs.tables.values():
@@ -182,7 +188,7 @@ def _place(table: str, columns: tuple[str, ...]) -> str:
 
 
 def _catalogue(engine: Engine) -> tuple[list[Table], list[str], Cells]:
-    """The tables of a database, what is left out of them, and how their cells are read."""
+    """Return the tables of a database, notes on what is left out of them, and a reader of their cells."""
     if engine.scheme == "spark":
         from condgraph.sql.spark import SparkCells, of_spark
 
@@ -193,8 +199,10 @@ def _catalogue(engine: Engine) -> tuple[list[Table], list[str], Cells]:
 
 
 def theirs(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **options: Any) -> TheirGraph | None:
-    """A database with tables that somebody else made; None where there are none, or a graph of condgraph's is there, and
-    nobody is `sure`.
+    """Open a database with existing tables.
+
+    Unless the caller is `sure`, returns None if there are no tables, or if there is a graph of condgraph. Raises
+    `StoreMissingError` if the caller is `sure` and there are no tables.
     """
     _check(options)
     timeout = options.pop("timeout", None)
@@ -220,88 +228,90 @@ def theirs(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **
 
 
 def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> None:
-    """Name the columns as loads do, and set what the mapping file says of the tables, over what the database declares."""
+    """Name the columns as loads do, and apply the mapping file to the tables, on top of what the database declares."""
     from condgraph.sql.catalogue import Reference, ends_of
 
     headers: dict[str, list[str]] = {}
     for table in tables:
         headers[table.name] = column_names([item.real for item in table.columns], reading)
-        called = dict(zip((item.real for item in table.columns), headers[table.name], strict=True))
+        names = dict(zip((item.real for item in table.columns), headers[table.name], strict=True))
         for item in table.columns:
-            item.predicate = called[item.real]
-        table.key = tuple(called[item] for item in table.key)
+            item.predicate = names[item.real]
+        table.key = tuple(names[item] for item in table.key)
         for reference in table.references:
-            reference.columns = tuple(called[item] for item in reference.columns)
+            reference.columns = tuple(names[item] for item in reference.columns)
     for table in tables:
         for reference in table.references:
-            other = next(item for item in tables if item.name == reference.target)
-            reference.others = tuple(next(of.predicate for of in other.columns if of.real == item) for item in reference.others)
-    said = Declared() if mapping is None else of_file(mapping, headers)
-    if said.type_columns:
+            referenced_table = next(item for item in tables if item.name == reference.target)
+            reference.others = tuple(
+                next(column.predicate for column in referenced_table.columns if column.real == item) for item in reference.others
+            )
+    declared = Declared() if mapping is None else of_file(mapping, headers)
+    if declared.type_columns:
         raise UnsupportedError("SQL", ["`type` in a mapping file"], hint="`relation` names the relation of a table")
-    if said.single_valued:
+    if declared.single_valued:
         reading.warn("`single_valued` of the mapping file is not used: conflicts are looked for in a graph that is loaded")
     by_name = {table.name: table for table in tables}
     for table in tables:
-        key = said.keys.get(table.name, table.key)
+        key = declared.keys.get(table.name, table.key)
         table.certain = key == table.key
         table.key = key
-    for join in said.joins:
+    for join in declared.joins:
         table = by_name[join.table]
         table.references = [item for item in table.references if item.columns != join.columns]
         if len(join.targets) != 1:
             raise UnsupportedError("SQL", [f"{join} to several tables"], hint="load the database instead")
         ((target, columns),) = join.targets
-        others = columns or by_name[target].key
-        if len(others) != len(join.columns):
-            raise said.wrong(f"{join} joins {len(join.columns)} columns to {len(others)}")
-        if others != by_name[target].key and len(others) == 1 and not by_name[target].key:
-            by_name[target].key, by_name[target].certain = others, False
-        table.references.append(Reference(join.columns, target, others, certain=False))
+        target_columns = columns or by_name[target].key
+        if len(target_columns) != len(join.columns):
+            raise declared.wrong(f"{join} joins {len(join.columns)} columns to {len(target_columns)}")
+        if target_columns != by_name[target].key and len(target_columns) == 1 and not by_name[target].key:
+            by_name[target].key, by_name[target].certain = target_columns, False
+        table.references.append(Reference(join.columns, target, target_columns, certain=False))
     for table in tables:
         for item in table.columns:
-            declared = said.types.get(table.name, {}).get(item.predicate)
-            if declared not in (None, "auto") and declared != _WORDS[item.kind] and item in table.values:
-                raise said.wrong(
-                    f"{table.name}.{item.predicate} is {item.type} in the database, and cannot be read as {declared}",
+            type_name = declared.types.get(table.name, {}).get(item.predicate)
+            if type_name not in (None, "auto") and type_name != _WORDS[item.kind] and item in table.values:
+                raise declared.wrong(
+                    f"{table.name}.{item.predicate} is {item.type} in the database, and cannot be read as {type_name}",
                     hint="in a database columns have the types that they have there",
                 )
-        pointed = any(reference.target == table.name for other in tables for reference in other.references)
+        referenced = any(reference.target == table.name for referring in tables for reference in referring.references)
         ends = ends_of(table)
-        bare = len(table.references) == len(ends) == 2 and not table.values and not pointed
-        relation = said.relations.get(table.name, bare)
+        only_ends = len(table.references) == len(ends) == 2 and not table.values and not referenced
+        relation = declared.relations.get(table.name, only_ends)
         if relation is not False:
             if len(ends) < 2:
-                raise said.wrong(
+                raise declared.wrong(
                     f"rows of {table.name!r} cannot be relations: it refers to rows of others with less than two columns"
                 )
             table.relation = collapse(relation) if isinstance(relation, str) else table.name
-        table.times = said.times.get(table.name)
-        for named in table.times.columns() if table.times is not None else ():
-            item = table.column(named)
+        table.times = declared.times.get(table.name)
+        for column_name in table.times.columns() if table.times is not None else ():
+            item = table.column(column_name)
             if item not in table.values or item.sort not in ("date", "time", "integer", "long"):
                 what = item.type if item in table.values else "a reference"
-                raise said.wrong(
-                    f"{table.name}.{named} is {what} in the database, and cannot say when a row holds",
+                raise declared.wrong(
+                    f"{table.name}.{column_name} is {what} in the database, and cannot say when a row holds",
                     hint="dates, timestamps and whole numbers of years can; a view can cast it",
                 )
-        label = said.names.get(table.name)
-        table.label = _label(table) if label is None and said.guess else label
+        label = declared.names.get(table.name)
+        table.label = _label(table) if label is None and declared.guess else label
     for table in tables:
         for reference in table.references:
             if by_name[reference.target].relation is not None:
-                raise said.wrong(f"{table.name!r} refers to rows of {reference.target!r}, which are relations")
+                raise declared.wrong(f"{table.name!r} refers to rows of {reference.target!r}, which are relations")
 
 
 _WORDS: Final = {Kind.QUANTITY: "number", Kind.TIME: "time", Kind.TEXT: "text"}
 
 
 def _label(table: Table) -> str | None:
-    """The column of texts that is called like a name."""
+    """Return the text column whose name means "name", if there is one."""
     stem = singular(plain(table.name))
     texts = [item.predicate for item in table.values if item.sort == "text"]
-    ranked = sorted((rank, at) for at, item in enumerate(texts) if (rank := name_rank(plain(item), stem)) is not None)
-    return texts[ranked[0][1]] if ranked else None
+    candidates = sorted((rank, at) for at, item in enumerate(texts) if (rank := name_rank(plain(item), stem)) is not None)
+    return texts[candidates[0][1]] if candidates else None
 
 
 def _check(options: dict[str, Any]) -> None:

@@ -1,6 +1,4 @@
-"""RDF stores whose triples condgraph did not write. They are asked where they are, and nothing is ever
-written there.
-"""
+"""Existing triples in RDF stores, which condgraph did not write: queried in place and never changed."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ OPTIONS: Final = ("user", "password", "method", "timeout", "patience")
 
 
 def built(mapping: Mapping, place: str, triples: list[Any], nodes: list[Any], concepts: list[str]) -> Snapshot:
-    """Triples as a graph, by the rules of the loader of RDF and the names of a mapping."""
+    """Build a graph from triples, by the rules of the RDF loader and the names of a mapping."""
     source = Source(SOURCE, place, "sparql", terms=mapping.terms({triple.predicate.value for triple in triples}).dumps())
     options: dict[str, Any] = {"language": mapping.languages[0], "names": mapping.names}
     if mapping.given_labels is not None:
@@ -55,44 +53,48 @@ def built(mapping: Mapping, place: str, triples: list[Any], nodes: list[Any], co
 
 
 def timed(mapping: Mapping) -> Mapping:
-    """A mapping whose declared times are qualifiers of their own. Raises `OptionError` for what is no interval, and for a
-    predicate or a qualifier that the endpoint does not have.
+    """Return a mapping whose declared times are separate qualifiers.
+
+    Raises `OptionError` if a declared time is not an interval, or names a predicate or qualifier that the endpoint
+    does not have.
     """
     if not mapping.times:
         return mapping
-    predicates, keys = ([one.name for one in several] for several in (mapping.predicates, mapping.qualifiers))
+    predicates, keys = ([named.name for named in entries] for entries in (mapping.predicates, mapping.qualifiers))
     for predicate, columns in StatementTimes.of(mapping.times).columns().items():
-        wanted = [("predicate", name, predicates) for name in (predicate,) if name != OTHERS]
-        for what, name, known in (*wanted, *(("qualifier", column, keys) for column in columns)):
+        roles = [("predicate", name, predicates) for name in (predicate,) if name != OTHERS]
+        for role, name, known in (*roles, *(("qualifier", column, keys) for column in columns)):
             if mapping.whole and name not in known:
                 raise errors.OptionError(
-                    f"`times` of the mapping file names the {what} {name!r}, which no statement has",
+                    f"`times` of the mapping file names the {role} {name!r}, which no statement has",
                     candidates=errors.nearest(name, known),
                 )
     kinds = {(Kind.TIME, NO_UNIT): 1}
-    fresh = tuple(Predicate(f"{OWN}{key}", key, 0, kinds) for key in (START_TIME, END_TIME, POINT_IN_TIME) if key not in keys)
-    return replace(mapping, qualifiers=(*mapping.qualifiers, *fresh))
+    time_qualifiers = tuple(
+        Predicate(f"{OWN}{key}", key, 0, kinds) for key in (START_TIME, END_TIME, POINT_IN_TIME) if key not in keys
+    )
+    return replace(mapping, qualifiers=(*mapping.qualifiers, *time_qualifiers))
 
 
 class TriplesStorage(ServerStorage):
-    """The triples of an endpoint."""
+    """The triples of a SPARQL endpoint, read-only."""
 
     server: NativeRdfStore
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Nothing is written."""
+        """Raise `ReadOnlyError`."""
         raise errors.ReadOnlyError(f"{self.place} has triples that condgraph did not write, and only reads", hint=_WRITES)
 
     def write(self, *_: Any) -> Any:
-        """Nothing is written."""
+        """Raise `ReadOnlyError`."""
         self.check_writable()
 
     def index(self, *_: Any) -> Any:
-        """Nothing is kept of others' triples."""
+        """Raise `UnsupportedError`: no vectors are stored for existing triples."""
         raise errors.UnsupportedError("triples that condgraph did not write", ["an index"], hint="graph.snapshot() copies them")
 
     def store(self, engine: str | None) -> Store:
-        """What answers at the endpoint; `engine="snapshot"` answers on a copy."""
+        """Return the store at the endpoint, or with `engine="snapshot"` one in process, on a copy."""
         if engine in (None, "sparql"):
             return cast("Store", self.server)
         if engine != "snapshot":
@@ -100,11 +102,11 @@ class TriplesStorage(ServerStorage):
         return SnapshotStore(self.server.snapshot())
 
     def sparql(self, text: str, **options: Any) -> Table:
-        """The solutions of a query over the triples, by their own IRIs."""
+        """Raise `OptionError`: any SPARQL client can query the endpoint itself."""
         raise errors.OptionError("graph.sparql is for graphs of condgraph's own", hint="any SPARQL client asks this endpoint")
 
     def status(self, verify: bool) -> Status:
-        """What the endpoint is taken to hold."""
+        """Return the counts and sources that the triples have as a graph. Raises `OptionError` for `verify`."""
         if verify:
             raise errors.OptionError("a graph on a server has no checksums here")
         mapping = self.server.mapping
@@ -114,14 +116,12 @@ class TriplesStorage(ServerStorage):
         )
 
     def survey(self) -> Survey:
-        """What the endpoint is taken to hold."""
+        """Return the counts for a schema of the triples."""
         return self.server.survey()
 
 
 class TriplesGraph(RemoteGraph):
-    """The triples of a SPARQL endpoint that condgraph did not prepare. `mapping` is the place of a
-    mapping file.
-    """
+    """The existing triples of a SPARQL endpoint. `mapping` is the path of a mapping file."""
 
     _storage: TriplesStorage
 
@@ -131,7 +131,7 @@ class TriplesGraph(RemoteGraph):
 
         server = NativeRdfStore(endpoint, look, built)
         if mapping is not None:
-            # A file that is wrong is an error now.
+            # Raises now if the file is invalid.
             look(False)
         super().__init__(TriplesStorage(cast("Any", server), graph="sparql", read_only=True))
 
@@ -140,22 +140,22 @@ class TriplesGraph(RemoteGraph):
 
     @property
     def store(self) -> NativeRdfStore:
-        """What answers at the endpoint."""
+        """The store that queries the endpoint."""
         return self._storage.server
 
     @property
     def mapping(self) -> Mapping:
-        """What the endpoint is taken for."""
+        """The interpretation of the triples as a graph."""
         return self.store.mapping
 
     def mapping_file(self, *, timeout: float | None = None) -> str:
-        """What the endpoint is taken for as the text of a mapping file."""
+        """Return the interpretation of the triples as the text of a mapping file."""
         with within(self.timeout if timeout is None else timeout):
             return written(self.mapping, self.place)
 
 
 def triples(place: str, *, mapping: str | os.PathLike[str] | None = None, **options: Any) -> TriplesGraph:
-    """The triples at an address. Raises `OptionError` for an option that is for graphs of condgraph's."""
+    """Open the triples at an address. Raises `OptionError` for an option that only applies to graphs of condgraph."""
     wrong = next((name for name in options if name not in OPTIONS), None)
     if wrong is not None:
         raise errors.OptionError(
@@ -165,24 +165,25 @@ def triples(place: str, *, mapping: str | os.PathLike[str] | None = None, **opti
     return TriplesGraph(Endpoint(address, read_only=True, **options), mapping=mapping)
 
 
-#: Seconds in which an endpoint says whether a graph of condgraph's is there.
+#: The seconds within which an endpoint must answer whether it has a graph of condgraph.
 _PROBE: Final = 5.0
 _OURS: Final = "ASK { { ?g <pred:load> ?l } UNION { GRAPH ?n { ?g <pred:load> ?l } } UNION { GRAPH ?n { ?g <pred:loading> ?l } } }"
 _ANY: Final = "ASK { ?s ?p ?o }"
 
 
 def existing_triples(place: str, **options: Any) -> TriplesGraph | None:
-    """The triples at an address where condgraph wrote no graph: two small queries. None where it did, where there is
-    nothing, and where the endpoint does not tell in time: that is an error of the first question.
+    """Open the triples at an address if condgraph wrote no graph there, which takes two small queries. Returns None
+    if it did, if there are no triples, or if the endpoint does not answer in time; in the last case the first query
+    of the graph fails.
     """
     if any(name not in OPTIONS for name in options):
         return None
-    found = triples(place, **options)
-    endpoint = found.store.endpoint
+    graph = triples(place, **options)
+    endpoint = graph.store.endpoint
     try:
         with within(min(_PROBE, endpoint.timeout or _PROBE, endpoint.patience)):
             if not endpoint.query(_OURS) and endpoint.query(_ANY):
-                return found
+                return graph
     except (errors.StoreError, errors.ParseError, errors.DeadlineError):
         check()
     return None
