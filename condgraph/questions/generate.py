@@ -1,4 +1,6 @@
-"""Generation of questions from a graph: sample, ask, keep what has one good answer, paraphrase it (KQA Pro, sections 3 and 4)."""
+"""Generates questions from a graph: samples them, keeps those with one good answer, and paraphrases them (KQA Pro,
+sections 3 and 4).
+"""
 
 from __future__ import annotations
 
@@ -34,22 +36,22 @@ if TYPE_CHECKING:
 
 
 # -- paraphrases -------------------------------------------------------------------------------------
-# Paraphrases by a language model, kept only where two filters pass.
+# Paraphrases by a language model, which are used only if they pass two filters.
 #
-# A paraphrase has to differ from the template words (KQA Pro rejects those with a small edit
-# distance), and to say the same: asked again, the question has to lead to the answer. That round trip
-# needs a reader, from words to a program; without one, every name, number and time of the question
-# has to stand in the paraphrase, which is what such a reader would need first.
+# A paraphrase has to differ from the template words (KQA Pro rejects those with a small edit distance),
+# and to mean the same: its program has to give the same answer. That round trip needs a reader that
+# turns words into a program. Without one, the paraphrase has to contain every name, number and time of
+# the question, which a reader would need first.
 
 
-#: The part of a question's words that a paraphrase changes at least, and at most.
+#: The smallest and the largest share of a question's words that a paraphrase may change.
 LEAST_CHANGED: Final = 0.15
 MOST_CHANGED: Final = 0.9
 
 
 def paraphrased(question: Question, llm: Callable[[str], str], snapshot: Snapshot) -> Question:
-    """The question in the words of `llm`, a function from text to text; as it was where a filter
-    does not pass. An `llm` with a method `program(text)` is the reader of the round trip.
+    """Return the question in the words of `llm`, a function from text to text; unchanged if a filter rejects them. A
+    method `program(text)` of `llm` is the reader of the round trip.
     """
     paraphrase = " ".join(str(llm(question.question)).split())
     if not LEAST_CHANGED <= distance(question.question, paraphrase) <= MOST_CHANGED or not keeps_names(question, paraphrase):
@@ -75,33 +77,33 @@ def keeps_names(question: Question, said: str) -> bool:
     digits = set(re.findall(r"\d+", question.question))
     if not digits <= set(re.findall(r"\d+", said)):
         return False
-    given = question.answer.casefold()
-    if question.kind not in ("Verify", "SelectBetween") and re.search(rf"(?<!\w){re.escape(given)}(?!\w)", low):
+    answer = question.answer.casefold()
+    if question.kind not in ("Verify", "SelectBetween") and re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", low):
         return False
     return all(name.casefold() in low for name in question.entities)
 
 
 def distance(text: str, other: str) -> float:
-    """The edit distance of two texts in words, as a part of the longer one: 0 to 1.
+    """Return the edit distance of two texts in words, relative to the longer one: 0 to 1.
 
     >>> distance("Who wrote Emma?", "Who wrote Emma?"), distance("Who wrote Emma?", "Emma is by whom?")
     (0.0, 1.0)
     """
     a, b = re.findall(r"\w+", text.casefold()), re.findall(r"\w+", other.casefold())
-    before = list(range(len(b) + 1))
+    previous = list(range(len(b) + 1))
     for i, word in enumerate(a, 1):
         row = [i]
-        for j, against in enumerate(b, 1):
-            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (word != against)))
-        before = row
-    return before[-1] / max(len(a), len(b), 1)
+        for j, other_word in enumerate(b, 1):
+            row.append(min(previous[j] + 1, row[-1] + 1, previous[j - 1] + (word != other_word)))
+        previous = row
+    return previous[-1] / max(len(a), len(b), 1)
 
 
 # -- quotas ------------------------------------------------------------------------------------------
-# How many of which: quotas of kinds and hops, and what was asked already, in bounded memory.
+# Quotas of kinds and hops, and the questions asked so far, in bounded memory.
 
 
-#: KQA Pro's shares (section 4.4): of nine kinds SelectAmong has least, and 4.7 % of the questions
+#: KQA Pro's shares (section 4.4): SelectAmong is the rarest of nine kinds; 4.7 % of the questions have
 #: five hops or more, 26.3 % one.
 KIND_SHARES: Final = {kind: 0.046 if kind == "SelectAmong" else (1 - 0.046) / 8 for kind in description.KINDS}
 HOP_SHARES: Final = {1: 0.263, 2: 0.25, 3: 0.25, 4: 0.19, 5: 0.047}
@@ -112,19 +114,21 @@ T = TypeVar("T")
 
 
 def kind_shares(kinds: Collection[str] | Mapping[str, float] | None, tables: bool) -> dict[str, float]:
-    """The share of each kind; raises `OptionError` for one that is not known."""
-    every = (*description.KINDS, *description.TABLE_KINDS)
+    """Return the share of each kind; raises `OptionError` for an unknown kind or an invalid share."""
+    known_kinds = (*description.KINDS, *description.TABLE_KINDS)
     if kinds is None:
-        # A table is asked as tables are, for the half of it.
+        # With tables, half of the questions are about them; `_possible` scales the shares to a sum of 1.
         result = dict(KIND_SHARES)
         return {**result, **dict.fromkeys(description.TABLE_KINDS, 0.25)} if tables else result
     if isinstance(kinds, str):
         kinds = (kinds,)
     shares = dict(kinds) if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
     for kind, share in shares.items():
-        if kind not in every:
+        if kind not in known_kinds:
             raise OptionError(
-                f"there is no kind of questions {kind!r}", candidates=nearest(kind, every), hint=f"known: {', '.join(every)}"
+                f"there is no kind of questions {kind!r}",
+                candidates=nearest(kind, known_kinds),
+                hint=f"known: {', '.join(known_kinds)}",
             )
         if not share >= 0:
             raise OptionError(f"the share of {kind} is {share!r}, and is no number from 0 on")
@@ -132,7 +136,7 @@ def kind_shares(kinds: Collection[str] | Mapping[str, float] | None, tables: boo
 
 
 def hop_shares(hops: int | Collection[int] | Mapping[int, float] | None) -> dict[int, float]:
-    """The share of each number of hops; by default the largest includes all above."""
+    """Return the share of each number of hops. By default the largest number includes all above it."""
     if hops is None:
         return dict(HOP_SHARES)
     if isinstance(hops, int):
@@ -154,33 +158,33 @@ def _normal(shares: dict[T, float], what: str) -> dict[T, float]:
 
 
 class Quota(Generic[T]):
-    """Shares, and how many there are of each."""
+    """Shares of keys, and the number of questions made for each."""
 
     def __init__(self, shares: Mapping[T, float]) -> None:
         self.shares = dict(shares)
         self.made: dict[T, int] = dict.fromkeys(self.shares, 0)
 
     def lacking(self, among: Collection[T]) -> T:
-        """What is furthest below its share."""
+        """Return the key that is furthest below its share."""
         total = sum(self.made.values()) + 1
         return max(among, key=lambda key: self.shares[key] * total - self.made[key])
 
     def open(self, key: T) -> bool:
-        """Whether one more keeps the share, or nearly so."""
+        """Whether one more of a key keeps its share, or nearly so."""
         total = sum(self.made.values()) + 1
         return key in self.shares and self.made[key] + 1 <= self.shares[key] * total * 1.1 + 2
 
 
 class SeenTexts:
-    """What was there before, in 4 MiB however much it is: a text that is new is taken for one that
-    was there at a chance of under one in a thousand for a million of them.
+    """A set of texts in a constant 4 MiB (a Bloom filter): after a million texts, fewer than one new text in a thousand
+    is taken for a known one.
     """
 
     def __init__(self) -> None:
         self._bits = bytearray(_BITS >> 3)
 
     def add(self, text: str) -> bool:
-        """Whether a text is new; it is there then."""
+        """Add a text; return whether it is new."""
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         new = False
         for at in range(0, 16, 4):
@@ -192,22 +196,22 @@ class SeenTexts:
 
 
 # -- graph patterns --------------------------------------------------------------------------------
-# The same question as a graph pattern, where relations alone describe what is asked for.
+# The question as a graph pattern, if only relations describe the answer.
 #
-# A description may mean one entity in two places, and a pattern has another entity for each of its
-# nodes. So a pattern is given only where the graph has such entities around the answer.
+# A description may mean the same entity in two places, but the nodes of a pattern are different
+# entities. So there is a pattern only if the graph has such entities around the answer.
 
 
 Triple = tuple[str, str, str]
-#: How many relations a pattern has at most, and how many neighbours are tried at each.
+#: The most relations of a pattern, the most neighbours tried for each, and the most steps of the search.
 _MOST_TRIPLES = 5
 _MOST_TRIED = 2_000
 _MOST_STEPS = 20_000
 
 
 def pattern(ask: description.Ask, facts: Facts, runner: Runner) -> tuple[Triple, ...] | None:
-    """The triples of a question that asks for one entity by relations alone; the unknown that stands
-    first is the answer. The subgraph that answers is at distance 0.
+    """Return the triples of a question that asks for one entity by relations alone, else None. The first unknown is the
+    answer. The subgraph of the answer has distance 0.
     """
     if ask.kind != "QueryName":
         return None
@@ -223,40 +227,42 @@ def _triples(described: description.Description, triples: list[Triple], count: l
     if described.union:
         return None
     count[0] += 1
-    own = f"UNKNOWN {described.concept or 'thing'} {count[0]}"
+    variable = f"UNKNOWN {described.concept or 'thing'} {count[0]}"
     for condition in described.conditions:
         if not isinstance(condition, description.RelationCondition) or condition.qualifiers:
             return None
-        other = _triples(condition.target, triples, count)
-        if other is None:
+        target = _triples(condition.target, triples, count)
+        if target is None:
             return None
-        triples.append((own, condition.predicate, other) if condition.outward else (other, condition.predicate, own))
-    return own
+        triples.append((variable, condition.predicate, target) if condition.outward else (target, condition.predicate, variable))
+    return variable
 
 
 def _apart(described: description.Description, facts: Facts, entity: int) -> bool:
-    """Whether an entity fits a description with another entity for every part of it."""
-    left = [_MOST_STEPS]
-    return next(_assigned([(described, entity)], frozenset({entity}), facts, left), None) is not None
+    """Whether an entity fits a description with different entities for all its parts."""
+    steps_left = [_MOST_STEPS]
+    return next(_assigned([(described, entity)], frozenset({entity}), facts, steps_left), None) is not None
 
 
 def _assigned(
     open_: list[tuple[description.Description, int]], taken: frozenset[int], facts: Facts, left: list[int]
 ) -> Iterator[frozenset[int]]:
-    """The entities that parts can have; `open_` are parts whose own relations are still to be met."""
+    """Yield the sets of entities that fit the parts. `open_` are parts whose conditions are still to be met."""
     edges = [(entity, condition) for described, entity in open_ for condition in described.conditions]
     if not edges:
         yield taken
         return
-    (entity, condition), rest = edges[0], edges[1:]
-    later = [(description.Description(conditions=(other,)), at) for at, other in rest]
+    (entity, condition), later_edges = edges[0], edges[1:]
+    open_later = [
+        (description.Description(conditions=(later_condition,)), later_entity) for later_entity, later_condition in later_edges
+    ]
     assert isinstance(condition, description.RelationCondition)
     for neighbour in _neighbours(entity, condition, facts):
         left[0] -= 1
         if left[0] < 0:
             return
         if neighbour not in taken and _named(condition.target, neighbour, facts):
-            yield from _assigned([*later, (condition.target, neighbour)], taken | {neighbour}, facts, left)
+            yield from _assigned([*open_later, (condition.target, neighbour)], taken | {neighbour}, facts, left)
 
 
 def _neighbours(entity: int, condition: description.RelationCondition, facts: Facts) -> list[int]:
@@ -271,16 +277,16 @@ def _named(target: description.Description, entity: int, facts: Facts) -> bool:
 
 
 # -- samplers --------------------------------------------------------------------------------------
-# What is asked of what was described: one sampler for each of the nine kinds (KQA Pro, Table 8).
+# One sampler for each of the nine kinds of questions (KQA Pro, Table 8).
 #
-# Each gives an `Ask` whose answer is one value, and no matter of course; None where the sample did
-# not lead to one, and the next sample is tried.
+# Each returns an `Ask` whose answer is one value and not trivial, or None if its sample did not lead to
+# one; then the next sample is tried.
 
 
-#: Subjects of a relation that are looked at for a noun, and the share of them that has to have it.
+#: The number of subjects of a relation that are sampled for a noun, and the share that has to have it.
 _LOOKED: Final = 200
 _MOSTLY: Final = 0.8
-#: Counts and superlatives are over at most so many.
+#: The most entities in a count or a superlative.
 _MOST: Final = 2_000
 _VALUES: Final = ("text", "number", "time")
 _SIZES: Final = ("number", "time")
@@ -305,7 +311,7 @@ class Asker:
         }
 
     def can(self, kind: str) -> bool:
-        """Whether the graph has the facts that a kind asks about."""
+        """Whether the graph has the facts that a kind of question needs."""
         facts = self.facts
         if kind == "QualifierLiteral":
             return any(facts.has(item, True) for item in _VALUES)
@@ -320,21 +326,21 @@ class Asker:
         return any(map(facts.has, FACT_KINDS))
 
     def ask(self, kind: str, hops: int) -> description.Ask | None:
-        """A question of a kind and of about so many hops."""
+        """Return a question of a kind with about `hops` hops; None if the sample did not lead to one."""
         return self._ways[kind](hops)
 
     # -- sampling ----------------------------------------------------------------------------------
 
     def _fact(self, kinds: tuple[str, ...], qualified: bool | None = None) -> int | None:
-        """A fact of one of the kinds, each as likely as the others."""
-        asked = self.pick.random() < self.qualified if qualified is None else qualified
-        there = [kind for kind in kinds if self.facts.has(kind, asked)]
-        if not there and qualified is None:
-            asked, there = False, [kind for kind in kinds if self.facts.has(kind)]
-        return self.facts.draw(self.pick, self.pick.choice(there), asked) if there else None
+        """Draw a fact of one of the kinds, which are equally likely."""
+        with_qualifiers = self.pick.random() < self.qualified if qualified is None else qualified
+        available = [kind for kind in kinds if self.facts.has(kind, with_qualifiers)]
+        if not available and qualified is None:
+            with_qualifiers, available = False, [kind for kind in kinds if self.facts.has(kind)]
+        return self.facts.draw(self.pick, self.pick.choice(available), with_qualifiers) if available else None
 
     def _entity(self) -> int | None:
-        """An entity that a fact is about, or that one leads to."""
+        """Draw an entity that is the subject or the object of a fact."""
         statement = self._fact(FACT_KINDS)
         if statement is None:
             return None
@@ -363,8 +369,8 @@ class Asker:
     def _told(
         self, statement: int, left: int
     ) -> tuple[description.Description, str, description.Cell, description.Restriction | None] | None:
-        """The subject of an attribute described, the attribute, its value, and the qualifier that
-        tells it from others of the same.
+        """Return the described subject of an attribute, the attribute, its value, and the qualifier that distinguishes
+        it from other values of the same attribute.
         """
         facts = self.facts
         value, subject = facts.value(statement), facts.subject(statement)
@@ -374,10 +380,10 @@ class Asker:
         key = facts.snapshot.predicate_name(number)
         restriction = None
         if len(facts.of(subject, number, relation=False)) > 1:
-            result = facts.qualifiers(statement)
-            if not result:
+            qualifiers = facts.qualifiers(statement)
+            if not qualifiers:
                 return None
-            restriction = description.Restriction(*_plain(self.pick.choice(result)))
+            restriction = description.Restriction(*_plain(self.pick.choice(qualifiers)))
             left -= 1
         if is_code(key, value) and key.split("_")[-1].split(" ")[-1].casefold().endswith("id"):
             return None
@@ -386,51 +392,49 @@ class Asker:
 
     def _attribute(self, hops: int) -> description.Ask | None:
         statement = self._fact(_VALUES)
-        clause = None if statement is None else self._told(statement, hops - 1)
-        if clause is None:
+        parts = None if statement is None else self._told(statement, hops - 1)
+        if parts is None:
             return None
-        described, key, value, restriction = clause
+        described, key, value, restriction = parts
         return description.Ask("QueryAttribute", described, key=key, value=value, qualifier=restriction)
 
     def _verify(self, hops: int) -> description.Ask | None:
         statement = self._fact(_VALUES)
-        clause = None if statement is None else self._told(statement, hops - 2)
-        if clause is None or statement is None:
+        parts = None if statement is None else self._told(statement, hops - 2)
+        if parts is None or statement is None:
             return None
-        described, key, value, restriction = clause
-        op, against = "=", value
-        true = self.pick.random() < 0.5
+        described, key, value, restriction = parts
+        op, compared_value = "=", value
+        holds = self.pick.random() < 0.5
         if isinstance(value, str):
-            if not true:
+            if not holds:
                 other = self._sibling(statement)
                 if other is None or other == value:
                     return None
-                against = other
+                compared_value = other
         elif isinstance(value, Quantity) and not is_code(key, value):
             below, above = around(value.number)
             op = self.pick.choice("<>")
-            against = Quantity(below if (op == ">") == true else above, value.unit)
-            if len(text_of(against)) > LONGEST:
+            compared_value = Quantity(below if (op == ">") == holds else above, value.unit)
+            if len(text_of(compared_value)) > LONGEST:
                 return None
         elif isinstance(value, Time):
             year = year_of(value)
             op = self.pick.choice("=<>")
-            away = self.pick.randint(1, 9)
+            years_off = self.pick.randint(1, 9)
             if op == "=":
-                against = Time.year(year if true else year + self.pick.choice((-1, 1)) * away)
+                compared_value = Time.year(year if holds else year + self.pick.choice((-1, 1)) * years_off)
             else:
-                against = Time.year(year - away if (op == ">") == true else year + away)
-        elif not true:
+                compared_value = Time.year(year - years_off if (op == ">") == holds else year + years_off)
+        elif not holds:
             other = self._sibling(statement)
             if other is None or other == value:
                 return None
-            against = other
-        return description.Ask("Verify", described, key=key, value=against, op=op, qualifier=restriction)
+            compared_value = other
+        return description.Ask("Verify", described, key=key, value=compared_value, op=op, qualifier=restriction)
 
     def _sibling(self, statement: int) -> description.Cell | None:
-        """Another value of the same attribute, of something of the same concept where that is soon
-        met.
-        """
+        """Return another value of the same attribute, of an entity of the same concept if one is found soon."""
         facts, base = self.facts, self.facts.snapshot.relations
         offsets, number = facts.snapshot.attribute_offsets, facts.predicate(statement)
         concepts, other = set(facts.concepts(facts.subject(statement))), statement
@@ -448,18 +452,18 @@ class Asker:
         return None if pair is None else description.Ask("Relation", *pair)
 
     def _pair(self, statement: int, left: int) -> tuple[description.Description, description.Description] | None:
-        """Both ends of a relation described, without each other."""
+        """Describe both ends of a relation, neither by the other."""
         facts = self.facts
         subject, target = facts.subject(statement), facts.target(statement)
         if subject == target:
             return None
-        first = self.pick.randint(0, max(left, 0))
+        subject_hops = self.pick.randint(0, max(left, 0))
         avoid = frozenset({statement})
-        result = [
+        ends = [
             self.locator.one(entity, hops, avoid) or self.locator.one(entity, 0)
-            for entity, hops in ((subject, first), (target, left - first))
+            for entity, hops in ((subject, subject_hops), (target, left - subject_hops))
         ]
-        return (result[0], result[1]) if result[0] is not None and result[1] is not None and result[0] != result[1] else None
+        return (ends[0], ends[1]) if ends[0] is not None and ends[1] is not None and ends[0] != ends[1] else None
 
     def _among(self, hops: int) -> description.Ask | None:
         statement = self._fact(_SIZES, False)
@@ -469,14 +473,14 @@ class Asker:
         key = self.facts.snapshot.predicate_name(number)
         if value is None or is_code(key, value):
             return None
-        result = self.locator.several(self.facts.subject(statement), hops - 2, frozenset({statement}))
-        if result is None or not 3 <= len(self.runner.numbers(result)) <= _MOST:
+        compared = self.locator.several(self.facts.subject(statement), hops - 2, frozenset({statement}))
+        if compared is None or not 3 <= len(self.runner.numbers(compared)) <= _MOST:
             return None
-        ask = description.Ask("SelectAmong", result, key=key, value=value, op=self.pick.choice(("largest", "smallest")))
-        # A superlative of one or two is none, and metres and kilograms have none together.
-        own = [self.facts.of(int(item), number, relation=False) for item in self.runner.numbers(result)]
-        units = {self.facts.unit(int(statement)) for statements in own for statement in statements}
-        return ask if sum(map(bool, map(len, own))) >= 3 and len(units) == 1 else None
+        ask = description.Ask("SelectAmong", compared, key=key, value=value, op=self.pick.choice(("largest", "smallest")))
+        # A superlative needs three entities or more, and values with one unit.
+        statements_of = [self.facts.of(int(item), number, relation=False) for item in self.runner.numbers(compared)]
+        units = {self.facts.unit(int(statement)) for statements in statements_of for statement in statements}
+        return ask if sum(map(bool, map(len, statements_of))) >= 3 and len(units) == 1 else None
 
     def _between(self, hops: int) -> description.Ask | None:
         facts = self.facts
@@ -491,22 +495,27 @@ class Asker:
         low, high = facts.snapshot.attribute_offsets[number], facts.snapshot.attribute_offsets[number + 1]
         concepts = set(facts.concepts(subject))
         for _ in range(12):
-            # Near ones are of a size, and a question.
+            # Compare it with another subject of the same attribute.
             other = facts.snapshot.relations + self.pick.randrange(low, high)
             rival = facts.subject(other)
-            size = facts.value(other)
-            if rival == subject or type(size) is not type(value) or size == value or not _comparable(value, size):
+            rival_value = facts.value(other)
+            if (
+                rival == subject
+                or type(rival_value) is not type(value)
+                or rival_value == value
+                or not _comparable(value, rival_value)
+            ):
                 continue
-            # Yes and no, written as 1 and 0, have no order to ask for.
-            if isinstance(value, Quantity) and isinstance(size, Quantity) and {value.number, size.number} == {0, 1}:
+            # 1 and 0 may mean yes and no, which have no order.
+            if isinstance(value, Quantity) and isinstance(rival_value, Quantity) and {value.number, rival_value.number} == {0, 1}:
                 continue
             if concepts and not concepts.intersection(facts.concepts(rival)):
                 continue
-            left = max(hops - 3, 0)
-            first = self.pick.randint(0, left)
+            spare_hops = max(hops - 3, 0)
+            subject_hops = self.pick.randint(0, spare_hops)
             ends = [
-                self.locator.one(entity, own, frozenset({statement, other})) or self.locator.one(entity, 0)
-                for entity, own in ((subject, first), (rival, left - first))
+                self.locator.one(entity, own_hops, frozenset({statement, other})) or self.locator.one(entity, 0)
+                for entity, own_hops in ((subject, subject_hops), (rival, spare_hops - subject_hops))
             ]
             if ends[0] is None or ends[1] is None:
                 return None
@@ -520,29 +529,29 @@ class Asker:
         if statement is None:
             return None
         facts = self.facts
-        value, result = facts.value(statement), facts.qualifiers(statement)
+        value, qualifiers = facts.value(statement), facts.qualifiers(statement)
         subject = facts.subject(statement)
-        if value is None or not result or not facts.is_entity(subject):
+        if value is None or not qualifiers or not facts.is_entity(subject):
             return None
         described = self.locator.one(subject, hops - 2, frozenset({statement})) or self.locator.one(subject, 0)
         key = facts.snapshot.predicate_name(facts.predicate(statement))
-        qkey = self.pick.choice(result)[0]
+        qkey = self.pick.choice(qualifiers)[0]
         return None if described is None else description.Ask("QualifierLiteral", described, key=key, value=value, qkey=qkey)
 
     def _qualifier_relational(self, hops: int) -> description.Ask | None:
         statement = self._fact((RELATION,), True)
         if statement is None:
             return None
-        result = self.facts.qualifiers(statement)
-        pair = self._pair(statement, hops - 2) if result else None
+        qualifiers = self.facts.qualifiers(statement)
+        pair = self._pair(statement, hops - 2) if qualifiers else None
         if pair is None:
             return None
         key = self.facts.snapshot.predicate_name(self.facts.predicate(statement))
-        return description.Ask("QualifierRelational", *pair, key=key, qkey=self.pick.choice(result)[0])
+        return description.Ask("QualifierRelational", *pair, key=key, qkey=self.pick.choice(qualifiers)[0])
 
 
 def _plain(cell: tuple[str, description.Cell]) -> tuple[str, str, description.Cell]:
-    """A qualifier as a condition: of a day its year, as people ask."""
+    """Convert a qualifier for a condition: a date becomes its year, as people ask."""
     key, value = cell
     if isinstance(value, Time) and value.precision is not Precision.YEAR:
         value = Time.year(year_of(value))
@@ -558,20 +567,20 @@ def _comparable(first: description.Cell, second: description.Cell) -> bool:
 
 
 # -- generation ------------------------------------------------------------------------------------
-# An iterator that holds what it needs to know of the schema, 4 MiB to know what was asked already,
-# and no question that it gave. What it does next follows from its seed and the graph alone.
+# An iterator that holds facts about the schema and 4 MiB for the questions asked so far, but not the
+# questions themselves. Its output depends only on its seed and the graph.
 
 
-#: How many samples are tried for one question; how many times a kind may come to nothing before it
+#: The number of samples tried for one question, and the number of failures in a row after which a kind
 #: is left out.
 _TRIES: Final = 40
 _FAILURES: Final = 4
-#: The share of facts with qualifiers among those asked about, where the graph has them.
+#: The default share of facts with qualifiers, if the graph has any.
 QUALIFIED: Final = 0.3
 
 
 class Questions(Iterator[Question]):
-    """Questions as they are asked for; `warnings` say why there are fewer than wanted."""
+    """An iterator of generated questions. `warnings` report why there are fewer than `wanted`."""
 
     def __init__(
         self,
@@ -633,26 +642,25 @@ class Questions(Iterator[Question]):
         raise StopIteration
 
     def _subjects(self, predicate: str) -> str:
-        """The noun that other relations have for the subjects of a relation by their names: what is in a
-        country is a club, since people play in clubs (`plays_in_club`), and who plays is a person; ""
-        where they have none.
+        """Return the noun that the names of other relations have for the subjects of a relation, or "". The subjects of
+        `in_country` are clubs if people play in them (`plays_in_club`), and an entity that plays is a person.
         """
         noun = self._nouns.get(predicate)
         if noun is None:
             noun, facts, snapshot = "", self._facts, self._snapshot
             number = snapshot.predicate(predicate)
             low, high = snapshot.relation_offsets[number : number + 2] if number >= 0 else (0, 0)
-            drawn = range(low, high, max(1, (high - low) // _LOOKED))[:_LOOKED]
+            sample = range(low, high, max(1, (high - low) // _LOOKED))[:_LOOKED]
             kinds: Counter[str] = Counter()
-            for statement in drawn:
+            for statement in sample:
                 runs = facts.incoming(facts.subject(statement))
                 names = {snapshot.predicate_name(facts.predicate(run.first)) for run in runs}
                 kinds.update({kind for name in names if (kind := forms(name).kind) and turned(name) is None})
                 runs = facts.outgoing(facts.subject(statement))
                 kinds["person"] += any(personal(snapshot.predicate_name(facts.predicate(run.first))) for run in runs)
-            (best, count), *_ = kinds.most_common(1) or [("", 0)]
-            if count and count >= _MOSTLY * len(drawn):
-                noun = best
+            (most_common, count), *_ = kinds.most_common(1) or [("", 0)]
+            if count and count >= _MOSTLY * len(sample):
+                noun = most_common
             self._nouns[predicate] = noun
         return noun
 
@@ -663,9 +671,9 @@ class Questions(Iterator[Question]):
 
     def _possible(self, shares: dict[str, float], *, named: bool) -> dict[str, float]:
         result = {kind: share for kind, share in shares.items() if self._can(kind) and FEWEST.get(kind, 1) <= self._largest}
-        lost = [kind for kind in shares if kind not in result]
-        if lost and (named or not result):
-            self.warnings.append(f"the graph has no facts for questions of kind {', '.join(lost)}, or they need more hops")
+        impossible = [kind for kind in shares if kind not in result]
+        if impossible and (named or not result):
+            self.warnings.append(f"the graph has no facts for questions of kind {', '.join(impossible)}, or they need more hops")
         total = sum(result.values())
         return {kind: share / total for kind, share in result.items()}
 
@@ -692,11 +700,11 @@ class Questions(Iterator[Question]):
                 continue
             question, hops, key = result
             if self._hops.open(hops) or kind not in description.KINDS:
-                if (made := self._kept(question, hops, key)) is not None:
-                    return made
+                if (numbered := self._kept(question, hops, key)) is not None:
+                    return numbered
             elif hops in self._hops.shares:
                 spare = spare or result
-        # A quota that the graph cannot keep gives way to one more question.
+        # If the graph cannot meet a quota, a question beyond the quota is used.
         return None if spare is None else self._kept(*spare)
 
     def _kept(self, question: Question, hops: int, key: str) -> Question | None:
@@ -722,16 +730,16 @@ class Questions(Iterator[Question]):
         if kind not in ("Verify", "SelectBetween") and (stands_in(answer, words) or _gives_away(ask, answer)):
             return None
         program = description.steps(calls)
-        options, fewer = choices(ask, answer, value, self._facts, self._runner, self._pick)
+        choice_texts, why_fewer = choices(ask, answer, value, self._facts, self._runner, self._pick)
         question = Question(
-            "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), options, program, fewer=fewer,
+            "", words, answer, kind, ask.hops, categories_of(calls, ask.hops), choice_texts, program, fewer=why_fewer,
             answer_type=self._type(kind, value),
             pattern=pattern(ask, self._facts, self._runner), llm_query=llm_query(ask), entities=_entities(ask),
         )  # fmt: skip
         return question, self._bucket(ask.hops), json.dumps(calls)
 
     def _answer(self, ask: description.Ask, calls: list[description.Call]) -> tuple[str, object] | None:
-        """The answer and its value, where it is one, and could not be had without what the question says."""
+        """Return the answer and its value if there is exactly one, and it needs all that the question states."""
         answer = self._runner.answer(calls)
         texts = answer.texts
         if len(texts) != 1 or len(answer.values) != 1 or not good(texts[0]):
@@ -741,10 +749,10 @@ class Questions(Iterator[Question]):
             if len(ends) != 1 or self._facts.unnamed_row(self._snapshot.identified(ends[0].id)):
                 return None
         if ask.kind in ("QueryAttribute", "Verify") and ask.qualifier is not None:
-            # The qualifier has to tell one value from others.
-            every = self._runner.answer(asked(replace(ask, kind="QueryAttribute", qualifier=None))).texts
-            value = self._runner.answer(asked(replace(ask, kind="QueryAttribute"))).texts
-            if len(value) != 1 or len(every) < 2:
+            # The qualifier has to distinguish one value from others.
+            unqualified = self._runner.answer(asked(replace(ask, kind="QueryAttribute", qualifier=None))).texts
+            qualified = self._runner.answer(asked(replace(ask, kind="QueryAttribute"))).texts
+            if len(qualified) != 1 or len(unqualified) < 2:
                 return None
         return texts[0], answer.values[0]
 
@@ -757,7 +765,7 @@ class Questions(Iterator[Question]):
         if len(texts) != 1 or not good(texts[0]) or stands_in(texts[0], result.question):
             return None
         wrong = wrong_of(iter(result.wrong), texts[0])
-        categories = [name for name, holds in (("Multi-hop", result.hops > 1), ("Comparison", kind == "Superlative")) if holds]
+        categories = [name for name, applies in (("Multi-hop", result.hops > 1), ("Comparison", kind == "Superlative")) if applies]
         question = Question(
             "", result.question, texts[0], kind, result.hops, tuple(categories), shuffled(texts[0], wrong, self._pick),
             llm_query=result.query, entities=result.entities, answer_type=self._type(kind, answer.values[0]),
@@ -766,19 +774,19 @@ class Questions(Iterator[Question]):
         return question, self._bucket(result.hops), result.query
 
     def _type(self, kind: str, value: object) -> str:
-        """The type of an answer; a text of a qualifier that names something is that thing."""
+        """Return the type of an answer. A qualifier's text that is the name of an entity is an entity."""
         fixed = {"Verify": "yes or no", "Count": "count", "Relation": "relation"}
         if kind in fixed:
             return fixed[kind]
         if isinstance(value, Quantity | int | float):
             return "number"
-        names = kind in ("QueryName", "SelectAmong", "SelectBetween")
-        if names or (kind.startswith("Qualifier") and len(self._snapshot.named(str(value)))):
+        asks_for_entity = kind in ("QueryName", "SelectAmong", "SelectBetween")
+        if asks_for_entity or (kind.startswith("Qualifier") and len(self._snapshot.named(str(value)))):
             return "entity"
         return "time" if isinstance(value, Time) else "text"
 
     def _beside(self, question: Question) -> Question:
-        """The question with its programs in the other languages."""
+        """Add the programs in the other languages to a question."""
         query = question.llm_query
         if question.program and query is not None and not gives(self._snapshot, query, question.answer):
             question = replace(question, llm_query=None)
@@ -797,7 +805,7 @@ class Questions(Iterator[Question]):
         return [concept for number in self._snapshot.named(name)[:1].tolist() for concept in self._facts.concepts(number)]
 
     def _several(self, predicate: str) -> bool:
-        """Whether a subject of a relation has more than one object of it, as a rule."""
+        """Whether subjects of a relation usually have more than one object."""
         result = self._means.get(predicate)
         if result is None:
             number, offsets = self._snapshot.predicate(predicate), self._snapshot.relation_offsets
@@ -808,12 +816,12 @@ class Questions(Iterator[Question]):
 
 
 def good(answer: str) -> bool:
-    """Whether a text can be an answer: short, readable, and not what fills up choices."""
+    """Whether a text can be an answer: it is short and readable, and not the filler of choices."""
     return readable(answer) and answer.casefold() != UNKNOWN_CHOICE
 
 
 def stands_in(answer: str, question: str) -> bool:
-    """Whether a question contains its answer, as whole words.
+    """Whether a question contains its answer as whole words.
 
     >>> stands_in("Oslo", "What is the capital of Oslo county?"), stands_in("5", "How many have 50?")
     (True, False)
@@ -822,7 +830,9 @@ def stands_in(answer: str, question: str) -> bool:
 
 
 def _gives_away(ask: description.Ask, answer: str) -> bool:
-    """Whether a text of a condition is a part of the answer, or the answer of it."""
+    """Whether a text in a condition is much like the answer: one contains the other, or their first five letters are
+    equal.
+    """
     low = answer.casefold()
     texts = [
         item.value.casefold()
@@ -833,7 +843,7 @@ def _gives_away(ask: description.Ask, answer: str) -> bool:
 
 
 def _entities(ask: description.Ask) -> tuple[str, ...]:
-    """The names that a question mentions."""
+    """Return the names that a question mentions."""
     names = []
     for described in description.described_in(ask):
         names += [described.name] + [

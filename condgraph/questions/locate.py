@@ -1,8 +1,7 @@
-"""Describing an entity, or a set of entities, from the statements around it, backwards from the
-entity: concept, attributes, relations and their qualifiers, until there are no others.
+"""Describes an entity, or a set of entities, by the statements around it: concept, attributes, relations and their
+qualifiers, until no other entity fits.
 
-Every set is found by the engine, with the program that the question will have. A description that
-is given has no condition that could be left out: what changes nothing is pruned.
+The engine finds every set, with the program that the question will have. Conditions that change nothing are removed.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 Numbers = NDArray[np.int32]
-#: A relation to an entity that more subjects than this have does not identify any of them.
+#: The most subjects of a relation to one entity that can still help to identify one of them.
 _MOST_RELATED: Final = 5_000
-#: How many sets are remembered, and how many entities they have together.
+#: The most sets in the cache, and the most entities in all of them.
 _MOST_KEPT: Final = 1_000
 _MOST_HELD: Final = 2_000_000
-#: How many statements are tried for one description.
+#: The most statements that are tried for one description.
 _MOST_TRIED: Final = 10
-#: Attributes whose numbers are codes, not measures, by the words of their names.
+#: Words in the names of attributes whose numbers are codes, not measures.
 _CODES: Final = frozenset(
     (
         *("id", "ids", "code", "codes", "number", "identifier", "key", "zip", "phone", "fax", "numeric", "extension"),
@@ -47,7 +46,7 @@ _CODES: Final = frozenset(
 
 
 class Runner:
-    """Runs programs on a snapshot as everybody does."""
+    """Runs programs on a snapshot, and caches the entities of descriptions."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot, self._store = snapshot, SnapshotStore(snapshot)
@@ -56,12 +55,12 @@ class Runner:
         self._held = 0
 
     def answer(self, calls: list[descriptions.Call]) -> Answer:
-        """The answer of a program."""
+        """Return the answer of a program."""
         self.calls += 1
         return registry.answer(self._store, descriptions.steps(calls), "kopl")
 
     def numbers(self, described: descriptions.Description) -> Numbers:
-        """The entities that are described, by number, in order."""
+        """Return the described entities by number, ascending."""
         results = self._kept.get(described)
         if results is None:
             answer = self.answer(descriptions.located(described))
@@ -76,16 +75,14 @@ class Runner:
 
 
 class Locator:
-    """Makes descriptions. `share` is the part of statements whose qualifiers are asked for, where
-    they have any.
-    """
+    """Makes descriptions. `share` is the share of statements with qualifiers whose qualifiers are used."""
 
     def __init__(self, facts: Facts, runner: Runner, pick: random.Random, share: float) -> None:
         self.facts, self.runner, self.pick, self.share = facts, runner, pick, share
 
     def one(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> descriptions.Description | None:
-        """A description that fits this entity alone, of about so many hops; None where none was
-        found. `avoid` are statements that it must not use.
+        """Return a description of about `hops` hops that fits only this entity; None if none was found. It does not use
+        the statements in `avoid`.
         """
         if hops <= 0:
             name = self.facts.name(entity)
@@ -94,11 +91,11 @@ class Locator:
         if result is None or len(self.runner.numbers(result)) != 1:
             return None
         result = self.pruned(result)
-        # "The seminary" is one where the graph has no other, and reads as if it had been named.
+        # Without a condition, "the seminary" would read as if it had been mentioned before.
         return result if result is not None and result.conditions else None
 
     def several(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> descriptions.Description | None:
-        """A description that fits this entity and others."""
+        """Return a description that fits this entity and others; None if none was found."""
         result = self._grown(entity, hops, avoid, alone=False)
         if result is None or not result.conditions:
             return result
@@ -108,58 +105,54 @@ class Locator:
         return result if len(self.runner.numbers(result)) > 1 and (result.conditions or result.concept) else None
 
     def pruned(self, described: descriptions.Description) -> descriptions.Description | None:
-        """The description without conditions that change nothing; None where a part then says
-        nothing.
-        """
+        """Remove conditions that change nothing; None if a part of the description is then empty."""
         if described.name is not None:
             return described
-        whole = self.runner.numbers(described)
+        entities = self.runner.numbers(described)
         changed = True
         while changed:
             changed = False
-            for fewer in descriptions.without_each(described):
-                if np.array_equal(self.runner.numbers(fewer), whole):
-                    described, changed = fewer, True
+            for reduced in descriptions.without_each(described):
+                if np.array_equal(self.runner.numbers(reduced), entities):
+                    described, changed = reduced, True
                     break
-        nothing = not described.conditions and described.concept is None
-        return None if nothing or descriptions.says_nothing(described) else described
+        is_empty = not described.conditions and described.concept is None
+        return None if is_empty or descriptions.says_nothing(described) else described
 
     # -- growing -----------------------------------------------------------------------------------
 
     def _grown(self, entity: int, hops: int, avoid: frozenset[int], *, alone: bool) -> descriptions.Description | None:
         concept = self._concept(entity)
         result = descriptions.Description(concept=concept)
-        size = None
-        left = hops
-        if left <= 0:
+        count = None
+        hops_left = hops
+        if hops_left <= 0:
             return result if concept is not None else None
         for statement in self._around(entity, avoid):
-            condition = self._condition(entity, statement, left, avoid, first=not result.conditions)
-            if condition is None or condition.hops > left or _repeats(condition, result.conditions):
+            condition = self._condition(entity, statement, hops_left, avoid, first=not result.conditions)
+            if condition is None or condition.hops > hops_left or _repeats(condition, result.conditions):
                 continue
             trial = replace(result, conditions=(*result.conditions, condition))
-            inside = self.runner.numbers(trial)
-            if not len(inside) or (size is not None and len(inside) >= size) or (not alone and len(inside) < 2):
+            entities = self.runner.numbers(trial)
+            if not len(entities) or (count is not None and len(entities) >= count) or (not alone and len(entities) < 2):
                 continue
-            result, size = trial, len(inside)
-            left -= condition.hops
-            if left <= 0 or (alone and size == 1):
+            result, count = trial, len(entities)
+            hops_left -= condition.hops
+            if hops_left <= 0 or (alone and count == 1):
                 break
-        if alone and size is not None and 1 < size <= 4 and left > 0:
+        if alone and count is not None and 1 < count <= 4 and hops_left > 0:
             return self._told_apart(result, entity)
         return result if result.conditions else None
 
     def _around(self, entity: int, avoid: frozenset[int]) -> list[int]:
-        """Statements around an entity in the order they are tried: each predicate once, in a random
-        order.
-        """
+        """Return statements around an entity in the order of trial: one for each predicate, in random order."""
         facts, pick = self.facts, self.pick
         runs = [*facts.outgoing(entity), *facts.incoming(entity)]
         pick.shuffle(runs)
-        # Texts are names and descriptions for the most part, which give the answer away.
+        # Texts come last: most are names and descriptions, which give the answer away.
         runs.sort(key=lambda run: not run.relation and facts.kind(run.first) == "text" and pick.random() < 0.8)
-        result = (run.draw(pick) for run in runs[: _MOST_TRIED + len(avoid)])
-        return [statement for statement in result if statement not in avoid][:_MOST_TRIED]
+        statements = (run.draw(pick) for run in runs[: _MOST_TRIED + len(avoid)])
+        return [statement for statement in statements if statement not in avoid][:_MOST_TRIED]
 
     def _condition(
         self, entity: int, statement: int, left: int, avoid: frozenset[int], *, first: bool
@@ -182,45 +175,48 @@ class Locator:
         other = facts.target(statement) if outward else facts.subject(statement)
         if other == entity:
             return None
-        number = facts.predicate(statement)
-        if len(facts.onto(other, number) if outward else facts.of(other, number, relation=True)) > _MOST_RELATED:
+        predicate_number = facts.predicate(statement)
+        if (
+            len(facts.onto(other, predicate_number) if outward else facts.of(other, predicate_number, relation=True))
+            > _MOST_RELATED
+        ):
             return None
-        # Most of the hops go into one chain, so that deep questions are about few entities.
-        deep = left if self.pick.random() < 0.6 else self.pick.randint(0, left)
-        target = self.one(other, deep, avoid | {statement}) if deep else None
+        # Spend most hops on one chain, so that questions with many hops mention few entities.
+        target_hops = left if self.pick.random() < 0.6 else self.pick.randint(0, left)
+        target = self.one(other, target_hops, avoid | {statement}) if target_hops else None
         target = target or self.one(other, 0)
         return None if target is None else descriptions.RelationCondition(predicate, outward, target, qualifiers)
 
     def _restrictions(self, statement: int) -> tuple[descriptions.Restriction, ...]:
-        result = self.facts.qualifiers(statement)
-        if not result:
+        qualifiers = self.facts.qualifiers(statement)
+        if not qualifiers:
             return ()
-        key, value = self.pick.choice(result)
+        key, value = self.pick.choice(qualifiers)
         if isinstance(value, Time) and value.precision is not Precision.YEAR:
-            # People ask for the year; the day is in the answer.
+            # People ask about the year rather than the day.
             return (descriptions.Restriction(key, "=", Time.year(year_of(value))),)
         return (descriptions.Restriction(key, "=", value),)
 
     def _compared(self, predicate: str, value: descriptions.Cell) -> tuple[str, descriptions.Cell]:
-        """A comparison that holds of a value, with a round number or a year."""
+        """Return a comparison that holds for a value, with a round number or a year."""
         if isinstance(value, Time):
             year = year_of(value)
             dice = self.pick.random()
             if dice < 0.3:
                 return "=", Time.year(year)
             step = 10 if year % 10 else 5
-            before = year - year % step - (year % step == 0)
-            return (">", Time.year(before)) if dice < 0.65 else ("<", Time.year(year - year % step + step))
+            year_before = year - year % step - (year % step == 0)
+            return (">", Time.year(year_before)) if dice < 0.65 else ("<", Time.year(year - year % step + step))
         if isinstance(value, Quantity):
             below, above = around(value.number)
-            more = self.pick.random() < 0.5
-            against = Quantity(below if more else above, value.unit)
-            # Beside 5e-324 there is no number that a question could hold.
-            return (">" if more else "<", against) if len(text_of(against)) <= LONGEST else ("=", value)
+            is_greater = self.pick.random() < 0.5
+            bound = Quantity(below if is_greater else above, value.unit)
+            # Near 5e-324 every bound has too many digits for a question.
+            return (">" if is_greater else "<", bound) if len(text_of(bound)) <= LONGEST else ("=", value)
         return "=", value
 
     def _told_apart(self, description: descriptions.Description, entity: int) -> descriptions.Description:
-        """The description with what one of the few others is and this entity is not."""
+        """Add a condition that one of the few other entities meets and this one does not."""
         others = [int(number) for number in self.runner.numbers(description) if number != entity]
         for other in others[:1]:
             for statement in self._around(other, frozenset()):
@@ -228,19 +224,19 @@ class Locator:
                     continue
                 predicate = self.facts.snapshot.predicate_name(self.facts.predicate(statement))
                 value = self.facts.value(statement)
-                # A text has no "is not" in KoPL.
+                # KoPL has no "is not" for texts.
                 if value is None or isinstance(value, str) or is_code(predicate, value):
                     continue
                 trial = replace(description, conditions=(*description.conditions, descriptions.Literal(predicate, "!=", value)))
-                inside = self.runner.numbers(trial)
-                if len(inside) == 1 and int(inside[0]) == entity:
+                entities = self.runner.numbers(trial)
+                if len(entities) == 1 and int(entities[0]) == entity:
                     return trial
         return description
 
     def _or_another(self, description: descriptions.Description, avoid: frozenset[int]) -> descriptions.Description | None:
-        """The union with the same condition on another entity."""
+        """Return the union with the same condition on another entity; None if there is none."""
         (condition,) = description.conditions
-        facts, inside = self.facts, self.runner.numbers(description)
+        facts, entities = self.facts, self.runner.numbers(description)
         if not isinstance(condition, descriptions.RelationCondition) or condition.target.name is None or not condition.outward:
             return None
         number = facts.snapshot.predicate(condition.predicate)
@@ -250,11 +246,11 @@ class Locator:
             name = facts.name(other)
             if name is None or name == condition.target.name:
                 continue
-            both = replace(
+            union = replace(
                 description, conditions=(condition, replace(condition, target=descriptions.Description(name))), union=True
             )
-            if len(self.runner.numbers(both)) > len(inside):
-                return both
+            if len(self.runner.numbers(union)) > len(entities):
+                return union
         return None
 
     def _concept(self, entity: int) -> str | None:
@@ -269,16 +265,18 @@ def _repeats(condition: descriptions.Condition, others: Sequence[descriptions.Co
 
 
 def _exact(value: descriptions.Cell) -> bool:
-    """Whether a number has more decimals than a question would have."""
+    """Whether a number has more decimals than a question should have."""
     return isinstance(value, Quantity) and len(str(value.number).partition(".")[2]) > 2
 
 
 def is_code(predicate: str, value: descriptions.Cell) -> bool:
-    """Whether a value is a code or an id, which no question compares."""
-    spaced = "".join(" " + c if c.isupper() and not before.isupper() else c for before, c in pairwise(" " + predicate))
+    """Whether a value is a code or an id, which questions do not compare."""
+    spaced = "".join(
+        " " + letter if letter.isupper() and not previous.isupper() else letter for previous, letter in pairwise(" " + predicate)
+    )
     spaced = spaced.replace("_", " ").replace("-", " ").replace("#", " #")
     words = spaced.casefold().split()
-    # "Reports to", "ship via": numbers of other entities.
+    # "Reports to" and "ship via" are numbers of other entities.
     if len(words) > 1 and words[-1] in ("to", "via", "by") and isinstance(value, Quantity) and value.unit == NO_UNIT:
         return True
     return bool(words) and (words[-1].rstrip(".:") in _CODES or predicate.casefold().endswith(" id") or predicate.endswith("ID"))
@@ -290,7 +288,7 @@ def is_id(predicate: str) -> bool:
 
 
 def around(number: Number) -> tuple[Number, Number]:
-    """Round numbers below and above a number, of any size.
+    """Return a round number below and one above a number of any size.
 
     >>> around(3), around(0.17), around(10**25 + 1) == (10**25, 2 * 10**25)
     ((2, 4), (0.1, 0.2), True)
@@ -301,7 +299,7 @@ def around(number: Number) -> tuple[Number, Number]:
     size = Decimal(1).scaleb(exact.adjusted())
     low = exact.quantize(size, ROUND_FLOOR)
     if low == exact:
-        # Of whole numbers whole ones: nobody has 2.5 children.
+        # Whole numbers get whole bounds: nobody has 2.5 children.
         low -= 1 if size == 1 else size / 2
     high = low + size if low + size > exact else low + 2 * size
     return _number(low), _number(high)

@@ -1,4 +1,4 @@
-"""Generated questions as records, as files (the data set's JSON, JSON lines, CSV), and in splits."""
+"""Questions as records, as files (JSON of the data set, JSON lines, CSV, text), and in splits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from condgraph.questions.description import Call
 # -- records ---------------------------------------------------------------------------------------
 
 
-#: The categories of KQA Pro's Table 5; "Zero-shot" depends on a split (`splits`).
+#: The categories of KQA Pro's Table 5, without "Zero-shot", which depends on a split (`split`).
 CATEGORIES: Final = ("Multi-hop", "Qualifier", "Comparison", "Logical", "Count", "Verify")
 
 #: The types of answers.
@@ -26,15 +26,14 @@ ANSWERS: Final = ("entity", "relation", "count", "yes or no", "number", "time", 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question that one answer is right for.
+    """A question with exactly one right answer.
 
-    `program` is KoPL as the data set's JSON, `kopl` its text, `serial` the serialisation of the
-    baselines; they are empty where only an LLM query asks the question (sums of a table, say).
-    `sparql` and `cypher` (with `parameters`) are what `explain` gives for RDF stores and Neo4j,
-    `pattern` the triples of a graph pattern; None where there is none. `hops` counts relations,
-    attributes, qualifiers and comparisons. `canonical` is the question in template words, where
-    `question` is a paraphrase of it. `fewer` says why fewer than ten choices are known, where that
-    is so; "unknown" stands for the others. `answer_type` is one of `ANSWERS`.
+    `program` is KoPL as the data set's JSON, `kopl` its text, `serial` the serialisation of the baselines; they are
+    empty if only an LLM query expresses the question (sums of a table, for example). `sparql` and `cypher` (with
+    `parameters`) are what `explain` returns for RDF stores and Neo4j, `pattern` are the triples of a graph pattern;
+    None if there is none. `hops` counts relations, attributes, qualifiers and comparisons. `canonical` is the question
+    in template words if `question` is a paraphrase. `fewer` is the reason if there are fewer than ten choices;
+    "unknown" replaces the missing ones. `answer_type` is one of `ANSWERS`.
     """
 
     id: str
@@ -57,12 +56,12 @@ class Question:
 
     @property
     def language(self) -> str:
-        """The language of the program that gave the answer: "kopl" or "llm_query"."""
+        """The language of the program: "kopl" or "llm_query"."""
         return "kopl" if self.program else "llm_query"
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The functions of the program in order; of an LLM query those of its lines."""
+        """The functions of the program in order; for an LLM query those of its lines."""
         if self.program:
             return tuple(step["function"] for step in self.program)
         lines = (self.llm_query or "").splitlines()
@@ -70,7 +69,7 @@ class Question:
 
     @property
     def kopl(self) -> str:
-        """The program in KoPL's text form, every text quoted."""
+        """The program in KoPL's text form, with every text quoted."""
         return " ".join(
             f"{step['function']}({', '.join(json.dumps(text, ensure_ascii=False) for text in step['inputs'])})"
             for step in self.program
@@ -78,16 +77,14 @@ class Question:
 
     @property
     def serial(self) -> str:
-        """The program as the data set's baselines write it; empty where a text of it has one of
-        their marks.
-        """
+        """The program in the form of the data set's baselines; empty if a text in it contains one of their separators."""
         texts = [text for step in self.program for text in step["inputs"]]
         if any("<arg>" in text or "<func>" in text for text in texts):
             return ""
         return " <func> ".join(" <arg> ".join([step["function"], *step["inputs"]]) for step in self.program)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as JSON has it."""
+        """Return all fields as JSON values, including `kopl` and `serial`."""
         return {
             "id": self.id,
             "question": self.question,
@@ -112,7 +109,7 @@ class Question:
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Question:
-        """The question that `as_dict` wrote."""
+        """Return the question from the result of `as_dict`."""
         names = ("id", "question", "answer", "kind", "hops", "program", "sparql", "cypher", "parameters", "llm_query")
         pattern = record.get("pattern")
         return cls(
@@ -128,13 +125,13 @@ class Question:
 
 
 def categories_of(calls: Sequence[Call], hops: int) -> tuple[str, ...]:
-    """The categories that a program falls into."""
+    """Return the categories of a program."""
     functions = {function for function, _ in calls}
     compares = functions & {"SelectBetween", "SelectAmong"} or any(
         function.startswith(("Filter", "QFilter", "Verify")) and texts[-1] in ("<", ">", "<=", ">=", "!=")
         for function, texts in calls
     )
-    there = {
+    applies = {
         "Multi-hop": hops > 1,
         "Qualifier": any(
             "Qualifier" in function or function.startswith("QFilter") or function.endswith("Condition") for function in functions
@@ -144,19 +141,16 @@ def categories_of(calls: Sequence[Call], hops: int) -> tuple[str, ...]:
         "Count": "Count" in functions,
         "Verify": any(function.startswith("Verify") for function in functions),
     }
-    return tuple(name for name in CATEGORIES if there[name])
+    return tuple(name for name in CATEGORIES if applies[name])
 
 
 # -- files -----------------------------------------------------------------------------------------
-# Questions as files: the data set's JSON, JSON lines with everything, CSV.
-
-
 FORMATS: Final = ("jsonl", "json", "csv", "text")
 _COLUMNS: Final = ("id", "question", "answer", "choices", "kind", "hops", "kopl", "sparql", "cypher", "llm_query")
 
 
 def kqapro(question: Question) -> dict[str, Any]:
-    """A record as the data set has it, which the tools of its baselines read."""
+    """Return a record in the format of the data set, which the tools of its baselines read."""
     return {
         "question": question.question,
         "choices": list(question.choices),
@@ -167,11 +161,11 @@ def kqapro(question: Question) -> dict[str, Any]:
 
 
 def write(questions: Iterable[Question], to: IO[str], form: str = "jsonl") -> int:
-    """Write questions as they come; how many there were.
+    """Write questions as they are generated, and return their number.
 
-    "json" is the data set's list, "jsonl" has one record with everything a line, "csv" the texts of
-    a record in columns, choices with semicolons between them, "text" question and answer with a tab
-    between them.
+    "json" is the list of the data set, "jsonl" one complete record per line, "csv" the texts of a record in columns,
+    with semicolons between choices, "text" question and answer separated by a tab. Raises `OptionError` for another
+    `form`.
     """
     if form not in FORMATS:
         raise OptionError(f"questions are written as {', '.join(FORMATS)}, not {form!r}", candidates=nearest(form, FORMATS))
@@ -182,8 +176,8 @@ def write(questions: Iterable[Question], to: IO[str], form: str = "jsonl") -> in
         to.write("[")
     for count, question in enumerate(questions, 1):
         if form == "csv":
-            result = {**question.as_dict(), "choices": ";".join(question.choices)}
-            to.write(csv_line(result[name] for name in _COLUMNS))
+            values = {**question.as_dict(), "choices": ";".join(question.choices)}
+            to.write(csv_line(values[name] for name in _COLUMNS))
         elif form == "json":
             to.write(("" if count == 1 else ",") + "\n" + json.dumps(kqapro(question), ensure_ascii=False))
         elif form == "text":
@@ -196,7 +190,7 @@ def write(questions: Iterable[Question], to: IO[str], form: str = "jsonl") -> in
 
 
 def read(lines: Iterable[str]) -> Iterator[Question]:
-    """The questions of JSON lines; raises `LoadError`, with the line, for what is none."""
+    """Yield the questions of JSON lines; raises `LoadError`, with the line number, for an invalid line."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
@@ -207,20 +201,19 @@ def read(lines: Iterable[str]) -> Iterator[Question]:
 
 
 # -- distribution ------------------------------------------------------------------------------------
-# What a set of questions is made of: the shares of kinds, hops, types of answers and categories,
-# and how long questions and programs are, as KQA Pro's Figure 3 and Appendix G have it.
+# The composition of a set of questions: the shares of kinds, hops, types of answers and categories, and
+# the lengths of questions and programs, as in KQA Pro's Figure 3 and Appendix G.
 
 
-#: Hops from here on are counted together (Figure 3).
+#: This number of hops and all above are counted together (Figure 3).
 MANY_HOPS: Final = 5
 
 
 class Distribution:
-    """Counts questions as they pass; what it holds does not grow, but for a number for each
-    different answer.
+    """Counts questions. Its memory does not grow, except for one number per distinct answer.
 
-    `kinds`, `hops` (the last includes all above), `answers` (their types) and `categories`
-    are counts; the means are those of the questions that have such a program.
+    `kinds`, `hops` (the last includes all above), `answers` (by type) and `categories` are counts; the means are over
+    the questions that have such a program.
     """
 
     def __init__(self, questions: Iterable[Question] = ()) -> None:
@@ -248,13 +241,13 @@ class Distribution:
         self._different.add(hash(question.answer))
 
     def counted(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """The questions, counted as they pass."""
+        """Yield the questions, and count each."""
         for question in questions:
             self.add(question)
             yield question
 
     def rows(self) -> list[tuple[str, str, float]]:
-        """What is counted, of what, and how much: a share from 0 to 1, or a mean."""
+        """Return rows of (group, name, amount): a share from 0 to 1, or a mean."""
         total = max(self.questions, 1)
         result = [("kind", kind, count / total) for kind, count in self.kinds.most_common()]
         result += [("hops", _hops(hops), self.hops[hops] / total) for hops in sorted(self.hops)]
@@ -269,9 +262,9 @@ class Distribution:
 
     def __str__(self) -> str:
         lines = [f"{self.questions} questions"]
-        for what, name, amount in self.rows():
-            shown = f"{amount:8.2f}  " if what == "mean" else f"{100 * amount:8.2f} %"
-            lines.append(f"{what:10}{name:24}{shown}".rstrip())
+        for group, name, amount in self.rows():
+            shown = f"{amount:8.2f}  " if group == "mean" else f"{100 * amount:8.2f} %"
+            lines.append(f"{group:10}{name:24}{shown}".rstrip())
         return "\n".join(lines)
 
 
@@ -286,19 +279,19 @@ def _mean(counts: Counter[int]) -> float:
 # -- splits ------------------------------------------------------------------------------------------
 
 
-#: Train, validation and test, as KQA Pro has them (section 5.1).
+#: The shares of train, validation and test in KQA Pro (section 5.1).
 PARTS: Final = (("train", 0.8), ("validation", 0.1), ("test", 0.1))
-#: Questions that name entities of two parts, and would let one see what is kept for another.
+#: The group of questions that name entities of two parts, and would leak those of one part into another.
 BETWEEN: Final = "between"
 ZERO_SHOT: Final = "Zero-shot"
 
 
 def split(questions: Sequence[Question], *, by: str = "random", seed: int = 0) -> dict[str, list[Question]]:
-    """Questions as train, validation and test, 8 to 1 to 1 or near it; every question in one part.
+    """Split questions into train, validation and test, about 8 to 1 to 1; every question is in one part.
 
-    `by="functions"` is compositional: no sequence of functions is in two parts, and every single
-    function of the others is in train. `by="entities"` gives parts that name no entity together, and
-    apart from them, under "between", the questions that name entities of two.
+    `by="functions"` is compositional: no sequence of functions is in two parts, and every function in validation and
+    test is in train. With `by="entities"` no two parts name the same entity; questions that name entities of two parts
+    are in a fourth group, "between". Raises `OptionError` for another `by`.
     """
     if by == "random":
         return _grouped(questions, lambda question: question.id, seed)
@@ -318,16 +311,14 @@ def _grouped(questions: Sequence[Question], key: Callable[[Question], Hashable],
     result: dict[str, list[Question]] = {name: [] for name, _ in PARTS}
     wanted = {name: share * len(questions) for name, share in PARTS}
     for item in order:
-        # Where most is lacking: large groups are in train.
+        # Choose the part that lacks most, so that large groups are in train.
         name = max(wanted, key=lambda name: wanted[name] - len(result[name]))
         result[name] += groups[item]
     return result
 
 
 def _with_all_functions(parts: dict[str, list[Question]]) -> dict[str, list[Question]]:
-    """New combinations of functions that are known: who meets a function first in a test cannot
-    know it.
-    """
+    """Move questions with functions that train lacks into train: tests are about new combinations of known functions."""
     known = {function for question in parts["train"] for function in question.functions}
     for name, _ in PARTS[1:]:
         new = {question.functions for question in parts[name] if not known.issuperset(question.functions)}
@@ -341,12 +332,12 @@ def _by_entities(questions: Sequence[Question], seed: int) -> dict[str, list[Que
     draw = random.Random(f"split {seed}")
     draw.shuffle(names)
     part_of: dict[str, str] = {}
-    at = 0
+    begin = 0
     for name, share in PARTS[1:]:
-        # Questions of two entities or more are rarely of one part: more entities make up for it.
-        upto = at + round(len(names) * share * 1.5)
-        part_of |= dict.fromkeys(names[at:upto], name)
-        at = upto
+        # Questions with several entities are rarely within one part, so each part gets more entities.
+        end = begin + round(len(names) * share * 1.5)
+        part_of |= dict.fromkeys(names[begin:end], name)
+        begin = end
     result: dict[str, list[Question]] = {name: [] for name in (*(name for name, _ in PARTS), BETWEEN)}
     for question in questions:
         parts = {part_of.get(name, "train") for name in question.entities} or {"train"}
@@ -357,20 +348,20 @@ def _by_entities(questions: Sequence[Question], seed: int) -> dict[str, list[Que
 def accuracy(
     questions: Iterable[Question], predictions: Mapping[str, str], *, train: Iterable[Question] = ()
 ) -> dict[str, tuple[int, int]]:
-    """How many answers are right, of how many, by KQA Pro's scorer: of all ("Overall"), by category
-    (Table 5; "Zero-shot" are answers that no question of `train` has), and by hops ("2-3 hops",
-    Table 9). `predictions` are answers by the questions' ids; a missing one is wrong.
+    """Count right answers and all answers by KQA Pro's scorer: for all questions ("Overall"), by category (Table 5;
+    "Zero-shot" are answers that no question of `train` has), and by hops ("2-3 hops", Table 9). `predictions` maps ids
+    of questions to answers; a missing one is wrong.
     """
     answers = {question.answer for question in train}
     result: dict[str, list[int]] = {}
     for question in questions:
-        right = equal(question.answer, predictions.get(question.id, ""))
+        is_right = equal(question.answer, predictions.get(question.id, ""))
         keys = ["Overall", *question.categories, _bucket_of(question.hops)]
         if answers and question.answer not in answers:
             keys.append(ZERO_SHOT)
         for key in keys:
             count = result.setdefault(key, [0, 0])
-            count[0] += right
+            count[0] += is_right
             count[1] += 1
     order = ("Overall", *CATEGORIES, ZERO_SHOT, *(key for key in sorted(result) if key.endswith(("hop", "hops"))))
     return {key: (result[key][0], result[key][1]) for key in order if key in result}

@@ -1,4 +1,4 @@
-"""Questions about tables: rows, superlatives, sums, groups, and sums over joined tables, as LLM queries."""
+"""Questions about tables (rows, superlatives, sums, groups, and sums over joined tables), as LLM queries."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 
 # -- columns -----------------------------------------------------------------------------------------
-# The tables of a snapshot that questions can be made about, and their columns.
+# The tables of a snapshot that questions can be about, and their columns.
 
 
 _NUMBERS: Final = Kind.QUANTITY
 
 
 class Column(NamedTuple):
-    """A column of a table: its predicate, and the types of its values."""
+    """A column of a table: its predicate by number and name, and the types of its values."""
 
     number: int
     name: str
     kinds: frozenset[Kind]
-    #: Whether its numbers are no codes, and not only 0 and 1.
+    #: Whether its numbers are measures: not codes, and not only 0 and 1.
     measures: bool
 
 
 @dataclass(frozen=True)
 class Table:
-    """A source with rows: their numbers, and its columns."""
+    """A source with rows: the numbers of the rows, and its columns."""
 
     source: str
     rows: NDArray[np.int32]
@@ -50,24 +50,24 @@ class Table:
 
     @property
     def numeric(self) -> list[Column]:
-        """The columns of numbers that measure something."""
+        """The columns of numbers that are measures."""
         return [column for column in self.columns if column.kinds == {_NUMBERS} and column.measures]
 
     @property
     def texts(self) -> list[Column]:
-        """The columns of texts alone."""
+        """The columns that contain only texts."""
         return [column for column in self.columns if column.kinds == {Kind.TEXT} and not is_code(column.name, "")]
 
 
 def tables_of(snapshot: Snapshot) -> list[Table]:
-    """The tables of a snapshot."""
+    """Return the tables of a snapshot that questions can be about."""
     owners = snapshot.arrays.get("ent.source")
-    result = []
+    tables = []
     for number in np.unique(owners[owners >= 0]).tolist() if len(owners) else []:
         rows = np.flatnonzero(owners == number).astype(np.int32)
         name = snapshot.schema.sources[number]
-        some = rows[:: max(1, len(rows) // 500)]
-        statements = np.unique(snapshot.touching(some))
+        sample = rows[:: max(1, len(rows) // 500)]
+        statements = np.unique(snapshot.touching(sample))
         attributes = statements[statements >= snapshot.relations]
         columns = []
         for predicate in np.unique(snapshot.predicates(attributes)).tolist():
@@ -76,29 +76,29 @@ def tables_of(snapshot: Snapshot) -> list[Table]:
             if len(snapshot.schema.attribute_kinds(label)) <= 2 and label != "row_number" and readable(label):
                 columns.append(Column(predicate, label, kinds, _measures(snapshot, predicate, label)))
         if len(rows) >= 3 and len(columns) >= 2 and readable(name) and "'" not in name:
-            result.append(Table(name, rows, tuple(columns)))
-    return result
+            tables.append(Table(name, rows, tuple(columns)))
+    return tables
 
 
 def _measures(snapshot: Snapshot, predicate: int, name: str) -> bool:
     low, high = snapshot.attribute_offsets[predicate], snapshot.attribute_offsets[predicate + 1]
-    ends = [snapshot.value("att", low), snapshot.value("att", high - 1)]
-    truth = all(isinstance(end, Quantity) and end.number in (0, 1) for end in ends)
-    # "reports to", "ship via": numbers of other rows.
+    extremes = [snapshot.value("att", low), snapshot.value("att", high - 1)]
+    is_boolean = all(isinstance(end, Quantity) and end.number in (0, 1) for end in extremes)
+    # "reports to" and "ship via" are numbers of other rows.
     refers = forms.words_of(name).rpartition(" ")[2] in ("to", "via", "by", "from")
-    return not is_code(name, Quantity(0)) and not truth and not refers
+    return not is_code(name, Quantity(0)) and not is_boolean and not refers
 
 
 # -- questions -------------------------------------------------------------------------------------
 
 
-#: Of a larger table so many rows are drawn where values are compared.
+#: The most rows in which values are counted; a larger table has no such questions.
 _MOST_ROWS: Final = 20_000
 
 
 class TableQuestion(NamedTuple):
-    """A question about a table: the query, the words, the wrong choices, hops, and the set that its
-    condition finds with how many there are without it. `fewer` says why there may be few choices.
+    """A question about a table: its query, words, wrong choices and hops, the number of rows that its condition finds
+    (`found`) and the number without it. `fewer` is the reason if there are few choices.
     """
 
     query: str
@@ -126,12 +126,16 @@ class TableAsker:
         }
 
     def can(self, kind: str) -> bool:
-        """Whether there is a table to ask such a question about."""
-        wants = {"Superlative": lambda item: item.numeric, "Sum": lambda item: item.numeric, "Group": lambda item: item.texts}
-        return any(wants[kind](table) if kind in wants else True for table in self.tables)
+        """Whether a table allows a kind of question."""
+        requirements = {
+            "Superlative": lambda candidate: candidate.numeric,
+            "Sum": lambda candidate: candidate.numeric,
+            "Group": lambda candidate: candidate.texts,
+        }
+        return any(requirements[kind](table) if kind in requirements else True for table in self.tables)
 
     def ask(self, kind: str) -> TableQuestion | None:
-        """A question about one of the tables, each as likely as the others."""
+        """Return a question about a random table; None if the sample did not lead to one."""
         try:
             return self._ways[kind](self.pick.choice(self.tables))
         except UnsayableError:
@@ -145,7 +149,7 @@ class TableAsker:
         return [value for value in values if value is not None]
 
     def _shown(self, row: int, column: Column) -> list[str]:
-        """The cells of a row as the answers of LLM queries show them: as written."""
+        """Return the cells of a row as the answers of LLM queries show them: as in the source."""
         shown = map(self.facts.shown, map(int, self.facts.of(row, column.number, relation=False)))
         return [text for text in shown if text is not None]
 
@@ -158,7 +162,7 @@ class TableAsker:
         return [text for row in self._some(table.rows, 40) for text in self._shown(row, column) if readable(text)]
 
     def _scope(self, table: Table, name: str) -> str:
-        """The argument that says which table is meant, where others have a column of that name."""
+        """Return the argument that names the table, if other tables have a column with that name."""
         several = len(self.facts.snapshot.schema.sources_of(name)) > 1
         return f", source={quoted(table.source)}" if several else ""
 
@@ -166,40 +170,40 @@ class TableAsker:
 
     def _row(self, table: Table) -> TableQuestion | None:
         row = int(table.rows[self.pick.randrange(len(table.rows))])
-        given, asked = self.pick.sample(table.columns, 2)
-        cells = self._cells(row, given)
-        # "Category ID" is read as "category", which would mean its name.
-        if len(cells) != 1 or len(self._cells(row, asked)) != 1 or is_id(asked.name) or is_id(given.name):
+        known, wanted = self.pick.sample(table.columns, 2)
+        cells = self._cells(row, known)
+        # "Category ID" would be worded as "category", which means its name.
+        if len(cells) != 1 or len(self._cells(row, wanted)) != 1 or is_id(wanted.name) or is_id(known.name):
             return None
-        text = self._shown(row, given)[0]
+        known_text = self._shown(row, known)[0]
         lines = [
-            f"get_information(relation={quoted(given.name)}, tail_entity={quoted(text)}{self._scope(table, given.name)})",
-            f"get_information(relation={quoted(asked.name)}, head_entity='output_of_query1')",
+            f"get_information(relation={quoted(known.name)}, tail_entity={quoted(known_text)}{self._scope(table, known.name)})",
+            f"get_information(relation={quoted(wanted.name)}, head_entity='output_of_query1')",
         ]
-        result = self._found(lines[:1])
-        if result != 1:
+        found = self._found(lines[:1])
+        if found != 1:
             return None
-        question = f"In {self._called(table)}, {_row_words(given.name, cells[0], asked.name, self._cells(row, asked)[0])}?"
-        return TableQuestion(query_of(lines), question, self._wrong(table, asked), 2, result, len(table.rows), (text,))
+        question = f"In {self._called(table)}, {_row_words(known.name, cells[0], wanted.name, self._cells(row, wanted)[0])}?"
+        return TableQuestion(query_of(lines), question, self._wrong(table, wanted), 2, found, len(table.rows), (known_text,))
 
     def _found(self, lines: list[str]) -> int:
-        """How many rows a query of these lines gives."""
+        """Count the rows that a query of these lines finds."""
         return len(answer_of(self.facts.snapshot, query_of(lines)).entities)
 
     def _filter(self, table: Table, column: Column | None) -> tuple[str, str, str] | None:
-        """A condition on a text of another column: its line, its words, its text."""
-        given = [text for text in table.texts if text != column]
-        if not given:
+        """Return a condition on a text of another column: its line, its words, its text."""
+        candidates = [candidate for candidate in table.texts if candidate != column]
+        if not candidates:
             return None
-        by = self.pick.choice(given)
-        texts = self._shown(int(table.rows[self.pick.randrange(len(table.rows))]), by)
+        chosen = self.pick.choice(candidates)
+        texts = self._shown(int(table.rows[self.pick.randrange(len(table.rows))]), chosen)
         if len(texts) != 1 or not readable(texts[0]):
             return None
-        line = f"get_information(relation={quoted(by.name)}, tail_entity={quoted(texts[0])}{self._scope(table, by.name)})"
-        return line, f"the rows whose {' '.join(attribute(by.name, texts[0]))} “{texts[0]}”", texts[0]
+        line = f"get_information(relation={quoted(chosen.name)}, tail_entity={quoted(texts[0])}{self._scope(table, chosen.name)})"
+        return line, f"the rows whose {' '.join(attribute(chosen.name, texts[0]))} “{texts[0]}”", texts[0]
 
     def _named_by(self, table: Table) -> Column | None:
-        """The column that identifies rows: of texts, nearly all different."""
+        """Return the column that identifies rows: one of texts, nearly all different."""
         rows = self._some(table.rows, 60)
         for column in table.texts:
             texts = [text for row in rows for text in self._shown(row, column)]
@@ -215,27 +219,27 @@ class TableAsker:
         extreme = self.pick.choice(("max", "min"))
         most = superlative(column.name, largest=extreme == "max")
         condition = self._filter(table, name) if self.pick.random() < 0.6 else None
-        lines, result, phrase = [], len(table.rows), ""
+        lines, count, phrase = [], len(table.rows), ""
         if condition is not None:
             lines, phrase = [condition[0]], f" among {condition[1]}"
-            result = self._found(lines)
-            if result == len(table.rows):
+            count = self._found(lines)
+            if count == len(table.rows):
                 return None
-        among = ", head_entity='output_of_query1'" if lines else self._scope(table, column.name)
+        restriction = ", head_entity='output_of_query1'" if lines else self._scope(table, column.name)
         lines = [
             *lines,
-            f"get_information(relation={quoted(column.name)}{among})",
+            f"get_information(relation={quoted(column.name)}{restriction})",
             f"{extreme}(set='output_of_query{len(lines) + 1}')",
             f"get_information(relation={quoted(name.name)}, head_entity='output_of_query{len(lines) + 2}')",
         ]
-        having = sum(bool(self._cells(row, column)) for row in self._some(table.rows, 100))
-        if having < 3 or result < 3:
+        rows_with_value = sum(bool(self._cells(row, column)) for row in self._some(table.rows, 100))
+        if rows_with_value < 3 or count < 3:
             return None
         question = (
             f"In {self._called(table)}, which {self._noun(name)} has the {most} {attribute(column.name, Quantity(0))[0]}{phrase}?"
         )
         entities = () if condition is None else (condition[2],)
-        return TableQuestion(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, result, entities)
+        return TableQuestion(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, count, entities)
 
     def _sum(self, table: Table) -> TableQuestion | None:
         if not table.numeric:
@@ -243,25 +247,27 @@ class TableAsker:
         column = self.pick.choice(table.numeric)
         joined = self._joined(table)
         if joined is not None and self.pick.random() < 0.6:
-            lines, phrase, result, without, entities = joined
+            lines, phrase, count, without, entities = joined
             hops = 3
         else:
             condition = self._filter(table, column)
             if condition is None:
                 return None
             lines, phrase, entities, hops = [condition[0]], condition[1], (condition[2],), 2
-            result, without = self._found(lines), len(table.rows)
-        if not 2 <= result < without:
+            count, without = self._found(lines), len(table.rows)
+        if not 2 <= count < without:
             return None
         lines += [
             f"get_information(relation={quoted(column.name)}, head_entity='output_of_query{len(lines)}')",
             f"sum(set='output_of_query{len(lines) + 1}')",
         ]
         question = f"In {self._called(table)}, what is the total {attribute(column.name, Quantity(0))[0]} of {phrase}?"
-        return TableQuestion(query_of(lines), question, self._sums(table, column, result), hops, result, without, entities)
+        return TableQuestion(query_of(lines), question, self._sums(table, column, count), hops, count, without, entities)
 
     def _joined(self, table: Table) -> tuple[list[str], str, int, int, tuple[str, ...]] | None:
-        """The rows that refer to rows of another table with some cell."""
+        """Return the query for the rows that refer to a row of another table with a certain cell, its words, the counts
+        and the text.
+        """
         facts, snapshot = self.facts, self.facts.snapshot
         row = int(table.rows[self.pick.randrange(len(table.rows))])
         links = [run for run in facts.outgoing(row) if run.relation and facts.is_row(facts.target(run.first))]
@@ -270,24 +276,28 @@ class TableAsker:
         link = self.pick.choice(links).draw(self.pick)
         target = facts.target(link)
         owner = int(snapshot.arrays.get("ent.source")[target])
-        others = [item for item in self.tables if item.source == snapshot.schema.sources[owner] and item.source != table.source]
-        given = [text for other in others for text in other.texts]
-        if not given:
+        linked = [
+            candidate
+            for candidate in self.tables
+            if candidate.source == snapshot.schema.sources[owner] and candidate.source != table.source
+        ]
+        columns = [text for other in linked for text in other.texts]
+        if not columns:
             return None
-        by = self.pick.choice(given)
-        texts = self._shown(target, by)
+        column = self.pick.choice(columns)
+        texts = self._shown(target, column)
         if len(texts) != 1 or not readable(texts[0]):
             return None
         relation = snapshot.predicate_name(facts.predicate(link))
         lines = [
-            f"get_information(relation={quoted(by.name)}, tail_entity={quoted(texts[0])}{self._scope(others[0], by.name)})",
+            f"get_information(relation={quoted(column.name)}, tail_entity={quoted(texts[0])}{self._scope(linked[0], column.name)})",
             f"get_information(relation={quoted(relation)}, tail_entity='output_of_query1'{self._scope(table, relation)})",
         ]
-        phrase = f"the rows whose {forms.column(relation)} has the {self._noun(by)} “{texts[0]}”"
+        phrase = f"the rows whose {forms.column(relation)} has the {self._noun(column)} “{texts[0]}”"
         return lines, phrase, self._found(lines), len(table.rows), (texts[0],)
 
     def _sums(self, table: Table, column: Column, count: int) -> list[str]:
-        """Sums of as many other rows."""
+        """Return the sums of as many other rows."""
         sums = []
         for _ in range(12):
             cells = [cell for row in self._some(table.rows, count)[:200] for cell in self._cells(row, column)]
@@ -301,22 +311,22 @@ class TableAsker:
         if not table.texts:
             return None
         column = self.pick.choice(table.texts)
-        counted = self._counts.get((table.source, column.number))
-        if counted is None:
+        counts = self._counts.get((table.source, column.number))
+        if counts is None:
             rows = [int(row) for row in table.rows[:_MOST_ROWS]]
-            counted = Counter(text for row in rows for text in self._shown(row, column))
-            counted = self._counts[table.source, column.number] = Counter(dict(counted.most_common(200)))
-        best = counted.most_common(2)
-        # A winner by one row over many others that have one is none that people would ask about.
-        if len(table.rows) > _MOST_ROWS or len(best) < 2 or best[0][1] < 2 or best[0][1] == best[1][1]:
+            counts = Counter(text for row in rows for text in self._shown(row, column))
+            counts = self._counts[table.source, column.number] = Counter(dict(counts.most_common(200)))
+        top_two = counts.most_common(2)
+        # The most frequent text has to occur twice or more, and to be the only one with its count.
+        if len(table.rows) > _MOST_ROWS or len(top_two) < 2 or top_two[0][1] < 2 or top_two[0][1] == top_two[1][1]:
             return None
         scope = self._scope(table, column.name)
         lines = [f"get_information(relation={quoted(column.name)}{scope})", "most(set='output_of_query1')"]
-        many = attribute(column.name, "")[1] == "are"
-        question = f"In {self._called(table)}, which {self._noun(column)} appear{'' if many else 's'} most often?"
-        wrong = [text for text in counted if text != best[0][0] and readable(text)]
+        is_plural = attribute(column.name, "")[1] == "are"
+        question = f"In {self._called(table)}, which {self._noun(column)} appear{'' if is_plural else 's'} most often?"
+        wrong = [text for text in counts if text != top_two[0][0] and readable(text)]
         self.pick.shuffle(wrong)
-        return TableQuestion(query_of(lines), question, wrong, 1, best[0][1], sum(counted.values()), ())
+        return TableQuestion(query_of(lines), question, wrong, 1, top_two[0][1], sum(counts.values()), ())
 
     def _called(self, table: Table) -> str:
         name = table.source.rpartition("/")[2].replace("_", " ")
@@ -327,7 +337,7 @@ class TableAsker:
 
 
 def _row_words(given: str, value: Cell, asked: str, wanted: Cell) -> str:
-    """ "What is the year of the row whose title is X", "when was the row that was lost in 1986 found"."""
+    """Return a question such as "what is the year of the row whose title is X"."""
     name, verb = attribute(given, value)
     phrase, event = f"whose {name} {verb} {plain(given, value)}", forms.event(given)
     if event is not None and isinstance(value, Time):
@@ -335,5 +345,5 @@ def _row_words(given: str, value: Cell, asked: str, wanted: Cell) -> str:
     event = forms.event(asked)
     if event is not None and isinstance(wanted, Time):
         return f"when {event.asked(f'the row {phrase}')}"
-    noun, asks = attribute(asked, wanted)
-    return f"what {asks} the {noun} of the row {phrase}"
+    noun, asked_verb = attribute(asked, wanted)
+    return f"what {asked_verb} the {noun} of the row {phrase}"

@@ -1,4 +1,4 @@
-"""The same question in other languages: Cypher, SPARQL, SQL and LLM queries."""
+"""Questions in other query languages: Cypher, SPARQL, SQL and LLM queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Compilers:
-    """What the programs of a snapshot are as queries of servers, without one."""
+    """Compiles the programs of a snapshot for servers, without a server."""
 
     def __init__(self, snapshot: Snapshot, graph: str) -> None:
         from condgraph.cypher.compile.plan import compile_plan as to_cypher
@@ -38,20 +38,20 @@ class Compilers:
         return [self._snapshot.entity(self._snapshot.identified(ident)) for ident in ids]
 
     def plan(self, program: Any, language: str, options: dict[str, Any] | None = None) -> Node:
-        """The plan of a program; `options` are those of its language."""
+        """Return the plan of a program; `options` are those of its language."""
         return registry.lower(self._snapshot.schema, program, language, options or {}).plan
 
     def sparql(self, plan: Node) -> str:
-        """The SPARQL of a plan. Raises `UnsupportedError`."""
+        """Return the SPARQL of a plan. Raises `UnsupportedError`."""
         return self._to_sparql(plan, self._target).text
 
     def cypher(self, plan: Node) -> tuple[str, dict[str, Any]]:
-        """The Cypher of a plan and its parameters. Raises `UnsupportedError`."""
+        """Return the Cypher of a plan and its parameters. Raises `UnsupportedError`."""
         result = self._to_cypher(plan, self._graph, self._stored)
         return result.text, result.parameters
 
     def sql(self, plan: Node) -> str:
-        """The SQL of a plan, as DuckDB takes it. Raises `UnsupportedError`, and `MissingExtraError` without sqlglot."""
+        """Return the SQL of a plan for DuckDB. Raises `UnsupportedError`, and `MissingExtraError` without sqlglot."""
         try:
             from condgraph.sql.connections import text
             from condgraph.sql.plan import OwnPlans, compile_plan
@@ -65,7 +65,7 @@ class Compilers:
 
 
 class UnsayableError(Exception):
-    """The language has no words for it."""
+    """LLM queries cannot express the question."""
 
 
 class _Lines:
@@ -80,21 +80,21 @@ class _Lines:
 
 
 def query_of(calls: Sequence[str]) -> str:
-    """Calls as the numbered lines of an LLM query."""
+    """Return calls as the numbered lines of an LLM query."""
     return "\n".join(f'Query{at}: "{call}"' for at, call in enumerate(calls, 1))
 
 
 def quoted(text: str) -> str:
-    """A text as an argument."""
+    """Return a text as a quoted argument; raises `UnsayableError` if its characters do not allow that."""
     if "'" in text or '"' in text or "\\" in text or "output_of" in text:
         raise UnsayableError
     return f"'{text}'"
 
 
 def llm_query(ask: Ask) -> str | None:
-    """The question as an LLM query; None where that language, or its quotes, cannot say it.
+    """Return the question as an LLM query; None if the language, or its quotes, cannot express it.
 
-    What a concept says is left out: whoever takes the query runs it, and compares.
+    Concepts are left out. The caller runs the query and compares its answer.
     """
     lines = _Lines()
     try:
@@ -111,8 +111,8 @@ def _asked(ask: Ask, lines: _Lines) -> None:
     if ask.kind == "Count":
         lines.add(f"count(set={quoted_output(first)})")
     elif ask.kind == "QueryAttribute":
-        tail = "" if ask.qualifier is None else _qualified(ask.qualifier)
-        lines.add(f"get_information(relation={quoted(ask.key)}, head_entity={first}{tail})")
+        qualifier = "" if ask.qualifier is None else _qualified(ask.qualifier)
+        lines.add(f"get_information(relation={quoted(ask.key)}, head_entity={first}{qualifier})")
     elif ask.second is not None:
         second = _described(ask.second, lines)
         if ask.kind == "Relation":
@@ -123,7 +123,7 @@ def _asked(ask: Ask, lines: _Lines) -> None:
 
 
 def quoted_output(text: str) -> str:
-    """An output, where only that will do."""
+    """Return an output unchanged; raises `UnsayableError` for a name, where only an output is possible."""
     if not text.startswith("'output_of_query"):
         raise UnsayableError
     return text
@@ -132,22 +132,24 @@ def quoted_output(text: str) -> str:
 def _described(described: Description, lines: _Lines) -> str:
     if described.name is not None:
         return quoted(described.name)
-    parts = []
+    outputs = []
     for condition in described.conditions:
-        tail = "".join(_qualified(qualifier) for qualifier in condition.qualifiers[:1])
+        qualifier_text = "".join(_qualified(qualifier) for qualifier in condition.qualifiers[:1])
         if isinstance(condition, RelationCondition):
             end = "tail_entity" if condition.outward else "head_entity"
             target = _described(condition.target, lines)
-            parts.append(lines.add(f"get_information(relation={quoted(condition.predicate)}, {end}={target}{tail})"))
+            outputs.append(lines.add(f"get_information(relation={quoted(condition.predicate)}, {end}={target}{qualifier_text})"))
         else:
             value = _literal(condition.value)
-            parts.append(lines.add(f"get_information(relation={quoted(condition.key)}, tail_entity{condition.op}{value}{tail})"))
-    if not parts:
+            outputs.append(
+                lines.add(f"get_information(relation={quoted(condition.key)}, tail_entity{condition.op}{value}{qualifier_text})")
+            )
+    if not outputs:
         raise UnsayableError
-    if len(parts) > 1:
-        sets = ", ".join(f"set{at}='{part}'" for at, part in enumerate(parts, 1))
-        parts = [lines.add(f"set_{'union' if described.union else 'intersection'}({sets})")]
-    return f"'{parts[0]}'"
+    if len(outputs) > 1:
+        sets = ", ".join(f"set{at}='{part}'" for at, part in enumerate(outputs, 1))
+        outputs = [lines.add(f"set_{'union' if described.union else 'intersection'}({sets})")]
+    return f"'{outputs[0]}'"
 
 
 def _qualified(restriction: Restriction) -> str:
@@ -159,7 +161,6 @@ def _literal(value: Cell) -> str:
 
 
 def answer_of(snapshot: Snapshot, query: str) -> Answer:
-    """The answer of an LLM query."""
     return registry.answer(SnapshotStore(snapshot), query, "llm_query")
 
 

@@ -1,4 +1,4 @@
-"""Questions in plain template words, by the form rules of `forms`: values, qualifiers, whole questions."""
+"""Words of questions from templates and the rules of `forms`: values, qualifiers, whole questions."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from condgraph.questions.forms import PEOPLE_ARE, PEOPLE_HAVE, PREPOSITIONS, TAK
 from condgraph.questions.locate import is_code
 
 # -- values ----------------------------------------------------------------------------------------
-# Values in words: numbers with their units, times, comparisons.
+# Numbers with their units, times, and comparisons in words.
 
 
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-#: Endings and nouns that are not plurals, and plurals that are not counted.
+#: Endings and nouns in -s that are not plurals, and plurals that are not counted.
 _ONE: Final = ("ss", "us", "is", "as", "os", "ics")
 _ONES: Final = frozenset({"series", "species", "news", "alias", "lens", "always", "previous"})
 _AMOUNTS: Final = frozenset({"sales", "earnings", "proceeds", "winnings", "assets", "expenses", "savings", "wages", "coordinates"})
 
 
 def number(value: Quantity) -> str:
-    """A number as people write it, with its unit: "282 square kilometres".
+    """Return a number as people write it, with its unit: "282 square kilometres".
 
     >>> number(Quantity(8670300)), number(Quantity(1.98, "metre")), number(Quantity(1, "metre")), number(Quantity(5, "$"))
     ('8,670,300', '1.98 metres', '1 metre', '5 $')
@@ -43,7 +43,7 @@ def number(value: Quantity) -> str:
 
 
 def moment(value: Time) -> str:
-    """A time in words: "1958", "May 1958", "29 May 1958", "44 BC"."""
+    """Return a time in words: "1958", "May 1958", "29 May 1958", "44 BC"."""
     year, month, day = civil(value.start // DAY_SECONDS)
     shown = str(year) if year > 0 else f"{1 - year} BC"
     if value.precision is Precision.YEAR:
@@ -52,20 +52,19 @@ def moment(value: Time) -> str:
 
 
 def cell(value: Cell) -> str:
-    """A value in words."""
     return value if isinstance(value, str) else number(value) if isinstance(value, Quantity) else moment(value)
 
 
 def when(op: str, value: Time) -> str:
-    """When something happened: "in 1958", "before 1960", "on 29 May 1958"."""
+    """Return the time of an event in words: "in 1958", "before 1960", "on 29 May 1958"."""
     words = {"<": "before", ">": "after", "<=": "no later than", ">=": "no earlier than"}
     at = words.get(op) or ("on" if value.precision is Precision.DAY else "in")
     return ("not " if op == "!=" else "") + f"{at} {moment(value)}"
 
 
 def attribute(key: str, value: Cell) -> tuple[str, str]:
-    """The name of an attribute before its value, and the verb between them: "number of units in
-    stock", but "comments are".
+    """Return the name of an attribute, and the verb between it and the value: "number of units in stock" with "is",
+    "comments" with "are".
 
     >>> attribute("population", Quantity(5)), attribute("unitsInStock", Quantity(5)), attribute("Comments", "good")
     (('population', 'is'), ('number of units in stock', 'is'), ('Comments', 'are'))
@@ -77,12 +76,12 @@ def attribute(key: str, value: Cell) -> tuple[str, str]:
     last = head[-1].casefold() if head else ""
     if len(last) < 4 or not last.isalpha() or not last.endswith("s") or last.endswith(_ONE) or last in _ONES:
         return name, "is"
-    counts = isinstance(value, Quantity) and value.unit == NO_UNIT and last not in _AMOUNTS
-    return (f"number of {name}", "is") if counts else (name, "are")
+    is_count = isinstance(value, Quantity) and value.unit == NO_UNIT and last not in _AMOUNTS
+    return (f"number of {name}", "is") if is_count else (name, "are")
 
 
 def plain(key: str, value: Cell) -> str:
-    """A value of an attribute: texts in quotes, codes without separators."""
+    """Return a value of an attribute in words, with texts in quotes and codes without separators."""
     if isinstance(value, str):
         return f"“{value}”"
     if isinstance(value, Quantity) and value.unit == NO_UNIT and is_code(key, value):
@@ -91,7 +90,7 @@ def plain(key: str, value: Cell) -> str:
 
 
 def compared(op: str, value: Cell, key: str = "") -> str:
-    """What follows "is": "206 centimetres", "more than 200", "after 1960"."""
+    """Return what follows "is": "206 centimetres", "more than 200", "after 1960"."""
     if isinstance(value, Time):
         return moment(value) if op == "=" else when(op, value)
     words = {"=": "", "!=": "not ", "<": "less than ", ">": "more than ", "<=": "at most ", ">=": "at least "}
@@ -102,7 +101,7 @@ def compared(op: str, value: Cell, key: str = "") -> str:
 # Qualifiers in words: as conditions after a clause, and as questions about a fact.
 
 
-#: Questions about a fact, by the words of the qualifier.
+#: The questions about the qualifiers of a fact, by the words of the qualifier.
 _ASKED: Final = {
     "point in time": "when was that",
     "start time": "since when",
@@ -116,7 +115,7 @@ _ASKED: Final = {
 
 
 def restriction(given: Restriction) -> str:
-    """A qualifier as a condition after a clause.
+    """Return a qualifier as a condition after a clause.
 
     >>> restriction(Restriction("point in time", "=", Time.year(2003)))
     'in 2003'
@@ -146,13 +145,13 @@ def restriction(given: Restriction) -> str:
 
 
 def restrictions(those: tuple[Restriction, ...]) -> str:
-    """Qualifiers in a row, each after a space."""
+    """Return several qualifiers, each after a space."""
     text = "".join(f" {restriction(item)}" for item in those)
     return text.replace(" on until ", " until ")
 
 
 def about(key: str) -> str:
-    """The question about a qualifier, after the fact is stated.
+    """Return the question about a qualifier, which follows the statement of the fact.
 
     >>> about("start time"), about("position held"), about("for work"), about("followed by")
     ('since when', 'which position was held', 'for which work was that', 'followed by whom or what')
@@ -186,7 +185,7 @@ def _ing(key: str) -> bool:
 
 
 _PEOPLE: Final = frozenset({"human", "person", "people", "man", "woman"})
-#: Measures that are high or low, not large or small.
+#: Measures that are high or low rather than large or small.
 _HIGH: Final = frozenset(
     {
         *("price", "rate", "rating", "elevation", "temperature", "point", "score", "speed", "density", "cost", "wage"),
@@ -194,16 +193,17 @@ _HIGH: Final = frozenset(
     }
 )
 _GREAT: Final = frozenset({"height", "length", "depth", "weight", "mass", "width", "latitude", "longitude", "distance", "duration"})
-#: Attributes that follow their noun without a verb.
+#: Attributes whose value follows the noun without a verb.
 _APPOSED: Final = frozenset({"also known as", "description", "alias", "aliases"})
 _MANY_VERBS: Final = {"is": "are", "was": "were", "has": "have"}
 
 
 class Words:
-    """The words for one graph. `several` says of a relation whether subjects usually have several
-    objects; `thing` is the noun for entities without a concept, `concepts` gives the concepts of an
-    entity by its name, and `tables` are concepts with the name of a table, which is a plural.
-    `subjects` gives a noun for the subjects of a relation, "" where there is none.
+    """The wording of questions about one graph.
+
+    `several` returns whether subjects of a relation usually have several objects. `thing` is the noun for entities
+    without a concept, `concepts` returns the concepts of an entity by its name. `tables` are the names of tables, whose
+    concepts are plurals. `subjects` returns a noun for the subjects of a relation, or "".
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class Words:
     # -- descriptions ------------------------------------------------------------------------------
 
     def noun(self, described: Description, *, many: bool = False) -> str:
-        """The noun of a description: its concept, or what the names of relations say that it is."""
+        """Return the noun of a description: its concept, or the noun that the names of its relations suggest."""
         concept = described.concept
         if concept is None and (kind := self._kind(described)):
             return forms.plural(kind) if many else kind
@@ -233,7 +233,7 @@ class Words:
         return forms.plural(word) if many else word
 
     def _kind(self, described: Description) -> str:
-        """What the relations of a description say by their names that it is: "country"."""
+        """Return the noun that the names of a description's relations suggest, such as "country"; "" if none does."""
         for condition in described.conditions:
             if isinstance(condition, RelationCondition):
                 kind = self._subjects(condition.predicate) if condition.outward else forms.forms(condition.predicate).kind
@@ -250,27 +250,27 @@ class Words:
         return (described.concept or "").casefold() in _PEOPLE or _people(described)
 
     def described(self, described: Description, *, many: bool = False) -> str:
-        """A description in words: "the film that was directed by X"."""
+        """Return a description in words: "the film that was directed by X"."""
         if described.name is not None:
             return described.name
-        head = None if many else self._head(described)
-        if head is not None:
-            return head
+        short_form = None if many else self._head(described)
+        if short_form is not None:
+            return short_form
         clauses = self.clauses(described, many=many)
         return f"the {self.noun(described, many=many)}{' ' if clauses else ''}{clauses}"
 
     def _head(self, described: Description) -> str | None:
-        """ "The capital of X", instead of "the capital that is the capital of X"; None for others."""
+        """Return "the capital of X" in place of "the capital that is the capital of X"; None for other descriptions."""
         for condition in () if described.union else described.conditions:
             form = self._head_form(condition, described)
             if form is not None and isinstance(condition, RelationCondition) and form.inward.startswith("is the "):
-                rest = tuple(item for item in described.conditions if item is not condition)
-                said = self.clauses(replace(described, conditions=rest)) if rest else ""
-                return f"the {form.noun} of {self.described(dressed(condition.target))} {said}".rstrip()
+                other_conditions = tuple(item for item in described.conditions if item is not condition)
+                clauses = self.clauses(replace(described, conditions=other_conditions)) if other_conditions else ""
+                return f"the {form.noun} of {self.described(dressed(condition.target))} {clauses}".rstrip()
         return None
 
     def _head_form(self, condition: Condition, described: Description) -> forms.Forms | None:
-        """The form of a relation that says what the described are: capitals, of the capital of X."""
+        """Return the form of a relation whose noun is that of the description, as in the capital of X; None for others."""
         if not isinstance(condition, RelationCondition) or condition.outward or condition.qualifiers:
             return None
         form = forms.forms(condition.predicate, self._several(condition.predicate))
@@ -278,7 +278,7 @@ class Words:
         return form if form.whose and form.inward and noun in (None, form.noun.casefold()) else None
 
     def clauses(self, described: Description, *, many: bool = False) -> str:
-        """The relative clauses of a description, those with more in them last."""
+        """Return the relative clauses of a description, those with the most hops last."""
         if described.union:
             return self._either(described, "who" if self.person(described) else "that", many=many)
         return _listed(self._parts(described, many=many), described)
@@ -286,7 +286,7 @@ class Words:
     def _parts(self, described: Description, *, many: bool = False) -> list[str]:
         who = "who" if self.person(described) else "that"
         parts = [self._clause(item, who, many=many) for item in _ordered(described)]
-        # "A thing described as X", but "that received Y and that is described as X".
+        # "The thing described as X", but "that received Y and that is described as X".
         verb = f"{who} {'are' if many else 'is'} " if len(parts) > 1 else ""
         return [verb + part if part.startswith(("described as “", "also known as “")) else part for part in parts]
 
@@ -296,9 +296,9 @@ class Words:
         return " or ".join([self._clause(first, who, many=many), *names])
 
     def _clause(self, condition: Condition, who: str, *, many: bool) -> str:
-        tail = restrictions(condition.qualifiers)
+        qualifiers = restrictions(condition.qualifiers)
         if isinstance(condition, Literal):
-            return self._literal(condition, who, many=many) + tail
+            return self._literal(condition, who, many=many) + qualifiers
         form = forms.forms(condition.predicate, self._several(condition.predicate))
         target = self.described(dressed(condition.target))
         if condition.outward:
@@ -307,15 +307,15 @@ class Words:
                 and target.startswith("the ")
                 and not target.startswith(f"the {form.kind}")
             ):
-                # "Wears the number that is the age of X".
-                return f"{who} {_agree(form.outward, many=many)} that is {target}{tail}"
+                # For example "wears the number that is the age of X".
+                return f"{who} {_agree(form.outward, many=many)} that is {target}{qualifiers}"
             if form.whose:
-                return f"whose {form.outward} {target}{tail}"
-            return f"{who} {_joined(_agree(form.outward, many=many), target)}{tail}"
+                return f"whose {form.outward} {target}{qualifiers}"
+            return f"{who} {_joined(_agree(form.outward, many=many), target)}{qualifiers}"
         if form.inward:
-            return f"{who} {_agree(form.inward, many=many)} {target}{tail}"
-        # "that X is part of": the object of the verb.
-        return f"that {target} {_onto(form)}{tail}"
+            return f"{who} {_agree(form.inward, many=many)} {target}{qualifiers}"
+        # "that X is part of": the described entity is the object of the verb.
+        return f"that {target} {_onto(form)}{qualifiers}"
 
     def _literal(self, condition: Literal, who: str, *, many: bool) -> str:
         value = condition.value
@@ -335,11 +335,11 @@ class Words:
     # -- questions ---------------------------------------------------------------------------------
 
     def question(self, ask: Ask) -> str:
-        """A whole question."""
-        born = ask.key if ask.kind != "QualifierRelational" else ""
+        """Return the words of a question."""
+        asked_key = ask.key if ask.kind != "QualifierRelational" else ""
         ask = replace(ask, first=righted(ask.first), second=None if ask.second is None else righted(ask.second))
-        first = dressed(ask.first, born)
-        second = None if ask.second is None else dressed(ask.second, born)
+        first = dressed(ask.first, asked_key)
+        second = None if ask.second is None else dressed(ask.second, asked_key)
         ask = replace(ask, first=first, second=second)
         if ask.kind == "QueryName":
             result = self._name_question(first)
@@ -354,12 +354,12 @@ class Words:
         if not others and first.concept is None and isinstance(condition, RelationCondition) and not condition.outward:
             form = forms.forms(condition.predicate, self._several(condition.predicate))
             if form.kind:
-                # "Which country does X play for?"
+                # For example "Which country does X play for?"
                 verb, target = _onto(form), self.described(dressed(condition.target))
-                tail = restrictions(condition.qualifiers)
+                qualifiers = restrictions(condition.qualifiers)
                 verb = verb.removeprefix("is ") if verb.startswith("is ") else forms.base(verb)
-                asked = f"is {target}" if form.outward.startswith("is ") else f"does {target}"
-                return f"Which {form.kind} {asked} {verb}{tail}?"
+                subject_part = f"is {target}" if form.outward.startswith("is ") else f"does {target}"
+                return f"Which {form.kind} {subject_part} {verb}{qualifiers}?"
         if self._head(first) is not None:
             return f"{'Who' if self.person(first) else 'What'} is {self.described(first)}?"
         who, parts = "who " if self.person(first) else "that ", self._parts(first)
@@ -370,7 +370,7 @@ class Words:
         return f"{'Who' if self.person(first) else 'What'} is {self.described(first)}?"
 
     def _of_subject(self, condition: Condition) -> bool:
-        """Whether what a clause is about is its subject: not so in "that X is part of"."""
+        """Whether the described entity is the subject of the clause; not so in "that X is part of"."""
         if isinstance(condition, Literal) or condition.outward:
             return True
         return bool(forms.forms(condition.predicate, self._several(condition.predicate)).inward)
@@ -384,19 +384,19 @@ class Words:
                     return f"How many {forms.plural(form.noun)} does {target} have?"
         parts = self._parts(first, many=True)
         if not first.union and first.concept in (None, "human") and all(map(self._verbal, first.conditions)):
-            # "How many people play for X?"
+            # For example "How many people play for X?"
             noun, who = self.noun(first, many=True), "who " if self.person(first) else "that "
             return f"How many {noun} {_listed([part.removeprefix(who) for part in parts], first)}?"
         return f"How many {self.noun(first, many=True)} are there {self.clauses(first, many=True)}?"
 
     def _verbal(self, condition: Condition) -> bool:
-        """Whether a clause is the verb phrase that the name of its relation is."""
+        """Whether a clause is a verb phrase from the name of its relation."""
         if not isinstance(condition, RelationCondition) or not condition.outward:
             return False
         return bool(forms.forms(condition.predicate, self._several(condition.predicate)).kind)
 
     def fact(self, ask: Ask) -> str:
-        """The relation between both that a question about its qualifiers begins with."""
+        """Return the statement of a relation, which precedes the question about its qualifier."""
         assert ask.second is not None
         form = forms.forms(ask.key, self._several(ask.key))
         first, second = self.described(ask.first), self.described(ask.second)
@@ -405,8 +405,8 @@ class Words:
 
 # -- templates -------------------------------------------------------------------------------------
 
-#: The words of a question by its kind and by what its attribute is: an event ("when was it founded"), a
-#: description, another name, or any other.
+#: The words of a question by its kind and the class of its attribute: an event ("when was it founded"), a description, another
+#: name, or any other.
 TEMPLATES: Final[Mapping[tuple[str, str], str]] = {
     ("QueryAttribute", "event"): "When {event_asked}{qualifier}?",
     ("QueryAttribute", "description"): "How is {first} described{qualifier}?",
@@ -430,19 +430,19 @@ TEMPLATES: Final[Mapping[tuple[str, str], str]] = {
 
 
 def _form(ask: Ask) -> str:
-    """The class of the attribute of a question, by which `TEMPLATES` differ."""
+    """Return the class of a question's attribute, on which `TEMPLATES` depend."""
     if ask.kind in ("Relation", "QualifierRelational"):
         return "other"
     if isinstance(ask.value, Time) and forms.event(ask.key) is not None:
         return "event"
-    name = forms.words_of(ask.key) if ask.kind == "Verify" else attribute(ask.key, ask.value)[0]
-    if ask.kind.startswith("Select") or name not in _APPOSED:
+    attribute_name = forms.words_of(ask.key) if ask.kind == "Verify" else attribute(ask.key, ask.value)[0]
+    if ask.kind.startswith("Select") or attribute_name not in _APPOSED:
         return "other"
-    return "description" if name == "description" else "name"
+    return "description" if attribute_name == "description" else "name"
 
 
 class _Fields(dict[str, str]):
-    """The fields of templates for one question, each made when its template asks for it."""
+    """The fields of templates for one question, each computed when a template uses it."""
 
     def __init__(self, words: Words, ask: Ask) -> None:
         super().__init__()
@@ -503,9 +503,9 @@ _FIELDS: Final[Mapping[str, Callable[[Words, Ask], str]]] = {
 
 
 def _then(verb: str, ask: Ask) -> str:
-    """The verb in the past, where a question is about a time."""
-    then = ask.qualifier is not None and isinstance(ask.qualifier.value, Time)
-    return {"is": "was", "are": "were"}[verb] if then else verb
+    """Return the verb, in the past tense if the question is about a time."""
+    in_past = ask.qualifier is not None and isinstance(ask.qualifier.value, Time)
+    return {"is": "was", "are": "were"}[verb] if in_past else verb
 
 
 def _ordered(described: Description) -> list[Condition]:
@@ -513,14 +513,14 @@ def _ordered(described: Description) -> list[Condition]:
 
 
 def _listed(parts: list[str], described: Description) -> str:
-    """Clauses in a row; a comma keeps the last from going with what is within the one before."""
-    nested = any(isinstance(item, RelationCondition) and item.target.conditions for item in _ordered(described)[:-1])
+    """Join clauses; a comma separates the last one from a nested clause before it."""
+    nested = any(isinstance(condition, RelationCondition) and condition.target.conditions for condition in _ordered(described)[:-1])
     head = ", ".join(parts[:-1])
     return f"{head}{', and ' if nested else ' and '}{parts[-1]}" if head else "".join(parts)
 
 
 def _people(described: Description) -> bool:
-    """Whether the conditions are such as hold of people alone."""
+    """Whether the conditions only hold for people."""
     names = {(forms.words_of(condition.key), True) for condition in described.conditions if isinstance(condition, Literal)}
     names |= {
         (forms.words_of(condition.predicate), condition.outward)
@@ -528,49 +528,50 @@ def _people(described: Description) -> bool:
         if isinstance(condition, RelationCondition)
     }
     if any(
-        isinstance(item, RelationCondition) and item.outward and forms.personal(item.predicate) for item in described.conditions
+        isinstance(relation, RelationCondition) and relation.outward and forms.personal(relation.predicate)
+        for relation in described.conditions
     ):
         return True
     return any(name in (PEOPLE_HAVE if outward else PEOPLE_ARE) for name, outward in names)
 
 
 def _onto(form: forms.Forms) -> str:
-    """A verb whose object comes before it: "the number that X wears"."""
+    """Return the verb after its object: "the number that X wears"."""
     return form.outward.removesuffix(f" the {form.kind}") if form.kind else forms.onto(form)
 
 
 def righted(described: Description) -> Description:
-    """A description without inverse relations: what X `plays_for_inverse` is what plays for X."""
+    """Replace inverse relations in a description: what X `plays_for_inverse` is what plays for X."""
     conditions = []
     for condition in described.conditions:
         if isinstance(condition, RelationCondition):
             condition = replace(condition, target=righted(condition.target))
-            other = forms.turned(condition.predicate)
-            if other is not None:
-                condition = replace(condition, predicate=other, outward=not condition.outward)
+            direct = forms.turned(condition.predicate)
+            if direct is not None:
+                condition = replace(condition, predicate=direct, outward=not condition.outward)
         conditions.append(condition)
     return replace(described, conditions=tuple(conditions))
 
 
 def _once(happened: forms.Event) -> str:
-    """An event before "first" or "later", without such a word of its own."""
+    """Return the verb of an event without "first" or "last" of its own."""
     return happened.said.replace("first ", "").replace("last ", "")
 
 
 def dressed(described: Description, key: str = "") -> Description:
-    """A description for wording: what has no concept, and can only be a person, is one."""
+    """Add the concept of people to a description that has no concept and only fits people."""
     if described.concept is not None or described.name is not None:
         return described
-    people = _people(described) or forms.words_of(key) in PEOPLE_HAVE
-    return replace(described, concept="human") if people else described
+    is_people = _people(described) or forms.words_of(key) in PEOPLE_HAVE
+    return replace(described, concept="human") if is_people else described
 
 
 def _joined(verb: str, target: str) -> str:
-    """A verb before its object: "received the award X", but "received the prize that ..."."""
-    before, the, noun = verb.rpartition(" the ")
-    if the and target.startswith("the ") and not noun.endswith(" of"):
-        rest = target.removeprefix("the one ")
-        return f"{before} the {noun} {rest}" if rest != target else f"{before} {target}"
+    """Join a verb and its object: "received the award X", but "received the prize that ..."."""
+    before, separator, noun = verb.rpartition(" the ")
+    if separator and target.startswith("the ") and not noun.endswith(" of"):
+        bare_target = target.removeprefix("the one ")
+        return f"{before} the {noun} {bare_target}" if bare_target != target else f"{before} {target}"
     return f"{verb} {target}"
 
 
@@ -598,7 +599,7 @@ def _most(ask: Ask) -> str:
 
 
 def superlative(key: str, *, largest: bool) -> str:
-    """The most, or the least, of a measure: "highest price", "greatest height", "largest area"."""
+    """Return the superlative of a measure: "highest", "greatest", "largest", or their opposites."""
     return _compared_by(key)[0 if largest else 1][:-1] + "st"
 
 
@@ -609,7 +610,7 @@ def _more(ask: Ask) -> str:
 
 
 def _compared_by(key: str) -> tuple[str, str]:
-    """What more and less of a measure is called; the superlative ends in "st" for the "r"."""
+    """Return the comparatives for more and less of a measure. The superlative has "st" in place of the final "r"."""
     words = frozenset(forms.words_of(key).casefold().split())
     if _HIGH & words:
         return "higher", "lower"
