@@ -1,5 +1,5 @@
-"""The demonstration: load the sample data, ask across a table, a knowledge graph and a temporal
-one, show answers with evidence.
+"""The demonstration (`condgraph demo`): load the sample data, query across a table, a knowledge graph and a temporal
+one, and show answers with evidence.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import condgraph
 from condgraph.samples import FOLDER, SAMPLES, copy_to
 from condgraph.samples.recording import ask_recorded
 
-#: Facts shown below an answer; the rest is counted.
+#: The number of facts shown below an answer.
 SHOWN_EVIDENCE = 8
-#: What is asked in plain words; a question of the recorded run.
+#: The question in plain words, which is one of the recorded run.
 ASKED = "How high is Annapurna I?"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in English, what it crosses, and the program that asks it."""
+    """A question in English, the kinds of data it combines, and its program."""
 
     text: str
     crosses: str
@@ -57,10 +57,9 @@ QUESTIONS = (
 
 
 def run_demo(out: TextIO, keep: Path | None = None) -> None:
-    """Write the demonstration to `out`; with `keep`, leave the sample files and their store in that
-    folder.
+    """Write the demonstration to `out`. With `keep`, leave the sample files and their store in that folder.
 
-    Raises `FileExistsError` when the folder holds other files of the same names.
+    Raises `FileExistsError` if the folder contains other files with the same names.
     """
     if keep is None:
         with condgraph.open("memory:") as graph:
@@ -92,13 +91,13 @@ def _show(graph: condgraph.Graph, folder: Path, out: TextIO) -> None:
 
 
 def _ask(graph: condgraph.Graph, out: TextIO) -> None:
-    """One question in plain words, of a language model whose calls were recorded."""
-    found = ask_recorded(graph, ASKED)
-    out.write(f"\n{ASKED}  (asked in words; {found.model} wrote the program, a recording of it plays here)\n")
-    for attempt in found.attempts:
+    """Ask one question in plain words, with the recorded calls of a language model."""
+    outcome = ask_recorded(graph, ASKED)
+    out.write(f"\n{ASKED}  (asked in words; {outcome.model} wrote the program, a recording of it plays here)\n")
+    for attempt in outcome.attempts:
         for line in attempt.program.splitlines():
             out.write(f"  {line}\n")
-    for text in found.texts:
+    for text in outcome.texts:
         out.write(f"  = {text}\n")
-    for fact in [] if found.answer is None else found.answer.evidence[:SHOWN_EVIDENCE]:
+    for fact in [] if outcome.answer is None else outcome.answer.evidence[:SHOWN_EVIDENCE]:
         out.write(f"    because {fact}\n")

@@ -1,5 +1,5 @@
-"""What of condgraph can be used in an environment: the packages that each part needs, which of them are
-there, and how to get the others.
+"""Check which parts of condgraph can be used in this environment: the packages that each part needs, which of them
+are installed, and how to install the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, Literal
 from condgraph import __version__
 from condgraph.engine.errors import OptionError
 
-#: What each extra is for, in the order in which it is shown.
+#: The purpose of each extra, in the order of display.
 PARTS: Final[Mapping[str, str]] = {
     "": "graphs in memory and in folders, with all languages and SPARQL",
     "serve": "`condgraph serve`: the studio, the API, SPARQL and Bolt",
@@ -55,7 +55,7 @@ _BOUND: Final = re.compile(r"(>=|<=|==|!=|~=|<|>)\s*([\w.!+]+)")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package that a part needs: the versions that will do, and the one that is there."""
+    """A package that a part needs, with the versions that suffice and the installed one."""
 
     name: str
     wanted: str
@@ -63,7 +63,7 @@ class Package:
 
     @property
     def state(self) -> State:
-        """Whether it is there, in a version that will do."""
+        """Whether the package is installed in a sufficient version."""
         if self.version is None:
             return "missing"
         return "installed" if all(_holds(self.version, *bound) for bound in _BOUND.findall(self.wanted)) else "wrong version"
@@ -76,7 +76,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of condgraph with what it needs. `extra` is empty for what is always there."""
+    """A part of condgraph with its packages. `extra` is empty for the part that is always installed."""
 
     extra: str
     purpose: str
@@ -84,19 +84,19 @@ class Part:
 
     @property
     def ready(self) -> bool:
-        """Whether all that it needs is there."""
+        """Whether all packages are installed in sufficient versions."""
         return all(package.state == "installed" for package in self.packages)
 
     @property
     def hint(self) -> str:
-        """The command that installs it; empty where nothing is missing."""
+        """The command that installs the part; empty if nothing is missing."""
         name = f"'condgraph[{self.extra}]'" if self.extra else "condgraph"
         return "" if self.ready else f"pip install {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What there is: versions of condgraph and Python, and the parts."""
+    """The versions of condgraph and Python, and the parts."""
 
     version: str
     python: str
@@ -104,22 +104,22 @@ class Report:
 
     @property
     def healthy(self) -> bool:
-        """Whether what is always needed is there, and no package of a part has a wrong version."""
+        """Whether all required packages are installed, and no package of a part has a wrong version."""
         packages = [package for part in self.parts for package in part.packages if not part.extra or package.version]
         return all(package.state == "installed" for package in packages)
 
 
 def examine() -> Report:
-    """What of condgraph can be used here, by the metadata of the installed packages; nothing is imported.
+    """Examine the environment by the metadata of the installed packages, without importing them.
 
-    Raises `OptionError` where condgraph runs from files that were not installed.
+    Raises `OptionError` if condgraph runs from files that were not installed.
     """
     try:
-        texts = metadata.requires("condgraph") or ()
+        requirements = metadata.requires("condgraph") or ()
     except metadata.PackageNotFoundError:
         raise OptionError("condgraph is not installed here, so nothing says what it needs", hint="pip install -e .") from None
     needed: dict[str, list[Package]] = {extra: [] for extra in PARTS}
-    for match in filter(None, map(_REQUIREMENT.match, texts)):
+    for match in filter(None, map(_REQUIREMENT.match, requirements)):
         if (extra := match["extra"] or "") in needed:
             needed[extra].append(Package(match["name"], match["wanted"].strip("() "), _version(match["name"])))
     parts = tuple(Part(extra, PARTS[extra], tuple(packages)) for extra, packages in needed.items() if packages)
@@ -134,10 +134,12 @@ def _version(name: str) -> str | None:
 
 
 def _holds(version: str, operator: str, bound: str) -> bool:
-    """Whether a version is within a bound; by the numbers of releases, as all bounds here are."""
-    have, limit = _numbers(version), _numbers(bound)
-    size = max(len(have), len(limit))
-    a, b = have + (0,) * (size - len(have)), limit + (0,) * (size - len(limit))
+    """Return whether a version satisfies a bound. Only release numbers are compared, which is enough for the bounds
+    of condgraph.
+    """
+    release, limit = _numbers(version), _numbers(bound)
+    size = max(len(release), len(limit))
+    a, b = release + (0,) * (size - len(release)), limit + (0,) * (size - len(limit))
     match operator:
         case ">=":
             return a >= b
@@ -150,13 +152,13 @@ def _holds(version: str, operator: str, bound: str) -> bool:
         case "!=":
             return a != b
         case "~=":
-            return a >= b and have[: len(limit) - 1] == limit[:-1]
+            return a >= b and release[: len(limit) - 1] == limit[:-1]
         case _:
             return a == b
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The release numbers of a version: 6.3 of 6.3rc1, 2.4 of 2.4+cpu."""
+    """Return the release numbers of a version: (6, 3) for 6.3rc1, (2, 4) for 2.4+cpu."""
     result = []
     for piece in version.split("+")[0].split("."):
         digits = re.match(r"\d+", piece)

@@ -1,6 +1,4 @@
-"""A whole graph written to a file or a folder, in a form that loads to an equal graph, or as the files of
-Neo4j's import tool.
-"""
+"""Export a whole graph to a file or a folder (`Graph.export`)."""
 
 from __future__ import annotations
 
@@ -12,17 +10,20 @@ from typing import IO, Final
 from condgraph.engine.errors import MissingExtraError, OptionError, nearest
 from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: What a graph is exported to.
+#: The formats of exports.
 EXPORTS: Final = ("jsonl", "turtle", "nquads", "rdf", "rdf12", "neo4j-import", "parquet")
-#: Those that are a folder of files.
+#: The formats that are a folder of files.
 FOLDERS: Final = ("neo4j-import", "parquet")
-#: Those that are RDF: in the layout of `sparql.layout`, and plain.
+#: The RDF formats: two with the layout of `sparql.layout`, two with plain triples.
 RDF: Final = ("turtle", "nquads", "rdf", "rdf12")
 
 
 def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str], to: str, base: str | None = None) -> int:
-    """Write a graph; returns how many lines or triples. A file is complete or not there: written
-    next to its place and renamed. `base` is what IRIs of RDF begin with, of what has none of its own.
+    """Write a graph, and return the number of lines or triples.
+
+    A file is complete or absent: it is written next to its target and then renamed. `base` is the prefix of the IRIs
+    of everything without an IRI of its own. Raises `OptionError` if the format is unknown or the file cannot be
+    written.
     """
     if base is not None and to not in RDF:
         raise OptionError(f"an export to {to} has no base", hint=f"base= is for {', '.join(RDF)}")
@@ -43,16 +44,16 @@ def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str
     if not isinstance(path, (str, os.PathLike)):
         return _write(snapshot, graph, path, to, base)
     target = Path(path)
-    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with fresh.open("w", encoding="utf-8", newline="\n") as file:
-            lines = _write(snapshot, graph, file, to, base)
-        os.replace(fresh, target)
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            count = _write(snapshot, graph, file, to, base)
+        os.replace(partial, target)
     except OSError as error:
         raise OptionError(f"{target} cannot be written: {error.strerror}") from None
     finally:
-        fresh.unlink(missing_ok=True)
-    return lines
+        partial.unlink(missing_ok=True)
+    return count
 
 
 def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str, base: str | None) -> int:
@@ -65,13 +66,13 @@ def _write(snapshot: Snapshot, graph: str, file: IO[str], to: str, base: str | N
         from condgraph.sparql.layout import base_iri, checked_base
         from condgraph.sparql.plain import Plain
 
-        plain, lines = Plain(snapshot, checked_base(base) if base else base_iri(graph), reifiers=to == "rdf12"), 0
+        plain, count = Plain(snapshot, checked_base(base) if base else base_iri(graph), reifiers=to == "rdf12"), 0
         for line in plain.lines():
             file.write(f"{line}\n")
-            lines += 1
+            count += 1
         for message in plain.warnings:
             warnings.warn(message, stacklevel=4)
-        return lines
+        return count
     from condgraph.sparql.load.write import write_file
 
     return write_file(snapshot, file, to, graph=graph, base=base)

@@ -1,7 +1,9 @@
-"""A graph that one explores in a notebook, drawn by the code of the studio (extra `notebook`).
+"""An interactive graph for notebooks, drawn by the code of the studio (extra `notebook`).
 
-from condgraph.notebook import explore
-explore(graph, answer)  # or a solution of a pattern, statements, the name of an entity
+Usage:
+
+    from condgraph.notebook import explore
+    explore(graph, answer)  # or a solution of a pattern, statements, the name of an entity
 """
 
 from __future__ import annotations
@@ -28,37 +30,37 @@ except ImportError as error:
 if TYPE_CHECKING:
     from condgraph.graph import Graph
 
-#: Modules of the studio that draw. They have the API from a module that asks the kernel, and links lead nowhere.
+#: The modules of the studio for drawing. Replacements of two other modules send calls to the kernel and disable links.
 _STUDIO: Final = Path(calls.__file__).parent / "static"
 _MODULES: Final = ("vendor-drawing.js", "dom.js", "graph.js", "facts.js", "explore.js", "evidence.js")
 _INSTEAD: Final = {
     "api.js": "export let post; export const through = (ask) => { post = ask; };",
     "state.js": "export const state = {}; export const link = () => null;",
 }
-#: Statements of an entity that are fetched at first; of each predicate only so many.
+#: The maximum number of statements of an entity that are fetched at first, and of those with the same predicate.
 _LISTED, _EACH = 1000, 100
 
 
 def _script() -> str:
-    """One module with the others as texts: a notebook serves no files."""
+    """Return one module with the others as texts, since a notebook serves no files."""
     sources = {name: (_STUDIO / name).read_text("utf-8") for name in _MODULES} | _INSTEAD
     return f"const SOURCES = {json.dumps(sources)};\n{(_STUDIO / 'notebook.js').read_text('utf-8')}"
 
 
 def _style() -> str:
-    """The studio's style sheet, for one element instead of a page."""
+    """Return the studio's style sheet for one element instead of a page."""
     text = (_STUDIO / "studio.css").read_text("utf-8").replace(":root", "&").replace("\nbody {", "\n& {")
     return f".condgraph-explorer {{\n{text}\n}}"
 
 
 class Explorer(AnyWidget):
-    """Statements as a graph in a notebook: nodes are expanded by predicate, hidden and pinned, and every step is undone.
-    Without a front end for widgets it is a drawing.
+    """A widget that shows statements as a graph. Nodes can be expanded by predicate, hidden and pinned, and every
+    step can be undone. Without support for widgets it is a drawing.
     """
 
     _esm = _script()
     _css = _style()
-    #: What is drawn at first, as the API of the studio writes it: `evidence` with the `trace`, or an `entity`.
+    #: The first content, in the form of the studio's API: `evidence` with the `trace`, or an `entity`.
     begin = traitlets.Dict().tag(sync=True)
 
     def __init__(self, graph: Graph, begin: dict[str, Any], statements: list[Evidence], marked: list[str], timeout: float) -> None:
@@ -67,7 +69,7 @@ class Explorer(AnyWidget):
         self.on_msg(self._asked)
 
     def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
-        """Answer a call of the page; `number` tells its reply from others."""
+        """Answer a call of the page. `number` identifies the call in the reply."""
         reply: dict[str, Any] = {"number": content["number"]}
         try:
             reply["found"] = calls.call(self._graph, "entity", content["arguments"], self._timeout)
@@ -76,23 +78,25 @@ class Explorer(AnyWidget):
         self.send(reply)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and a drawing for where there are none."""
-        data, about = super()._repr_mimebundle_(**kwargs) or ({}, {})
+        """Return the widget, and a drawing for front ends without widgets."""
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         picture = {"image/svg+xml": of_statements(self._statements, self._marked).svg} if self._statements else {}
-        return data | picture, about
+        return data | picture, metadata
 
 
 def explore(
     graph: Graph, what: Answer | Solution | Iterable[Evidence] | str, *, limit: int = 1000, timeout: float = 30.0
 ) -> Explorer:
-    """What an answer rests on, the subgraph of a solution, statements, or what is around an entity (by its name) as a
-    graph that one explores: the first `limit` statements. Nodes are expanded from `graph`, within `timeout` seconds each.
+    """Show an interactive graph of the first `limit` statements: the evidence of an answer, the subgraph of a
+    solution, statements, or those of an entity (given by name). Nodes are expanded from `graph`, within `timeout`
+    seconds each.
 
-    Raises `UnknownNameError`; importing this module raises `MissingExtraError` where anywidget is not installed.
+    Raises `UnknownNameError` for an unknown entity. Importing this module raises `MissingExtraError` if anywidget is
+    not installed.
     """
     if isinstance(what, str):
-        found = calls.call(graph, "entity", {"name": what, "limit": _LISTED, "each": _EACH}, timeout)
-        return Explorer(graph, {"entity": found}, [], [], timeout)
+        entity = calls.call(graph, "entity", {"name": what, "limit": _LISTED, "each": _EACH}, timeout)
+        return Explorer(graph, {"entity": entity}, [], [], timeout)
     if isinstance(what, Answer):
         begin = answers.explored(what, limit)
         marked = [entity.id for entity in what.entities] or what.texts

@@ -1,9 +1,12 @@
-"""A progress bar for loads, pushes, indexes and training: one line on a terminal, a bar in a notebook, else nothing.
+"""A progress bar for loads, pushes, indexes and training: one line on a terminal, a bar in a notebook, nothing
+elsewhere.
 
-with bar() as progress:
-    graph.load("large.csv", progress=progress)
-    graph.index(progress=progress)
-    graph.train_links(on_epoch=progress)
+Usage:
+
+    with bar() as progress:
+        graph.load("large.csv", progress=progress)
+        graph.index(progress=progress)
+        graph.train_links(on_epoch=progress)
 """
 
 from __future__ import annotations
@@ -17,27 +20,27 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any, Final
 
-#: Seconds between two pictures.
+#: The minimum seconds between two updates of the display.
 _PAUSE: Final = 0.1
 _WIDTH: Final = 20
 
 
 class Bar:
-    """What calls are given as `progress` or `on_epoch`: it takes a location with the records read and the fraction read,
-    a number of how many, or an epoch with its loss and ranking.
+    """A callback for `progress` or `on_epoch`. It accepts a location with the number of records and the fraction
+    read, a number and the total, or an epoch with its loss and ranking.
     """
 
     def __init__(self, display: Any) -> None:
-        #: Shows a picture in a notebook; None on a terminal.
+        #: The function that displays a bar in a notebook; None on a terminal.
         self._display = display
         self._handle: Any = None
         self._begin, self._next = time.monotonic(), 0.0
         self._last: tuple[str, float | None] | None = None
 
     def __call__(self, what: Any, done: Any, part: Any = None) -> None:
-        """What was done; it is shown at most ten times a second."""
+        """Report progress. The display is updated at most ten times a second."""
         if isinstance(what, str):
-            name = "".join(one if one.isprintable() else "�" for one in PurePath(what).name or "source")
+            name = "".join(character if character.isprintable() else "�" for character in PurePath(what).name or "source")
             self._last = f"{name}: {done:,} records", part
         elif isinstance(done, float):
             self._last = f"epoch {what:,}: loss {done:.4f}" + ("" if part is None else f", validation {part}"), None
@@ -47,7 +50,7 @@ class Bar:
             self.draw()
 
     def draw(self) -> None:
-        """Show the last that was told."""
+        """Display the last reported progress."""
         if self._last is None:
             return
         text, part = self._last
@@ -66,7 +69,7 @@ class Bar:
             self._handle.update(data, raw=True)
 
     def end(self) -> None:
-        """Clear the line of a terminal; in a notebook the last picture stays."""
+        """Clear the line on a terminal. In a notebook the last bar stays."""
         if self._display is not None:
             self.draw()
         elif self._next:
@@ -75,7 +78,7 @@ class Bar:
 
 
 def _notebook() -> Any:
-    """What shows pictures where this runs in a notebook; None elsewhere."""
+    """Return the display function of a notebook, or None if this is not one."""
     shell = sys.modules.get("IPython")
     if shell is None or getattr(shell.get_ipython(), "kernel", None) is None:
         return None
@@ -86,13 +89,15 @@ def _notebook() -> Any:
 
 @contextmanager
 def bar(*, quiet: bool = False) -> Iterator[Bar | None]:
-    """A bar; None where nobody would see it: where standard error is no terminal, and outside of notebooks."""
+    """Yield a progress bar, or None if nobody would see it: outside of notebooks, if standard error is not a
+    terminal.
+    """
     display = None if quiet else _notebook()
     if quiet or (display is None and not sys.stderr.isatty()):
         yield None
         return
-    found = Bar(display)
+    progress = Bar(display)
     try:
-        yield found
+        yield progress
     finally:
-        found.end()
+        progress.end()

@@ -1,4 +1,7 @@
-"""A snapshot as a store (`engine.store`): plans are run, and patterns searched for, in process."""
+"""A snapshot as a store (`engine.store`): runs plans and searches for patterns in process.
+
+Programs of the same shape reuse a plan in which names remain open (`quick_answer`).
+"""
 
 from __future__ import annotations
 
@@ -35,19 +38,19 @@ if TYPE_CHECKING:
     from condgraph.vectors.encoders import Encoder
 
 
-# -- plans for any name ------------------------------------------------------------------------------
-# Plans in which names of entities, and texts of Cypher, are parameters: planned once, run with any of them.
+# -- open plans --------------------------------------------------------------------------------------
+# Plans whose parameters are names of entities, and texts in Cypher: planned once, run with different values.
 
 
-#: The run of a plan that is worth arrays of its own (`paths`).
+#: The number of runs after which a plan gets arrays of its own (`paths`).
 _OFTEN: Final = 3
-#: The beginning of the names that replace parameters while a plan is made; no name of a graph has it.
+#: The prefix of the names that replace parameters during planning; no name in a graph has it.
 _PLACEHOLDER: Final = f"\0{os.urandom(12).hex()}:"
 
 
 class OpenPlan:
-    """A plan for one snapshot. `names` are the ids of the operators that give the entities of a
-    parameter, each with its parameter.
+    """A plan for one snapshot with parameters for names. `names` lists the ids of the operators that return the
+    entities of a parameter, each with its parameter.
     """
 
     __slots__ = ("_names", "_order", "_plan", "_runs", "path", "snapshot")
@@ -55,12 +58,12 @@ class OpenPlan:
     def __init__(self, snapshot: Snapshot, plan: Node, order: list[Node], names: list[tuple[int, str]]) -> None:
         self.snapshot, self._plan, self._order, self._names = snapshot, plan, order, names
         self._runs = 0
-        #: The plan as a path, where it is one and has run often.
+        #: The plan as a path, if it is one and has run often.
         self.path: Path | None = None
 
     def answer(self, values: Mapping[str, str], whole: Callable[[], Answer], language: str) -> Answer | None:
-        """The answer with these names; None where one of them is unknown. `whole` gives the answer
-        to the program with the names in it.
+        """Answer with these names, or return None if one of them is unknown. `whole` returns the answer to the
+        program with the names inserted.
         """
         path, snapshot = self.path, self.snapshot
         if path is not None and current() is None:
@@ -84,36 +87,37 @@ def _is_placeholder(name: str) -> bool:
 
 
 def open_plan(template: Template, snapshot: Snapshot, texts: Mapping[str, GivenText], options: dict[str, Any]) -> OpenPlan | None:
-    """The plan of a program whose parameters for entities are left open, and whose others have these
-    values; None where the plan depends on the names, or where lowering fails, which is reported
-    when the program is run with its values.
+    """Plan a program with its parameters for entities left open and these values for the others.
+
+    Returns None if the plan depends on the names, or if lowering fails; the error is then reported when the program
+    is run with its values.
     """
-    # Each parameter has a name of its own, so that no two are taken for the same entity.
-    bound = {name: GivenText.of(name, _PLACEHOLDER + name) if name in template.entities else text for name, text in texts.items()}
-    request = Request(template.bind(bound), template.language, options, None, lower)
+    # Each parameter gets a different name, so that no two are taken for the same entity.
+    values = {name: GivenText.of(name, _PLACEHOLDER + name) if name in template.entities else text for name, text in texts.items()}
+    request = Request(template.bind(values), template.language, options, None, lower)
     try:
         lowered = request.lowered(OpenSchema(snapshot.schema, _is_placeholder))  # type: ignore[arg-type]
     except CondgraphError:
         return None
-    opened: list[tuple[int, str]] = []
+    open_names: list[tuple[int, str]] = []
     order = lowered.order or []
     for node in order:
         if isinstance(node, ByName):
             placeholders = [name for name in node.names if name.startswith(_PLACEHOLDER)]
             if placeholders and len(node.names) > 1:
                 return None
-            opened.extend((id(node), name.removeprefix(_PLACEHOLDER)) for name in placeholders)
-    return OpenPlan(snapshot, lowered.plan, order, opened) if {name for _, name in opened} == template.entities else None
+            open_names.extend((id(node), name.removeprefix(_PLACEHOLDER)) for name in placeholders)
+    return OpenPlan(snapshot, lowered.plan, order, open_names) if {name for _, name in open_names} == template.entities else None
 
 
-# -- Texts of one shape ------------------------------------------------------------------------------
-# Programs that are sent as texts often differ in the names in them, and in nothing else.
+# -- texts of one shape ------------------------------------------------------------------------------
+# Programs that are sent as texts often differ only in the names they contain.
 
-#: `Find(name)` or `Find("name")`, with a name that every reading of KoPL takes as it is.
+#: `Find(name)` or `Find("name")`, with a name that every KoPL parser reads literally.
 _BEGINS: Final = re.compile(r"""Find\((?:"([^"\\\x00-\x1f]+)"|([^\s()\[\]<>"'\\,$]+(?: [^\s()\[\]<>"'\\,$]+)*))\)""")
-#: A text in a Cypher query, a name in backticks, and the beginning of a comment; a text with a backslash is none.
+#: A text in a Cypher query (without backslashes), a name in backticks, or the beginning of a comment.
 _TEXTS: Final = re.compile(r"""('[^'\\]*'|"[^"\\]*"|`[^`]*`|//|/\*)""")
-#: Shapes that are remembered of a snapshot, and the characters of the longest.
+#: The maximum number of cached shapes of a snapshot, and the maximum length of a program with a shape, in characters.
 _MOST_SHAPES: Final = 256
 _MOST_CHARACTERS: Final = 1_000
 
@@ -124,11 +128,11 @@ _NO_SHAPES: Final[Shapes] = {}
 def quick_answer(
     snapshot: Snapshot, program: Any, language: str, options: Mapping[str, Any], whole: Callable[[], Answer], *, ready: bool = False
 ) -> Answer | None:
-    """The answer to a program by the plan of an earlier one of the same shape; None where there is no such plan, or it
-    does not do for these names. `whole` gives the answer without it. With `ready` no plan is made.
+    """Answer a program by the plan of an earlier program of the same shape.
 
-    KoPL texts of one shape differ in the name of their first `Find` alone, Cypher queries in their texts and in those of
-    their parameters.
+    KoPL texts have the same shape if they differ only in the name of their first `Find`, Cypher queries if they
+    differ only in their texts and in those of their parameters. Returns None if there is no plan, or if it does not
+    apply to these names. `whole` returns the answer without a shared plan. With `ready`, no new plan is made.
     """
     if language == "cypher":
         return _quick_cypher(snapshot, program, options, whole, ready)
@@ -137,17 +141,17 @@ def quick_answer(
     match = _BEGINS.match(program)
     if match is None:
         return None
-    rest = program[match.end() :]
-    plan = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(rest)
+    shape = program[match.end() :]
+    plan = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(shape)
     if plan is None or type(plan) is bool:
-        plan = None if ready else _made(snapshot, rest, lambda: _plan_of_shape(snapshot, rest))
+        plan = None if ready else _made(snapshot, shape, lambda: _plan_of_shape(snapshot, shape))
         if plan is None:
             return None
     answer = plan.answer({"name": match[1] or match[2]}, whole, "kopl")
     return None if answer is None else answer.asked_with(program, {})
 
 
-#: The options of a query that has a quick answer.
+#: The options that a query with a quick answer may have.
 _CYPHER_OPTIONS: Final = frozenset(("parameters", "on_unknown"))
 
 
@@ -165,7 +169,7 @@ def _quick_cypher(
         return None
     key: Any
     if '"' not in program and "`" not in program and "/" not in program and len(pieces := program.split("'")) == 3:
-        # Most have one text.
+        # Most queries have one text.
         texts = {_HOLES[0]: pieces[1]}
         key = (pieces[0], pieces[2])
     else:
@@ -175,21 +179,23 @@ def _quick_cypher(
         quoted = [piece[1:-1] for piece in pieces[1::2] if piece[0] != "`"]
         texts = dict(zip(_HOLES, quoted, strict=False))
         key = tuple([None if at % 2 and piece[0] != "`" else piece for at, piece in enumerate(pieces)])
-    others: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
     if parameters:
         for name, value in parameters.items():
             if type(value) is str:
                 texts[name] = value
             elif value is None or type(value) in (int, float, bool):
-                others[name] = value
+                constants[name] = value
             else:
                 return None
-        key = (key, *parameters, *((name, type(value), value) for name, value in others.items()))
+        key = (key, *parameters, *((name, type(value), value) for name, value in constants.items()))
     if "on_unknown" in options:
         key = (key, options["on_unknown"])
     plan: Any = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(key)
     if plan is None or type(plan) is bool:
-        plan = None if ready else _made(snapshot, key, lambda: open_rows(snapshot, _TEXTS.split(program), texts, others, options))
+        plan = (
+            None if ready else _made(snapshot, key, lambda: open_rows(snapshot, _TEXTS.split(program), texts, constants, options))
+        )
         if plan is None:
             return None
     rows = plan.run(texts)
@@ -197,7 +203,7 @@ def _quick_cypher(
 
 
 def _made(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | SmallRows | None]) -> OpenPlan | SmallRows | None:
-    """The plan of a shape, which is made for the second program of it: most come once."""
+    """Return the plan of a shape, which is made for its second program, since most shapes occur only once."""
     shapes: Shapes = snapshot.schema.kept.setdefault("shapes", {})
     state = shapes.get(key)
     if state is None:
@@ -213,7 +219,7 @@ def _made(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | SmallRows 
 
 def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
     if "$" in rest:
-        # Not a parameter, but a name, or a mistake that has its own message.
+        # A `$` here belongs to a name, or is a mistake with its own error message.
         return None
     from condgraph.languages.kopl.syntax import KoplTemplate
 
@@ -226,25 +232,29 @@ def _plan_of_shape(snapshot: Snapshot, rest: str) -> OpenPlan | None:
 
 # -- Cypher ------------------------------------------------------------------------------------------
 
-#: The names of the parameters that texts of a query become, which nobody can write.
+#: The names of the parameters that replace the texts of a query. No query can contain them.
 _HOLES: Final = tuple(f"{_PLACEHOLDER}{at}" for at in range(32))
 
 
 def open_rows(
     snapshot: Snapshot, pieces: list[str], texts: Mapping[str, str], others: Mapping[str, Any], options: Mapping[str, Any]
 ) -> SmallRows | None:
-    """A query, in pieces with the texts and names in quotes between them, as functions over small lists, with parameters in
-    the place of its texts; None where the plan depends on them, or is none of few rows.
+    """Plan a Cypher query with parameters in place of its texts, as functions over small lists.
+
+    `pieces` alternate between the query and its texts and names in quotes. Returns None if the plan depends on the
+    texts, or if it is not one for few rows.
     """
-    # Whoever does not ask in Cypher does without it.
+    # Imported late: this is only needed for Cypher.
     from condgraph.engine.execute.small_rows import small_rows
 
     holes = iter(_HOLES)
     query = "".join([f"$`{next(holes)}`" if at % 2 and piece[0] != "`" else piece for at, piece in enumerate(pieces)])
-    asked = {name: value for name, value in options.items() if name != "parameters"}
+    language_options = {name: value for name, value in options.items() if name != "parameters"}
     placeholders = {name: f"{_PLACEHOLDER}:{name}" for name in texts}
     try:
-        lowered = Request(BoundQuery(query, {**placeholders, **others}), "cypher", asked, None, lower).lowered(snapshot.schema)
+        lowered = Request(BoundQuery(query, {**placeholders, **others}), "cypher", language_options, None, lower).lowered(
+            snapshot.schema
+        )
     except CondgraphError:
         return None
     order = lowered.order or []
@@ -254,15 +264,15 @@ def open_rows(
 
 
 def _depends(node: Any) -> bool:
-    """Whether an operator has a placeholder in another place than those where any text may be."""
+    """Return whether an operator contains a placeholder anywhere but in a field that accepts any text."""
     from condgraph.engine.algebra.expressions import Constant
 
-    may = ((ByName, "names"), (ById, "ids"), (Compare, "value"), (Constant, "value"))
+    open_fields = ((ByName, "names"), (ById, "ids"), (Compare, "value"), (Constant, "value"))
     stack: list[tuple[Any, Any, str]] = [(getattr(node, name), node, name) for name in names(node)]
     while stack:
         value, of, field = stack.pop()
         if isinstance(value, str):
-            if _PLACEHOLDER in value and not any(isinstance(of, kind) and field == name for kind, name in may):
+            if _PLACEHOLDER in value and not any(isinstance(of, kind) and field == name for kind, name in open_fields):
                 return True
         elif isinstance(value, tuple):
             if len(value) > 1 and isinstance(of, ByName | ById) and any(_PLACEHOLDER in part for part in value):
@@ -280,7 +290,7 @@ def _depends(node: Any) -> bool:
 
 
 class SnapshotStore:
-    """One generation of a graph, in this process."""
+    """One generation of a graph, in process."""
 
     __slots__ = ("snapshot",)
 
@@ -288,25 +298,25 @@ class SnapshotStore:
         self.snapshot = snapshot
 
     def answer(self, request: Request) -> Answer:
-        """The answer to a program; a pattern is searched for, since it has no plan."""
+        """Answer a program. A pattern has no plan and is searched for."""
         if request.language == PATTERN:
-            # Names in a pattern need not exist.
+            # A pattern may contain names that the graph does not have.
             options = {name: value for name, value in request.options.items() if name != "on_unknown"}
             return self.match(request.program, limit=request.limit, **options)
         quick = None
-        # Whoever lowers otherwise means another plan, or looks at it.
+        # With another function for lowering the plan may differ.
         if request.limit is None and request.lower is lower:
-            whole = partial(self._plainly, request)
-            quick = quick_answer(self.snapshot, request.program, request.language, request.options, whole)
+            complete_answer = partial(self._plainly, request)
+            quick = quick_answer(self.snapshot, request.program, request.language, request.options, complete_answer)
         return self._plainly(request) if quick is None else quick
 
     def quick_answer(self, program: Any, language: str) -> Answer | None:
-        """The answer to a program without options by a plan that is ready; None where there is none."""
+        """Answer a program without options by an existing plan, or return None."""
 
-        def whole() -> Answer:
+        def complete_answer() -> Answer:
             return self._plainly(Request(program, language, {}, None, lower))
 
-        return quick_answer(self.snapshot, program, language, {}, whole, ready=True)
+        return quick_answer(self.snapshot, program, language, {}, complete_answer, ready=True)
 
     def _plainly(self, request: Request) -> Answer:
         snapshot = self.snapshot
@@ -320,14 +330,14 @@ class SnapshotStore:
         )  # fmt: skip
 
     def explain(self, request: Request) -> str:
-        """The plan of a program, or the triples of a pattern."""
+        """Return the plan of a program, or the triples of a pattern, as text."""
         if request.language == PATTERN:
             return shown(Pattern.of(request.program))
         lowered = request.lowered(self.snapshot.schema)
         return "\n".join([tree(lowered.plan), *(f"warning: {warning}" for warning in lowered.warnings)])
 
     def match(self, pattern: Any, *, exact: bool = True, period: Period | None = None, **options: Any) -> Matches:
-        """The subgraphs nearest to a pattern. With `exact=False` candidates come from the graph's
+        """Return the subgraphs nearest to a pattern. With `exact=False` the candidates come from the graph's
         approximate index.
         """
         from condgraph.patterns.match import match
@@ -344,12 +354,12 @@ class SnapshotStore:
         return match(self.snapshot, pattern, terms=terms, index=index, **options)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """How many statements, or entities, each operator gives."""
+        """Return how many statements or entities each operator yields."""
         return count(self.snapshot, nodes)
 
 
 def _near(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> tuple[NearTerms, str]:
-    """Terms of the candidates that an approximate index finds, and the index by name."""
+    """Return the terms of the candidates from an approximate index, and the name of the index."""
     from condgraph.patterns.distance.near_terms import CANDIDATES, near_terms
     from condgraph.patterns.distance.terms import TextTerms
     from condgraph.vectors.stored import vectors_of
@@ -364,8 +374,8 @@ def _near(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> t
 
 
 # -- answers of prepared programs ------------------------------------------------------------------
-# A prepared program runs on a plan with open names: its values are there at once. Evidence, trace, checks and warnings need the
-# plan with the names in it, so the first access to one of them lowers the program with its values and runs that plan.
+# A prepared program runs on a plan with open names, which returns the values at once. Evidence, trace, checks and warnings need the
+# plan with the names inserted, so the first access to one of them lowers the program with its values and runs that plan.
 
 
 #: Attributes that exist once the complete answer has been computed.
