@@ -1,5 +1,5 @@
-"""How well questions in words are answered (`evaluate_ask`): over questions whose answers are known
-(`read_cases`), by the measures of the field, and next to a control without a model.
+"""Evaluate answers to questions in words (`evaluate_ask`), on questions with known answers (`read_cases`), by the
+measures of the field, and against a control without a model.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from condgraph.models.chat import ChatModel
 
 
-# -- Questions with known answers --------------------------------------------------------------------
+# -- questions with known answers --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question, the texts of its right answer, and the source that it is about, if it names one."""
+    """A question with the texts of its right answer, and the source it is about, if it names one."""
 
     question: str
     answers: tuple[str, ...]
@@ -41,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases(Sequence[Case]):
-    """Questions in the order of their file; `dataset` names their data set, "" for your own;
+    """Questions in the order of their file. `dataset` is the name of the data set, "" for your own questions;
     `left_out` lists the records of the file that cannot be asked, with a reason.
     """
 
@@ -63,14 +63,14 @@ class Cases(Sequence[Case]):
         return self.items[index]
 
     def sample(self, many: int, seed: int = 0) -> Cases:
-        """A number of them, drawn by `seed`, in their order."""
+        """Return `many` of the questions, drawn at random by `seed`, in their order."""
         if many >= len(self.items):
             return self
         drawn = sorted(Random(seed).sample(range(len(self.items)), many))
         return Cases(tuple(self.items[at] for at in drawn), self.dataset, self.left_out)
 
 
-# -- Readers -----------------------------------------------------------------------------------------
+# -- readers -----------------------------------------------------------------------------------------
 # jsonl          {"question": ..., "answers": [...], "source": ...}, a line each
 # metaqa         question<TAB>answer|answer, entities in brackets
 # wtq            id, utterance, context, targetValue, separated by tabs; the context is the source
@@ -79,21 +79,20 @@ class Cases(Sequence[Case]):
 # movies         JSON lines with question and the answer that two models' Cypher agrees on
 
 
-#: Characters of a question.
+#: The maximum length of a question, in characters.
 MOST_QUESTION: Final = 100_000
 _WTQ_HEAD: Final = "id\tutterance\tcontext\ttargetValue"
 _NODE: Final = "node:"
 
-#: What reads a line: a case, or why it is none. Raises `ValueError` for a line that is damaged.
+#: Reads a line and returns a case, or the reason why it is left out. Raises `ValueError` for a damaged line.
 Reader = Callable[[str], Case | str]
 
 
 def read_cases(path: str | os.PathLike[str], format: str | None = None) -> Cases:
-    """The questions of a file, whose format is recognised by its first line, or is `format`.
+    """Read the questions of a file. The format is recognised by the first line unless `format` is given.
 
-    Raises `LoadError`, with the line, for one that is damaged, and `OptionError` for an unknown
-    format. Records without a list of texts as their answer are left out and listed
-    (`Cases.left_out`).
+    Raises `LoadError`, with the line, for a damaged line, and `OptionError` for an unknown format. Records whose
+    answer is not a list of texts are left out and listed (`Cases.left_out`).
     """
     place = Path(path)
     if format is not None and format not in FORMATS:
@@ -158,14 +157,14 @@ def _recognised(line: str, place: Path) -> str:
 
 
 def _dataset(format: str, place: Path) -> str:
-    """The name of the data set, with the hops where the data set has parts by hops."""
+    """Return the name of the data set, with the number of hops if the data set is divided by hops."""
     if format not in ("metaqa", "pathquestions"):
         return "" if format == "jsonl" else format
     match = re.search(r"([123])[-_ ]?h(?:op)?s?\b", "/".join(place.resolve().parts[-3:]).lower())
     return f"{format}-{match[1]}" if match else format
 
 
-# -- One line of each format -------------------------------------------------------------------------
+# -- one line of each format -------------------------------------------------------------------------
 
 
 def _question(value: Any) -> str:
@@ -199,7 +198,7 @@ def _wtq(line: str) -> Case | str:
 
 
 def _unescaped(text: str) -> str:
-    """A cell of the data set: `\\n` is the end of a line, `\\p` a bar, `\\\\` a backslash."""
+    """Unescape a cell of WikiTableQuestions: `\\n` is a line break, `\\p` a bar, `\\\\` a backslash."""
     return re.sub(r"\\([np\\])", lambda match: {"n": "\n", "p": "|", "\\": "\\"}[match[1]], text)
 
 
@@ -225,7 +224,7 @@ def _movies(line: str) -> Case | str:
     return Case(question, tuple(dict.fromkeys(str(item).removeprefix(_NODE) for item in answer)))
 
 
-#: The formats, by their names.
+#: The readers of the formats, by name.
 FORMATS: Final[Mapping[str, Reader]] = {
     "jsonl": _jsonl,
     "metaqa": _metaqa,
@@ -236,7 +235,7 @@ FORMATS: Final[Mapping[str, Reader]] = {
 }
 
 
-# -- Measures ----------------------------------------------------------------------------------------
+# -- measures ----------------------------------------------------------------------------------------
 # Denotation accuracy, Hits@1, exact sets, F1.
 
 
@@ -247,7 +246,7 @@ _GROUPS: Final = re.compile(r"[-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
 def normalised(text: str) -> str:
-    """A text as answers are compared: without case, accents, quotes, surrounding marks and doubled
+    """Normalise a text for comparing answers: without case, accents, quotes, surrounding punctuation and repeated
     spaces; a number as its value.
 
     >>> normalised(' “São Paulo”. '), normalised("1,200.50"), normalised("1200.5")
@@ -268,7 +267,7 @@ def normalised(text: str) -> str:
 
 
 def single_years(texts: Sequence[str]) -> list[str]:
-    """Spans of whole years as each of their years; other texts unchanged.
+    """Replace spans of whole years by each of their years; other texts stay unchanged.
 
     >>> single_years(["1990/1992", "2001", "2010-05/2011"])
     ['1990', '1991', '1992', '2001', '2010-05/2011']
@@ -282,12 +281,13 @@ def single_years(texts: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """How right an answer is.
+    """The correctness of an answer, by several measures.
 
-    `denotation`: the same set of normalised texts (TrustUQA, section 4.1). `hit`: the first text,
-    in the order of answers, is among the right ones. `exact`: the same set of texts. `includes`:
-    the answer has all right ones (TrustUQA, Table 3). `f1`: the harmonic mean of precision and
-    recall of the sets of normalised texts, from 0 to 1.
+    - `denotation`: whether the sets of normalised texts are equal (TrustUQA, section 4.1)
+    - `hit`: whether the first text of the answer is among the right ones
+    - `exact`: whether the sets of texts are equal
+    - `includes`: whether the answer contains all right texts (TrustUQA, Table 3)
+    - `f1`: the harmonic mean of precision and recall of the sets of normalised texts, from 0 to 1
     """
 
     denotation: bool = False
@@ -298,10 +298,10 @@ class Right:
 
 
 def judge(given: Sequence[str] | None, wanted: Sequence[str]) -> Right:
-    """How right the texts of an answer are; None is no answer, which is never right.
+    """Judge the texts of an answer; None means no answer, which is never right.
 
-    If only years are wanted (CronQuestions lists each year of a span), a span of years in the
-    answer is its years.
+    If all right texts are years (CronQuestions lists each year of a span), a span of years in the answer counts as
+    its years.
     """
     if given is None:
         return Right()
@@ -319,13 +319,12 @@ def judge(given: Sequence[str] | None, wanted: Sequence[str]) -> Right:
     )
 
 
-# -- The papers' figures -----------------------------------------------------------------------------
-# In percent. They were measured with other models, on whole test sets and on the papers' graphs: next
-# to a figure from here they show where the field is, not who wins.
+# -- figures of the papers ---------------------------------------------------------------------------
+# In percent. They were measured with other models, on whole test sets and on the papers' graphs. Next to a figure from
+# here they show the state of the field, not who wins.
 
 
-#: By data set and measure: who, and the figure. TrustUQA: Tables 2, 3 and 4 (GPT-3.5); SimGRAG:
-#: Table 1 (Llama 3 70B).
+#: The papers' figures by data set and measure. TrustUQA: Tables 2, 3 and 4 (GPT-3.5); SimGRAG: Table 1 (Llama 3 70B).
 PAPERS: Final[Mapping[str, Mapping[str, Mapping[str, float]]]] = {
     "metaqa-1": {"hits1": {"TrustUQA": 97.1, "SimGRAG": 98.0}, "includes": {"TrustUQA": 99.94}},
     "metaqa-2": {"hits1": {"TrustUQA": 97.9, "SimGRAG": 98.4}, "includes": {"TrustUQA": 99.99}},
@@ -338,11 +337,11 @@ PAPERS: Final[Mapping[str, Mapping[str, Mapping[str, float]]]] = {
 }
 
 
-# -- The report --------------------------------------------------------------------------------------
-# One row a question, and the totals of model and control.
+# -- the report --------------------------------------------------------------------------------------
+# One row for each question, and the totals of the model and the control.
 
 
-#: The measures, and what a table calls them.
+#: The measures, with their titles in tables.
 MEASURES: Final[Mapping[str, str]] = {
     "denotation": "denotation accuracy",
     "hits1": "Hits@1",
@@ -354,8 +353,8 @@ MEASURES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question: the right answer, the answer, its outcome, how right it is, and the same of the
-    control; calls, tokens (None if the model does not report them) and seconds of the model.
+    """One question: the right answer, the answer, its status and correctness, and the same for the control; and the
+    calls, tokens (None if the model does not report them) and seconds of the model.
     """
 
     question: str
@@ -377,13 +376,13 @@ class Row:
     note: str = ""
 
     def data(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the fields as values for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Totals of model or control, in percent of all questions; `answered` counts answers that are
+    """Totals of the model or the control, in percent of all questions. `answered` is the number of answers that are
     not empty.
     """
 
@@ -397,11 +396,11 @@ class Scores:
 
     @classmethod
     def of(cls, judged: Sequence[Right], answered: int) -> Scores:
-        """The totals of what was judged."""
-        many = max(len(judged), 1)
+        """Compute the totals of judged answers."""
+        count = max(len(judged), 1)
 
         def share(values: Sequence[float]) -> float:
-            return 100.0 * sum(values) / many
+            return 100.0 * sum(values) / count
 
         return cls(
             len(judged),
@@ -416,7 +415,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class AskReport:
-    """An evaluation of `ask`. `str()` is a table, `data()` is for JSON."""
+    """The result of an evaluation of `ask`. `str()` is a table, `data()` is for JSON."""
 
     model: str
     dataset: str
@@ -427,26 +426,26 @@ class AskReport:
 
     @property
     def scores(self) -> Scores:
-        """The model's."""
+        """The totals of the model."""
         return Scores.of([row.right for row in self.rows], sum(bool(row.given) for row in self.rows))
 
     @property
     def control(self) -> Scores:
-        """The control's: the nearest demonstration with its entities swapped, without a model."""
+        """The totals of the control: the nearest demonstration with its entities replaced, without a model."""
         return Scores.of([row.control_right for row in self.rows], sum(bool(row.control) for row in self.rows))
 
     @property
     def statuses(self) -> Mapping[str, int]:
-        """How many questions ended how."""
+        """The number of questions with each status."""
         return dict(Counter(row.status for row in self.rows).most_common())
 
     @property
     def stages(self) -> Mapping[str, int]:
-        """How many attempts failed at which stage."""
+        """The number of failed attempts at each stage."""
         return dict(Counter(stage for row in self.rows for stage in row.stages).most_common())
 
     def data(self) -> dict[str, Any]:
-        """Totals and rows, for JSON."""
+        """Return totals and rows as values for JSON."""
         calls, prompts, completions, seconds = self._costs()
         return {
             "model": self.model,
@@ -467,27 +466,32 @@ class AskReport:
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Columns and rows of texts: a measure a row, with the papers' figures; a cell that nobody
-        measured is empty.
+        """Return the columns and rows of a table of texts: one row for each measure, with the papers' figures. Cells
+        without a figure are empty.
         """
         papers = PAPERS.get(self.dataset, {})
         names = sorted({name for figures in papers.values() for name in figures}, reverse=True)
         columns = ["%", self.model, "control", *names]
-        ours, control = asdict(self.scores), asdict(self.control)
+        model, control = asdict(self.scores), asdict(self.control)
         rows = []
         for key, words in MEASURES.items():
-            beside = papers.get(key, {})
+            figures_of_papers = papers.get(key, {})
             rows.append(
-                [words, f"{ours[key]:.1f}", f"{control[key]:.1f}", *(f"{beside[n]:g}" if n in beside else "" for n in names)]
+                [
+                    words,
+                    f"{model[key]:.1f}",
+                    f"{control[key]:.1f}",
+                    *(f"{figures_of_papers[n]:g}" if n in figures_of_papers else "" for n in names),
+                ]
             )
-        many = max(len(self.rows), 1)
+        count = max(len(self.rows), 1)
         rows.append(
-            ["answered", f"{100 * ours['answered'] / many:.1f}", f"{100 * control['answered'] / many:.1f}", *("" for _ in names)]
+            ["answered", f"{100 * model['answered'] / count:.1f}", f"{100 * control['answered'] / count:.1f}", *("" for _ in names)]
         )
         return columns, rows
 
     def notes(self) -> list[str]:
-        """The notes below the table: how questions ended, the cost, and what was left out."""
+        """Return the notes below the table: the statuses of the questions, the costs, and what was left out."""
         calls, prompts, completions, seconds = self._costs()
         tokens = "unknown" if prompts is None else f"{prompts:,} of prompts, {completions or 0:,} of completions"
         times = sorted(row.seconds for row in self.rows) or [0.0]
@@ -534,25 +538,25 @@ class AskReport:
             file.write("\n")
 
 
-# -- The control without a model ---------------------------------------------------------------------
-# The program of the nearest demonstration, with its entities and values replaced by those of the
-# question. What a model adds is what it does better than this.
+# -- the control without a model ---------------------------------------------------------------------
+# The program of the nearest demonstration, with its entities and values replaced by those of the question. The contribution
+# of a model is its lead over this control.
 
 
-#: Demonstrations that are tried until one has entities that can be swapped.
+#: The number of demonstrations that are tried until the entities of one can be replaced.
 _LOOKED_AT = 8
 _BARE_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 class Control:
-    """Answers questions by the demonstrations of a graph."""
+    """Answers questions by the demonstrations of a graph, without a model."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     def answer(self, question: str, source: str | None = None) -> tuple[list[str] | None, str]:
-        """The texts of the answer, None where there is none, and the program that was run. The
-        question's own demonstration, if it has one, is not looked at.
+        """Return the texts of the answer, or None, and the program that was run. A demonstration of the question
+        itself is ignored.
         """
         known = known_of(self._graph._store_of(None), self._graph._survey())
         mentions = mentions_in(question, known)
@@ -573,8 +577,8 @@ class Control:
 
 
 def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new_things: Sequence[Mention]) -> str | None:
-    """The program of one question with the entities and numbers of another in place of its own, in
-    their order; None if their numbers differ, or none of them is in the program.
+    """Return the program of one question with its entities and numbers replaced by those of another question, in
+    order. Returns None if their counts differ, or if none of them is in the program.
     """
     if len(old_things) != len(new_things):
         return None
@@ -588,7 +592,7 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
         for before_number, after_number in zip(*numbers, strict=True):
             swaps.setdefault(before_number, after_number)
     if not swaps:
-        # The two ask the same of nothing in particular.
+        # Neither question mentions an entity or a number.
         return program
 
     def swap(match: re.Match[str]) -> str:
@@ -602,7 +606,7 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
 
 
 def _outside(question: str, mentions: Sequence[Mention]) -> list[str]:
-    """The numbers of a question outside the entities that it names."""
+    """Return the numbers of a question outside the entities it mentions."""
     return [
         match[0]
         for match in _BARE_NUMBER.finditer(question)
@@ -610,7 +614,7 @@ def _outside(question: str, mentions: Sequence[Mention]) -> list[str]:
     ]
 
 
-# -- Evaluation --------------------------------------------------------------------------------------
+# -- evaluation --------------------------------------------------------------------------------------
 
 
 def evaluate_ask(
@@ -622,14 +626,14 @@ def evaluate_ask(
     timeout: float | None = None,
     **options: Any,
 ) -> AskReport:
-    """Ask every question of `cases` (from `read_cases`), and judge the answers, together with a
-    control without a model: the program of the nearest demonstration with its entities swapped.
+    """Ask every question of `cases` (from `read_cases`) and judge the answers, together with those of a control
+    without a model: the program of the nearest demonstration with its entities replaced.
 
-    `llm` and `options` are those of `Graph.ask`, except `transcript`: record with a `Recording` as
-    the model. Demonstrations are those of the graph. The source of a question, if it has one,
-    limits it; it may be the end of a path. `timeout` is in seconds, for all questions; `on_row` is
-    called after each one. Only `DeadlineError`, `CancelledError` and errors of options end an
-    evaluation early: what a model does wrong is counted.
+    `llm` and `options` are those of `Graph.ask`, except `transcript`: to record, pass a `Recording` as the model.
+    Demonstrations are those of the graph. The source of a question, if given, restricts the question to it; it may be
+    the end of a path. `timeout` is in seconds, for all questions together. `on_row` is called with each row.
+
+    Only `DeadlineError`, `CancelledError` and `OptionError` end an evaluation early; a model's mistakes are counted.
     """
     from condgraph.models.adapters import model_of
 
@@ -653,12 +657,12 @@ def evaluate_ask(
 
 
 def _source(wanted: str | None, sources: Sequence[str]) -> str | None:
-    """The source of a graph that a question means: by its name, or by the end of its path."""
+    """Return the source of a graph that a question names, by the source's name or by the end of its path."""
     if wanted is None or wanted in sources:
         return wanted
     parts = wanted.removesuffix(".csv").removesuffix(".tsv").split("/")
-    for many in range(len(parts)):
-        end = "/".join(parts[many:])
+    for skipped in range(len(parts)):
+        end = "/".join(parts[skipped:])
         matches = [name for name in sources if name.removesuffix(".csv").removesuffix(".tsv") in (end, end.replace("/", "-"))]
         if len(matches) == 1:
             return matches[0]
@@ -673,8 +677,8 @@ def _asked(graph: Graph, case: Case, source: str | None, model: ChatModel, contr
     begin = time.perf_counter()
     result = graph.ask(case.question, model, **{**options, **({} if source is None else {"source": source})})
     seconds = time.perf_counter() - begin
-    given = None if result.answer is None else tuple(result.answer.texts)
-    without, program = control.answer(case.question, source)
+    texts = None if result.answer is None else tuple(result.answer.texts)
+    control_texts, program = control.answer(case.question, source)
     last = (
         next((attempt for attempt in reversed(result.attempts) if attempt.answer is result.answer), None)
         or (result.attempts or (None,))[-1]
@@ -682,12 +686,12 @@ def _asked(graph: Graph, case: Case, source: str | None, model: ChatModel, contr
     return Row(
         case.question,
         case.answers,
-        given,
+        texts,
         result.status,
-        # An answer to what may be another question is not right, whatever it says.
-        Right() if result.status == "doubtful" else judge(given, case.answers),
-        None if without is None else tuple(without),
-        judge(without, case.answers),
+        # A doubtful answer may answer another question, and never counts as right.
+        Right() if result.status == "doubtful" else judge(texts, case.answers),
+        None if control_texts is None else tuple(control_texts),
+        judge(control_texts, case.answers),
         "" if last is None else last.program,
         program,
         result.source if source is None else source,
