@@ -1,3 +1,3 @@
-"""How well logical queries are answered where a graph misses edges: queries with known answers,
-their sampling, and the figures that papers report.
+"""Evaluation of logical queries on graphs with missing edges: sampling of queries with known answers, the figures that
+papers report, and answer sets with a guaranteed share.
 """

@@ -29,12 +29,12 @@ def sample_queries(
     needed: Needed = "any",
     timeout: float | None = None,
 ) -> Sampled:
-    """Draw logical queries of each structure (BetaE's fourteen, or `kinds`) with easy and hard
-    answers; `held` are the edges that the graph misses, triples of (id, predicate, id).
+    """Sample logical queries with easy and hard answers for each structure (BetaE's fourteen, or `kinds`). `held` are
+    edges that the graph lacks, triples of (id, predicate, id).
 
-    A query has 1 to `most` hard answers. They are drawn as BetaE draws them, or, with `by="edge"`,
-    so that half of them end at a held-out edge. With `needed="all"` hard answers need as many missing
-    edges as the structure has. The same seed gives the same queries.
+    A query has 1 to `most` hard answers. Queries are drawn like BetaE's, or, with `by="edge"`, so that half of them end
+    at a held-out edge. With `needed="all"` hard answers need as many missing edges as the structure has. The same seed
+    gives the same queries.
     """
     from condgraph.logic.evaluation.sampler import sample
 
@@ -57,12 +57,11 @@ def evaluate_logic(
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Evaluation:
-    """Ask logical queries whose answers are known, and tell how well they are answered: mean
-    reciprocal rank, Hits@k, by structure and by how many edges are missing.
+    """Answer logical queries with known answers, and report the mean reciprocal rank and Hits@k by structure and by the
+    number of missing edges.
 
-    `model` is a link prediction model, or the path of one (none: the graph alone). `held` are the
-    edges that the graph misses; `validation` queries choose `alpha`, where it is None, and the
-    threshold of cardinality.
+    `model` is a link prediction model or the path of one (None: the graph alone). `held` are edges that the graph
+    lacks. `validation` queries choose `alpha` if it is None, and the threshold of cardinality.
     """
     from condgraph.logic.evaluation.run import evaluate
 
@@ -88,12 +87,13 @@ def answer_sets(
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> AnswerSets:
-    """Calibrate sets of predicted answers that hold a missing answer with a promised share: `sets.ask(query, share=0.9)`.
+    """Calibrate sets of predicted answers that contain a missing answer with a guaranteed share: `sets.ask(query,
+    share=0.9)`.
 
-    `held` are edges that the graph misses, triples of (id, predicate, id), that the `model` (or the file of one) was not
-    learned from. `n` queries of each structure of `kinds` (None: all of `sample_queries`) are drawn by them; the share that
-    is kept lies by 1 / n above the promised one at most. `alpha`, `epsilon` and `cap` are those of `logic`, for
-    the queries to come as well.
+    `held` are edges that the graph lacks, triples of (id, predicate, id), and that the `model` (or its file) was not
+    learned from. They are used to draw `n` queries of each structure in `kinds` (None: all of `sample_queries`); the
+    share that is reached exceeds the guaranteed one by at most 1 / n. `alpha`, `epsilon` and `cap` are those of
+    `logic`, also for later queries.
     """
     from condgraph.links.embeddings import model_of
     from condgraph.logic.evaluation.sets import answer_sets

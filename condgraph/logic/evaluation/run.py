@@ -1,4 +1,4 @@
-"""Evaluation of logical queries: ranks of known answers, and the figures of a report."""
+"""Evaluates logical queries: ranks of the known answers, and the figures of a report."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 # -- figures -----------------------------------------------------------------------------------------
-# The figures of an evaluation: means over the answers of a query, then over the queries of a
-# structure, then over structures, as papers report them; and their tables.
+# The figures of an evaluation, and their tables: means over the answers of a query, then over the
+# queries of a structure, then over structures, as papers report them.
 
 
-#: The averages of QTO, Table 1, and the structures of each.
+#: The averages in Table 1 of QTO, and the structures in each.
 AVERAGES: Final = {
     "avg_p": ("1p", "2p", "3p", "2i", "3i", "pi", "ip", "2u", "up"),
     "avg_ood": ("pi", "ip", "2u", "up"),
     "avg_n": ("2in", "3in", "inp", "pin", "pni"),
 }
 HITS: Final = (1, 3, 10)
-#: The thresholds of section 4.4, of which one is chosen on validation queries.
+#: The candidate thresholds of cardinality (section 4.4); validation queries choose one.
 THRESHOLDS: Final = tuple(round(0.1 * step, 1) for step in range(1, 10))
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """What came out for one query: the filtered rank of each hard answer, the fewest missing edges
-    that it needs, whether its explanation holds (None: not worked out), how many answers there are,
-    and how many have a score above each of `THRESHOLDS`.
+    """The figures of one query: the filtered rank of each hard answer, the fewest missing edges that it needs, whether
+    its explanation is right (None: not computed), the number of answers, and how many have a score above each of
+    `THRESHOLDS`.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class CaseFigures:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The figures of many queries."""
+    """The figures of an evaluation by query, with tables of their means."""
 
     cases: tuple[CaseFigures, ...]
     threshold: float
@@ -69,53 +69,55 @@ class Evaluation:
 
     @property
     def kinds(self) -> list[str]:
-        """The structures that there are, in the order of the tables."""
+        """The structures of the queries, in the order of the tables."""
         order = [*AVERAGES["avg_p"], *AVERAGES["avg_n"]]
-        there = {case.kind for case in self.cases}
-        return [*(kind for kind in order if kind in there), *sorted(there - set(order))]
+        present = {case.kind for case in self.cases}
+        return [*(kind for kind in order if kind in present), *sorted(present - set(order))]
 
     def mrr(self) -> dict[str, float]:
-        """The mean reciprocal rank by structure, and the averages of those that are whole."""
+        """Return the mean reciprocal rank by structure, and the averages whose structures are all present."""
         return self._averaged({kind: _mean(_each(self._of(kind), lambda ranks: 1 / ranks)) for kind in self.kinds})
 
     def hits(self, most: int) -> dict[str, float]:
-        """The share of hard answers among the first `most`, by structure."""
+        """Return the share of hard answers with a rank of at most `most`, by structure, and the averages."""
         return self._averaged({kind: _mean(_each(self._of(kind), lambda ranks: ranks <= most)) for kind in self.kinds})
 
     def by_missing(self) -> dict[str, dict[int, tuple[float, int]]]:
-        """For each structure and number of missing edges: the mean reciprocal rank of hard answers
-        that need so many, and how many there are (each answer counts once).
+        """Return the mean reciprocal rank of hard answers and their number, by structure and by the number of missing
+        edges that they need. Each answer counts once.
         """
-        found: dict[str, dict[int, tuple[float, int]]] = {}
+        by_kind: dict[str, dict[int, tuple[float, int]]] = {}
         for kind in self.kinds:
-            parts: dict[int, list[float]] = defaultdict(list)
+            by_number: dict[int, list[float]] = defaultdict(list)
             for case in self._of(kind):
                 if case.missing is not None:
                     for rank, number in zip(case.ranks.tolist(), case.missing.tolist(), strict=True):
-                        parts[int(number) if np.isfinite(number) else -1].append(1 / rank)
-            if parts:
-                found[kind] = {number: (_mean(ranks), len(ranks)) for number, ranks in sorted(parts.items())}
-        return found
+                        by_number[int(number) if np.isfinite(number) else -1].append(1 / rank)
+            if by_number:
+                by_kind[kind] = {number: (_mean(ranks), len(ranks)) for number, ranks in sorted(by_number.items())}
+        return by_kind
 
     def explained(self) -> dict[str, dict[str, float]]:
-        """The share of explanations that hold in the complete graph, of hard answers among the
-        first 1, 3, 10, and of all (Table 2).
+        """Return the share of explanations that are right in the complete graph, by structure, for hard answers with a
+        rank of at most 1, 3 and 10, and for all (Table 2).
         """
-        found: dict[str, dict[str, float]] = {}
+        by_kind: dict[str, dict[str, float]] = {}
         for kind in self.kinds:
             pairs = [
-                (rank, right)
+                (rank, is_right)
                 for case in self._of(kind)
-                for rank, right in zip(case.ranks.tolist(), case.explained, strict=True)
-                if right is not None
+                for rank, is_right in zip(case.ranks.tolist(), case.explained, strict=True)
+                if is_right is not None
             ]
             if pairs:
-                most = {f"@{number}": number for number in HITS} | {"all": float("inf")}
-                found[kind] = {name: _mean([right for rank, right in pairs if rank <= bound]) for name, bound in most.items()}
-        return found
+                bounds = {f"@{number}": number for number in HITS} | {"all": float("inf")}
+                by_kind[kind] = {
+                    name: _mean([is_right for rank, is_right in pairs if rank <= bound]) for name, bound in bounds.items()
+                }
+        return by_kind
 
     def cardinality(self) -> dict[str, float]:
-        """The mean absolute percentage error of how many answers there are, by structure (4.4)."""
+        """Return the mean absolute percentage error of the number of answers, by structure (section 4.4)."""
         at = THRESHOLDS.index(self.threshold)
         return {kind: _mean([_error(case, at) for case in self._of(kind) if case.answers]) for kind in self.kinds}
 
@@ -131,18 +133,20 @@ class Evaluation:
         return {**averages, **by_kind}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One record for each structure and average, for tables and JSON."""
+        """Return one record for each structure and average, for tables and JSON."""
         mrr, hits = self.mrr(), {most: self.hits(most) for most in HITS}
-        wrong, right, missing = self.cardinality(), self.explained(), self.by_missing()
+        errors, shares, missing = self.cardinality(), self.explained(), self.by_missing()
         return [
             {
                 "structure": kind,
                 "queries": len(self._of(kind)) or None,
                 "mrr": mrr[kind],
                 **{f"hits{most}": hits[most][kind] for most in HITS},
-                "mape": wrong.get(kind),
-                "explained": right.get(kind),
-                "by_missing": {str(number): {"mrr": one[0], "answers": one[1]} for number, one in missing.get(kind, {}).items()},
+                "mape": errors.get(kind),
+                "explained": shares.get(kind),
+                "by_missing": {
+                    str(number): {"mrr": figures[0], "answers": figures[1]} for number, figures in missing.get(kind, {}).items()
+                },
             }
             for kind in mrr
         ]
@@ -150,7 +154,9 @@ class Evaluation:
     def __str__(self) -> str:
         lines = [f"{'':8} queries    MRR     @1     @3    @10   MAPE  by missing links"]
         for row in self.rows():
-            missing = "  ".join(f"{number}: {one['mrr']:.3f} ({one['answers']})" for number, one in row["by_missing"].items())
+            missing = "  ".join(
+                f"{number}: {figures['mrr']:.3f} ({figures['answers']})" for number, figures in row["by_missing"].items()
+            )
             cells = "  ".join(f"{row[name]:.3f}" for name in ("mrr", "hits1", "hits3", "hits10"))
             mape = "" if row["mape"] is None else f"{row['mape']:.3f}"
             lines.append(f"{row['structure']:8} {row['queries'] or '':>7}  {cells}  {mape:>5}  {missing}".rstrip())
@@ -158,7 +164,7 @@ class Evaluation:
 
 
 def best_threshold(cases: Iterable[CaseFigures]) -> float:
-    """The threshold of the least mean error of cardinality; the first of equals."""
+    """Return the first threshold with the smallest mean error of cardinality."""
     counted = [case for case in cases if case.answers]
     if not counted:
         return THRESHOLDS[len(THRESHOLDS) // 2]
@@ -181,9 +187,9 @@ def _mean(values: Sequence[float]) -> float:
 # -- run ---------------------------------------------------------------------------------------------
 
 
-#: Negation scales that are tried where one is to be chosen (QTO, Table 10).
+#: The candidate negation scales (QTO, Table 10).
 ALPHAS = (0.5, 1.0, 3.0, 5.0, 7.0, 9.0)
-#: Hears how many queries are done, and of which structure the last was.
+#: Called with the number of queries done, and the structure of the last one.
 OnCase = Callable[[int, str], None]
 
 
@@ -201,12 +207,11 @@ def evaluate(
     on_case: OnCase | None = None,
     timeout: float | None = None,
 ) -> Evaluation:
-    """Run queries on a graph with a link prediction model (none: the graph alone), and rank their
-    answers.
+    """Answer queries on a graph with a link prediction model (None: the graph alone), and rank their known answers.
 
-    `held` are the edges that the graph misses: with them answers are told by how many they need,
-    and explanations are checked. `validation` queries choose the threshold of cardinality, and the
-    negation scale where `alpha` is None (1 without them). `timeout` (seconds) is of all of it.
+    `held` are edges that the graph lacks: with them answers are grouped by how many they need, and explanations are
+    checked. `validation` queries choose the threshold of cardinality, and the negation scale if `alpha` is None (1
+    without them). `timeout` (seconds) is for the whole evaluation.
     """
     check_bounds(timeout)
     if alpha is not None:
@@ -220,48 +225,48 @@ def evaluate(
             complete = Complete(snapshot, edges, edges.numbered(held))
         if alpha is None:
             alpha = best_alpha(snapshot, matrix, validation)
-        asked = EvaluationInput(snapshot, matrix, alpha, complete, explain)
-        checked = best_threshold([asked.figures(case) for case in validation]) if validation else None
-        found: list[CaseFigures] = []
+        setup = EvaluationInput(snapshot, matrix, alpha, complete, explain)
+        chosen_threshold = best_threshold([setup.figures(case) for case in validation]) if validation else None
+        figures: list[CaseFigures] = []
         for number, case in enumerate(cases, 1):
             check()
-            found.append(asked.figures(case))
+            figures.append(setup.figures(case))
             if on_case is not None:
                 on_case(number, case.kind)
         warnings = list(getattr(matrix, "warnings", ()))
-        if not found:
+        if not figures:
             warnings.append("there are no queries, so that there are no figures")
-        elif checked is None:
+        elif chosen_threshold is None:
             warnings.append("there are no validation queries: the threshold of cardinality was chosen on the queries themselves")
-        threshold = best_threshold(found) if checked is None else checked
+        threshold = best_threshold(figures) if chosen_threshold is None else chosen_threshold
     options = {"alpha": alpha, "epsilon": epsilon, "cap": cap, "threshold": threshold}
-    return Evaluation(tuple(found), threshold, options, time.perf_counter() - begin, tuple(warnings))
+    return Evaluation(tuple(figures), threshold, options, time.perf_counter() - begin, tuple(warnings))
 
 
 def best_alpha(snapshot: Snapshot, matrix: Matrix, cases: Sequence[LogicCase]) -> float:
-    """The negation scale whose mean reciprocal rank is the highest on these queries, the first of
-    equals; 1 where none of them negates.
+    """Return the first negation scale with the highest mean reciprocal rank on these queries; 1 if none of them has a
+    negation.
     """
     negating = [case for case in cases if any(isinstance(node, Complement) for node in _walk(case.tree()))]
     if not negating:
         return 1.0
 
     def mrr(alpha: float) -> float:
-        asked = EvaluationInput(snapshot, matrix, alpha, None, False)
-        ranks = [asked.figures(case).ranks for case in negating]
-        return float(np.mean([float(np.mean(1 / one)) for one in ranks if len(one)] or [0.0]))
+        setup = EvaluationInput(snapshot, matrix, alpha, None, False)
+        ranks = [setup.figures(case).ranks for case in negating]
+        return float(np.mean([float(np.mean(1 / case_ranks)) for case_ranks in ranks if len(case_ranks)] or [0.0]))
 
     return max(ALPHAS, key=mrr)
 
 
 class EvaluationInput:
-    """What is asked, and with what."""
+    """The graph, the model and the options of an evaluation."""
 
     def __init__(self, snapshot: Snapshot, matrix: Matrix, alpha: float, complete: Complete | None, explain: bool) -> None:
         self.snapshot, self.matrix, self.alpha, self.complete, self.explain = snapshot, matrix, alpha, complete, explain
 
     def figures(self, case: LogicCase) -> CaseFigures:
-        """The figures of one query; raises `UnknownNameError` for an entity that the graph lacks."""
+        """Return the figures of one query; raises `UnknownNameError` for an entity that the graph lacks."""
         tree = case.tree()
         for node in _walk(tree):
             if isinstance(node, Anchor):
@@ -285,29 +290,27 @@ class EvaluationInput:
         return CaseFigures(case.kind, ranks, missing, explained, len(np.union1d(easy, hard)), above)
 
     def _numbers(self, ids: Iterable[str]) -> Ints:
-        return np.unique(np.array([self._number(one) for one in ids], np.int64))
+        return np.unique(np.array([self._number(ident) for ident in ids], np.int64))
 
     def _number(self, ident: str) -> int:
-        found = self.snapshot.identified(ident)
-        if found < 0:
+        number = self.snapshot.identified(ident)
+        if number < 0:
             raise UnknownNameError("entity", ident, hint="queries name entities by their ids in the graph")
-        return found
+        return number
 
 
 def holds(found: Derivation, tree: Tree, complete: Complete, costs: dict[int, Any]) -> bool:
-    """Whether an explanation is true in the complete graph: each of its edges is there, and what it
-    says is not, is not.
-    """
+    """Whether an explanation is right in the complete graph, which has all its edges and none of the negated ones."""
     if isinstance(tree, Complement):
         return found.node is not None and not np.isfinite(costs[id(tree.part)][found.node])
     if found.edge is not None:
-        there = complete.has(found.edge.relation, found.edge.subject, found.edge.object)
-        if there == found.edge.negated:
+        exists = complete.has(found.edge.relation, found.edge.subject, found.edge.object)
+        if exists == found.edge.negated:
             return False
     elif found.kind == "relation":
         return False
-    parts = [holds(part, below, complete, costs) for part, below in zip(found.parts, children(tree), strict=True)]
-    return any(parts) if found.kind == "or" else all(parts)
+    part_holds = [holds(part, below, complete, costs) for part, below in zip(found.parts, children(tree), strict=True)]
+    return any(part_holds) if found.kind == "or" else all(part_holds)
 
 
 def _dense(vector: Vector, size: int) -> Any:

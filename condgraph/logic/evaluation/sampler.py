@@ -1,4 +1,4 @@
-"""Logical queries with known answers: the queries, the links that are hidden from the graph, and their sampling."""
+"""Samples logical queries with known answers, by the edges that are hidden from the graph; reads and writes them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from condgraph.languages.logic.tree import Anchor, Complement, Intersection, OfT
 from condgraph.links.edges import Edges, Ints
 
 # -- missing -----------------------------------------------------------------------------------------
-# The fewest missing edges that an answer rests on: queries by the cost of their answers, where an
-# edge of the graph costs 0 and one that it misses costs 1.
+# The fewest missing edges that an answer needs, as its cost: an edge of the graph costs 0, a missing
+# one 1.
 #
-# Most hard answers of queries with several edges need one of them only. The cost of an answer that
-# does not hold is infinite, so that costs also say what the answers are.
+# Most hard answers of queries with several edges need only one missing edge. Entities that are no
+# answers have infinite cost, so the costs also determine the answers.
 
 
 Costs = NDArray[np.float32]
 
 
 class Complete:
-    """A graph with the edges that it misses: `held` are triples in the numbers of `edges`."""
+    """A graph with its missing edges: `held` are triples in the numbers of `edges`."""
 
     def __init__(self, snapshot: Snapshot, edges: Edges, held: Edges | None = None) -> None:
         self.snapshot, self.edges = snapshot, edges
@@ -42,7 +42,7 @@ class Complete:
         triples = edges.triples if held is None else np.concatenate([edges.triples, held.triples])
         price = np.zeros(len(triples), np.float32)
         price[len(edges.triples) :] = 1
-        # An edge that the graph has is not missing.
+        # An edge that is both in the graph and held out is not missing.
         order = np.lexsort((price, triples[:, 2], triples[:, 0], triples[:, 1]))
         triples, price = triples[order], price[order]
         first = np.append(True, (triples[1:] != triples[:-1]).any(axis=1)) if len(triples) else np.empty(0, bool)
@@ -50,11 +50,11 @@ class Complete:
         self._begin = np.searchsorted(self.triples[:, 1], np.arange(len(edges.relations) + 1))
 
     def of(self, relation: str, inverse: bool) -> tuple[Ints, Ints, Costs]:
-        """From where, to where, and at what price the edges of a relation lead."""
+        """Return the edges of a relation: heads, tails and prices (1 if missing, else 0)."""
         number = self.relations.get(relation)
         begin, end = (0, 0) if number is None else (self._begin[number], self._begin[number + 1])
-        part = self.triples[begin:end]
-        return part[:, 2 if inverse else 0], part[:, 0 if inverse else 2], self.price[begin:end]
+        triples = self.triples[begin:end]
+        return triples[:, 2 if inverse else 0], triples[:, 0 if inverse else 2], self.price[begin:end]
 
     def has(self, relation: str, subject: int, other: int) -> bool:
         """Whether there is an edge, missing or not."""
@@ -63,28 +63,28 @@ class Complete:
         return bool((tails[low:high] == other).any())
 
     def costs(self, tree: Tree) -> dict[int, Costs]:
-        """The costs of every entity at every node of a tree, by the identity of the node."""
-        found: dict[int, Costs] = {}
-        self._cost(tree, found)
-        return found
+        """Return the costs of every entity at every node of a tree, by the identity of the node."""
+        costs: dict[int, Costs] = {}
+        self._cost(tree, costs)
+        return costs
 
     def answers(self, tree: Tree) -> Ints:
-        """The entities that hold, ascending."""
+        """Return the answers in the complete graph, ascending."""
         return np.flatnonzero(np.isfinite(self.costs(tree)[id(tree)]))
 
     def _cost(self, node: Tree, found: dict[int, Costs]) -> Costs:
         check()
-        made = found[id(node)] = self._made(node, found)
-        return made
+        costs = found[id(node)] = self._made(node, found)
+        return costs
 
     def _made(self, node: Tree, found: dict[int, Costs]) -> Costs:
         if isinstance(node, Projection):
-            below = self._cost(node.of, found)
-            return self._anti(node, below) if node.anti else self._projected(node, below)
+            source_costs = self._cost(node.of, found)
+            return self._anti(node, source_costs) if node.anti else self._projected(node, source_costs)
         if isinstance(node, Complement):
             inner = self._cost(node.part, found)
-            without: Costs = np.where(np.isfinite(inner), np.float32(np.inf), np.float32(0))
-            return without
+            negated: Costs = np.where(np.isfinite(inner), np.float32(np.inf), np.float32(0))
+            return negated
         if isinstance(node, Intersection):
             total: Costs = np.sum([self._cost(part, found) for part in node.parts], axis=0, dtype=np.float32)
             return total
@@ -103,40 +103,40 @@ class Complete:
 
     def _projected(self, node: Projection, below: Costs) -> Costs:
         heads, tails, price = self.of(node.relation, node.inverse)
-        found = np.full(self.size, np.inf, np.float32)
+        costs = np.full(self.size, np.inf, np.float32)
         reached = np.isfinite(below[heads])
-        np.minimum.at(found, tails[reached], below[heads[reached]] + price[reached])
-        return found
+        np.minimum.at(costs, tails[reached], below[heads[reached]] + price[reached])
+        return costs
 
     def _anti(self, node: Projection, below: Costs) -> Costs:
-        """The cheapest source that has no edge there, by levels of cost."""
+        """Return the cost of the cheapest source that has no edge to each entity."""
         heads, tails, _ = self.of(node.relation, node.inverse)
-        found = np.full(self.size, np.inf, np.float32)
+        costs = np.full(self.size, np.inf, np.float32)
         for level in np.unique(below[np.isfinite(below)])[::-1]:
             sources = below == level
-            joined = np.bincount(tails[sources[heads]], minlength=self.size)
-            found[joined < np.count_nonzero(sources)] = level
-        return found
+            linked = np.bincount(tails[sources[heads]], minlength=self.size)
+            costs[linked < np.count_nonzero(sources)] = level
+        return costs
 
 
 # -- queries -----------------------------------------------------------------------------------------
-# Queries whose answers are known, of a structure each, as a file of JSON lines:
+# Queries with known answers, each with its structure, as a file of JSON lines:
 #
 #     {"type": "2p", "query": ["Oscar", ["winner", "born"]], "easy": ["E1"], "hard": ["E7", "E9"]}
 #
 # `query` is BetaE's nested form, with ids of entities and names of relations (`^` before one that is
-# followed from object to subject); numbers are taken as texts. Easy answers follow from the graph
-# that is asked, hard ones need an edge that it misses.
+# followed from object to subject); numbers become texts. Easy answers follow from the graph, hard ones
+# need an edge that it lacks.
 
 
-#: A line of a file is at most so long, and holds at most so many parts of a query.
+#: The most characters of a line, and the deepest nesting of a query.
 LONGEST_LINE: Final = 1 << 24
 _DEEPEST: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class LogicCase:
-    """A query and its answers, as ids. `kind` is the name of its structure."""
+    """A query and its answers, by id. `kind` is the name of its structure."""
 
     kind: str
     query: Any
@@ -144,12 +144,12 @@ class LogicCase:
     hard: tuple[str, ...]
 
     def tree(self) -> Tree:
-        """Its query computation tree; constants are ids."""
+        """Return its query computation tree; constants are ids."""
         return by_id(tree_of(nested(self.query)))
 
 
 def by_id(tree: Tree) -> Tree:
-    """The same tree with constants that are ids of entities."""
+    """Return the tree with its constants as ids."""
     if isinstance(tree, Anchor):
         return Anchor(tree.name, True, tree.span)
     if isinstance(tree, Projection):
@@ -162,10 +162,10 @@ def by_id(tree: Tree) -> Tree:
 
 
 def read_cases(path: str | os.PathLike[str], *, paired: bool = False) -> Iterator[LogicCase]:
-    """The queries of a file. `paired`: relations are BetaE's numbers, 2k for a relation and 2k + 1
-    for its inverse, and the graph has the even ones alone.
+    """Yield the queries of a file. With `paired`, relations are BetaE's numbers: 2k for a relation of the graph, and 2k
+    + 1 for its inverse, which the graph does not have.
 
-    Raises `LoadError` for a line that is none.
+    Raises `LoadError` for a line that is no query.
     """
     name = os.fspath(path)
     for row, line in _lines(path, encoding="utf-8"):
@@ -174,8 +174,8 @@ def read_cases(path: str | os.PathLike[str], *, paired: bool = False) -> Iterato
 
 
 def read_triples(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]:
-    """The lines of a file of three columns with tabs: id, predicate, id. Raises `LoadError` for
-    another line.
+    """Yield the lines of a file with three columns separated by tabs: id, predicate, id. Raises `LoadError` for other
+    lines.
     """
     name = os.fspath(path)
     for row, line in _lines(path, encoding="utf-8-sig", newline=""):
@@ -188,9 +188,7 @@ def read_triples(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]
 
 
 def _lines(path: str | os.PathLike[str], encoding: str, newline: str | None = None) -> Iterator[tuple[int, str]]:
-    """The lines of a file, which is somebody's, with their numbers. Raises `LoadError` for bytes
-    that are no UTF-8.
-    """
+    """Yield the lines of a file with their numbers. Raises `LoadError` for bytes that are no UTF-8."""
     row = 0
     with Path(path).open(encoding=encoding, newline=newline) as file:
         try:
@@ -202,12 +200,12 @@ def _lines(path: str | os.PathLike[str], encoding: str, newline: str | None = No
 
 
 def write_cases(cases: Iterable[LogicCase], path: str | os.PathLike[str]) -> int:
-    """Write queries to a file; how many."""
+    """Write queries to a file, and return their number."""
     number = 0
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         for case in cases:
-            found = {"type": case.kind, "query": case.query, "easy": list(case.easy), "hard": list(case.hard)}
-            file.write(json.dumps(found, ensure_ascii=False) + "\n")
+            record = {"type": case.kind, "query": case.query, "easy": list(case.easy), "hard": list(case.hard)}
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
             number += 1
     return number
 
@@ -216,26 +214,26 @@ def _case(line: str, name: str, row: int, paired: bool) -> LogicCase:
     if len(line) >= LONGEST_LINE:
         raise LoadError(f"a line has more than {LONGEST_LINE:,} characters", file=name, row=row)
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise LoadError(f"no JSON: {error}", file=name, row=row) from None
-    if not isinstance(found, dict) or not {"type", "query", "easy", "hard"} <= found.keys():
+    if not isinstance(record, dict) or not {"type", "query", "easy", "hard"} <= record.keys():
         raise LoadError("a query is an object with type, query, easy and hard", file=name, row=row)
-    if not isinstance(found["type"], str):
+    if not isinstance(record["type"], str):
         raise LoadError("the type of a query is a text", file=name, row=row, field="type")
-    answers = [_ids(found[which], name, row, which) for which in ("easy", "hard")]
-    kind = found["type"].removesuffix("-DNF")
-    return LogicCase(kind, _texts(found["query"], name, row, paired, 0), *answers)
+    answers = [_ids(record[field], name, row, field) for field in ("easy", "hard")]
+    kind = record["type"].removesuffix("-DNF")
+    return LogicCase(kind, _texts(record["query"], name, row, paired, 0), *answers)
 
 
 def _ids(found: Any, name: str, row: int, field: str) -> tuple[str, ...]:
-    if not isinstance(found, list) or not all(isinstance(one, (str, int)) for one in found):
+    if not isinstance(found, list) or not all(isinstance(ident, (str, int)) for ident in found):
         raise LoadError("answers are a list of ids", file=name, row=row, field=field)
-    return tuple(str(one) for one in found)
+    return tuple(str(ident) for ident in found)
 
 
 def _texts(part: Any, name: str, row: int, paired: bool, depth: int) -> Any:
-    """The nested form with texts in place of numbers, but for the marks of negation and union."""
+    """Return the nested form with numbers as texts, except for the marks of negation and union."""
     if depth > _DEEPEST:
         raise LoadError(f"a query is nested more than {_DEEPEST} deep", file=name, row=row, field="query")
     if isinstance(part, str):
@@ -244,9 +242,9 @@ def _texts(part: Any, name: str, row: int, paired: bool, depth: int) -> Any:
         return str(part)
     if not isinstance(part, list) or not part:
         raise LoadError(f"a query is made of lists, not of {part!r}", file=name, row=row, field="query")
-    if all(isinstance(one, (str, int)) for one in part) and depth:
-        return [_relation(one, paired) for one in part]
-    return [_texts(one, name, row, paired, depth + 1) for one in part]
+    if all(isinstance(item, (str, int)) for item in part) and depth:
+        return [_relation(item, paired) for item in part]
+    return [_texts(item, name, row, paired, depth + 1) for item in part]
 
 
 def _relation(one: str | int, paired: bool) -> str | int:
@@ -261,17 +259,17 @@ def _relation(one: str | int, paired: bool) -> str | int:
 # -- sampler -----------------------------------------------------------------------------------------
 
 
-#: Draws for each query that is wanted, until the sampler gives up.
+#: The number of draws per requested query after which the sampler gives up.
 TRIES: Final = 200
-#: How queries are drawn: as BetaE draws them, or by held-out edges.
+#: How queries are drawn: like BetaE's, or by held-out edges.
 By: TypeAlias = Literal["pair", "edge"]
-#: How many missing edges a hard answer needs: one or more, or as many as answers of its structure can need.
+#: How many missing edges a hard answer needs: one or more, or the most that an answer of its structure can need.
 Needed: TypeAlias = Literal["any", "all"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Queries, and what there were too few of."""
+    """Sampled queries, and warnings for structures with too few."""
 
     cases: tuple[LogicCase, ...]
     warnings: tuple[str, ...]
@@ -288,23 +286,22 @@ def sample(
     by: By = "pair",
     needed: Needed = "any",
 ) -> Sampled:
-    """Up to `n` different queries of each structure, each with 1 to `most` hard answers.
+    """Sample up to `n` distinct queries of each structure, each with 1 to `most` hard answers.
 
-    `held` are the edges that the graph misses, as triples of (id, predicate, id). The same seed
-    gives the same queries.
+    `held` are edges that the graph lacks, as triples of (id, predicate, id). The same seed gives the same queries.
 
-    `by` is "pair" for queries as BetaE draws them (Ren 2020, appendix): one-hop queries are distinct
-    pairs of an entity and a relation with a held-out edge; the others begin at an entity that any edge
-    reaches, each as likely, and go back along a relation, then an edge, each as likely, in every part,
-    also of a union and of what is negated; a query with a negation has 1 to `most` answers that hold
-    only as long as the edges are missing. With "edge" half of the queries, one-hop ones too, end at a
-    held-out edge, so that entities with many of them are asked for more often, and have more answers.
+    With `by="pair"` queries are drawn like BetaE's (Ren 2020, appendix). One-hop queries are distinct pairs of an
+    entity and a relation with a held-out edge. The others start from their answer, a random entity with an edge, and
+    go back along a random relation, then a random edge of it, in every part, including unions and negated parts; a query
+    with a negation has 1 to `most` answers that hold only while the edges are missing. With `by="edge"` half of the
+    queries, including one-hop ones, end at a held-out edge, so that entities with many of them occur more often, and
+    queries have more answers.
 
-    With `needed="all"` (the +H sets of Gregucci 2025) the answers that count as hard need every edge of
-    the query that a path to them has to be a missing one: walks follow held-out edges alone, and all other
-    answers of the complete graph stand among the easy ones, which ranks leave out.
+    With `needed="all"` (the +H sets of Gregucci 2025) only those answers are hard for which every edge of the query
+    that can be missing is missing: walks follow only held-out edges, and all other answers of the complete graph count
+    as easy, which ranks leave out.
 
-    Raises `UnknownNameError` for a structure that there is not.
+    Raises `UnknownNameError` for an unknown structure.
     """
     if n < 1 or most < 1:
         raise OptionError(f"n and most are at least 1, not {n} and {most}")
@@ -312,8 +309,8 @@ def sample(
         raise OptionError(f"queries are drawn by 'pair' or by 'edge', not by {by!r}")
     if needed not in get_args(Needed):
         raise OptionError(f"hard answers need 'any' or 'all' edges to be missing, not {needed!r}")
-    wanted = [kind for kind in STRUCTURES if kind not in ("4p", "5p")] if kinds is None else list(kinds)
-    for kind in wanted:
+    structures = [kind for kind in STRUCTURES if kind not in ("4p", "5p")] if kinds is None else list(kinds)
+    for kind in structures:
         if kind not in STRUCTURES:
             raise UnknownNameError("query structure", kind, candidates=nearest(kind, STRUCTURES))
     edges = Edges.of_snapshot(snapshot)
@@ -321,18 +318,20 @@ def sample(
     if not len(missing.triples):
         raise LinkModelError("there are no held-out edges, without which no answer is hard")
     sampler = _Sampler(snapshot, edges, missing, most, by, needed)
-    found: list[LogicCase] = []
+    cases: list[LogicCase] = []
     warnings: list[str] = []
-    for kind in wanted:
+    for kind in structures:
         rng = np.random.default_rng([seed, list(STRUCTURES).index(kind)])
         drawn = list(sampler.draw(kind, n, rng))
         if len(drawn) < n:
             warnings.append(f"only {len(drawn)} of {n} queries of {kind} were found in {n * TRIES} draws")
-        found += drawn
-    return Sampled(tuple(found), tuple(warnings))
+        cases += drawn
+    return Sampled(tuple(cases), tuple(warnings))
 
 
 class _Sampler:
+    """Draws queries by walks back from their answers."""
+
     def __init__(self, snapshot: Snapshot, edges: Edges, missing: Edges, most: int, by: By, needed: Needed) -> None:
         self.edges, self.most, self.pairs, self.every = edges, most, by == "pair", needed == "all"
         self.whole = Complete(snapshot, edges, missing)
@@ -341,7 +340,7 @@ class _Sampler:
         self.own = Complete(snapshot, edges)
         self.kinds = snapshot.entity_kind
         triples = self.whole.triples[self.whole.price > 0] if self.every else self.whole.triples
-        # Each edge leads to both of its ends: by the relation to its tail, by the inverse to its head.
+        # Each edge reaches both its ends: its tail by the relation, its head by the inverse.
         self.into = np.concatenate([triples[:, 2], triples[:, 0]])
         self.start = np.concatenate([triples[:, 0], triples[:, 2]])
         relations = len(edges.relations)
@@ -349,19 +348,21 @@ class _Sampler:
         order = np.argsort(self.into, kind="stable")
         self.into, self.start, self.by = self.into[order], self.start[order], self.by[order]
         self.begin = np.searchsorted(self.into, np.arange(len(edges.entities) + 1))
-        #: Where a hard answer may be: what a missing edge touches.
+        #: The entities that may be hard answers: those with a missing edge.
         self.ends = np.unique(missing.triples[:, [0, 2]])
-        #: Where any answer may be, and the one-hop queries with a hard one.
+        #: The entities that may be answers, and the one-hop queries with a hard answer.
         self.reached = np.unique(self.into)
-        heads, lost, tails = missing.triples.T
-        self.one_hop = np.unique(np.stack([np.append(heads, tails), np.append(lost, lost + relations)], axis=1), axis=0)
+        heads, missing_relations, tails = missing.triples.T
+        self.one_hop = np.unique(
+            np.stack([np.append(heads, tails), np.append(missing_relations, missing_relations + relations)], axis=1), axis=0
+        )
         self.names = [*edges.relations, *(f"^{name}" for name in edges.relations)]
 
     def draw(self, kind: str, n: int, rng: np.random.Generator) -> Iterator[LogicCase]:
-        """Up to n different queries of a structure."""
-        seen: set[str] = set()
+        """Yield up to n distinct queries of a structure."""
+        texts: set[str] = set()
         for _ in range(n * TRIES):
-            if len(seen) == n:
+            if len(texts) == n:
                 return
             check()
             lengths, shape = STRUCTURES[kind]
@@ -374,39 +375,39 @@ class _Sampler:
                 # Half of the draws end at a missing edge, the others anywhere.
                 root = int(rng.choice(self.ends)) if rng.random() < 0.5 else int(rng.choice(self.into))
                 query = self._query(shape, lengths, root, rng)
-            if query is None or repr(query) in seen or _repeats(query):
+            if query is None or repr(query) in texts or _repeats(query):
                 continue
             case = self._case(kind, query)
             if case is not None:
-                seen.add(repr(query))
+                texts.add(repr(query))
                 yield case
 
     def _query(self, shape: Any, lengths: Sequence[int], root: int, rng: np.random.Generator) -> Any:
-        """The nested form of a structure with `root` among its answers, before anything is negated."""
+        """Return the nested form of a structure with `root` among its answers, before any negation."""
         if isinstance(shape, int):
             return self._path(lengths[shape], root, rng)
         if shape[0] == "n":
-            found = self._query(shape[1], lengths, root, rng)
-            return None if found is None else [found[0], [*found[1], NEGATION]]
+            branch = self._query(shape[1], lengths, root, rng)
+            return None if branch is None else [branch[0], [*branch[1], NEGATION]]
         if shape[0] == "p":
             step = self._step(root, rng)
             if step is None:
                 return None
-            below = self._query(shape[1], lengths, step[0], rng)
-            return None if below is None else [below, [self.names[step[1]]]]
+            source = self._query(shape[1], lengths, step[0], rng)
+            return None if source is None else [source, [self.names[step[1]]]]
         parts: list[Any] = []
         for part in shape[1:]:
-            # BetaE draws every part from the same answer; by edges, what is negated, or joined by `or`,
-            # need not hold of it.
-            away = not self.pairs and (bool(parts) if shape[0] == "u" else isinstance(part, tuple) and part[0] == "n")
-            found = self._query(part, lengths, self._beside(root, rng) if away else root, rng)
-            if found is None:
+            # BetaE draws every part from the same answer. With `by="edge"`, negated parts and further parts of a union start
+            # from another entity.
+            from_another = not self.pairs and (bool(parts) if shape[0] == "u" else isinstance(part, tuple) and part[0] == "n")
+            branch = self._query(part, lengths, self._beside(root, rng) if from_another else root, rng)
+            if branch is None:
                 return None
-            parts.append(found)
+            parts.append(branch)
         return [*parts, [UNION]] if shape[0] == "u" else parts
 
     def _beside(self, root: int, rng: np.random.Generator) -> int:
-        """An entity that some edge reaches as it does `root`; often another one."""
+        """Return an entity that shares an edge with `root`: another tail of one of its relations, if there is one."""
         step = self._step(root, rng)
         if step is None:
             return root
@@ -414,8 +415,8 @@ class _Sampler:
         heads, tails, _ = self.whole.of(
             name.removeprefix("^") if step[1] >= len(self.edges.relations) else name, step[1] >= len(self.edges.relations)
         )
-        others = tails[heads == step[0]]
-        return int(rng.choice(others)) if len(others) else root
+        tails_there = tails[heads == step[0]]
+        return int(rng.choice(tails_there)) if len(tails_there) else root
 
     def _path(self, length: int, root: int, rng: np.random.Generator) -> Any:
         relations: list[str] = []
@@ -431,11 +432,11 @@ class _Sampler:
         begin, end = self.begin[root], self.begin[root + 1]
         if begin == end:
             return None
-        # By relation first, so that a hub's commonest relation is not all there is.
+        # Draw the relation first, so that the most common relation of a hub does not dominate.
         relations = np.unique(self.by[begin:end])
         relation = rng.choice(relations)
-        at = rng.choice(np.flatnonzero(self.by[begin:end] == relation)) + begin
-        return int(self.start[at]), int(relation)
+        edge = rng.choice(np.flatnonzero(self.by[begin:end] == relation)) + begin
+        return int(self.start[edge]), int(relation)
 
     def _case(self, kind: str, query: Any) -> LogicCase | None:
         case = LogicCase(kind, query, (), ())
@@ -448,18 +449,20 @@ class _Sampler:
         if not 0 < len(hard) <= self.most:
             return None
         if NEGATION in _marks(query):
-            lost = len(easy) - len(np.intersect1d(answers, easy))
-            if not 0 < lost <= self.most if self.pairs else len(answers) > 10 * self.most:
+            lost_answers = len(easy) - len(np.intersect1d(answers, easy))
+            if not 0 < lost_answers <= self.most if self.pairs else len(answers) > 10 * self.most:
                 return None
         if self.every:
             easy = np.setdiff1d(np.union1d(easy, answers), hard)
         names = self.edges.entities
-        return LogicCase(kind, query, tuple(names[one] for one in easy.tolist()), tuple(names[one] for one in hard.tolist()))
+        return LogicCase(
+            kind, query, tuple(names[number] for number in easy.tolist()), tuple(names[number] for number in hard.tolist())
+        )
 
 
 def dearest(tree: Tree) -> int:
-    """The most missing edges that an answer can need: of a union those of its cheapest part, and none for
-    what is negated.
+    """Return the most missing edges that an answer can need: in a union those of its cheapest part, under a negation
+    none.
     """
     if isinstance(tree, Projection):
         return dearest(tree.of) + (not tree.anti)
@@ -475,12 +478,14 @@ def _marks(query: Any) -> set[int]:
 
 
 def _repeats(query: Any) -> bool:
-    """Whether a query says the same twice: two equal branches, or an edge followed there and back."""
+    """Whether a query has redundant parts: two equal branches, or an edge followed there and back."""
     if not isinstance(query, list):
         return False
     parts = [repr(part) for part in query if isinstance(part, list)]
     if len(set(parts)) < len(parts):
         return True
-    if query and all(isinstance(one, str) for one in query):
-        return any(left.removeprefix("^") == right.removeprefix("^") and left != right for left, right in pairwise(query))
+    if query and all(isinstance(name, str) for name in query):
+        return any(
+            step.removeprefix("^") == next_step.removeprefix("^") and step != next_step for step, next_step in pairwise(query)
+        )
     return any(map(_repeats, query))

@@ -1,5 +1,5 @@
-"""Sets of predicted answers that hold a missing answer with a promised share (split conformal prediction, Vovk 2005):
-thresholds of scores, one for each structure of query, from held-out edges.
+"""Sets of predicted answers that contain a missing answer with a guaranteed share (split conformal prediction, Vovk
+2005), by a threshold of scores for each structure of query, from held-out edges.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AGAIN: Final = "make them again with `graph.answer_sets(...)`"
 
 
 def shape_of(tree: Tree) -> str:
-    """The structure of a query without its names, the same for parts in another order."""
+    """Return the structure of a query without its names, independent of the order of parts."""
     if isinstance(tree, Projection):
         return f"{'-' if tree.anti else ''}p({shape_of(tree.of)})"
     if isinstance(tree, (Intersection, Union)):
@@ -47,24 +47,25 @@ def shape_of(tree: Tree) -> str:
 
 
 def kind_of(tree: Tree) -> str | None:
-    """The name of the structure of a query; None where it has none."""
+    """Return the name of a query's structure; None if it has none."""
     return _kinds().get(shape_of(tree))
 
 
 def _kinds() -> Mapping[str, str]:
-    found = {}
+    kinds = {}
     for name, (lengths, shape) in STRUCTURES.items():
         branches: list[Any] = [["e", *["r"] * length] for length in lengths]
-        found[shape_of(tree_of(named(name, [*branches, "r"] if isinstance(shape, tuple) and shape[0] == "p" else branches)))] = name
-    return found
+        kinds[shape_of(tree_of(named(name, [*branches, "r"] if isinstance(shape, tuple) and shape[0] == "p" else branches)))] = name
+    return kinds
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSet:
-    """The answers of one query: `observed` ones, and the `predicted` ones of a score of at least `threshold`, which hold a
-    missing answer with a probability of at least `share`.
+    """The answers of one query: `observed` ones, and `predicted` ones with a score of at least `threshold`, which
+    contain a missing answer with a probability of at least `share`.
 
-    `whole`: the promise is kept by every entity alone, and `predicted` has those with a score; `warnings` say why.
+    `whole`: only the set of all entities keeps this guarantee, and `predicted` has those with a score above 0;
+    `warnings` explain why.
     """
 
     query: str
@@ -83,19 +84,19 @@ class AnswerSet:
         return True
 
     def __str__(self) -> str:
-        names = ", ".join(one.entity.name for one in self.predicted[:10]) + (", ..." if len(self.predicted) > 10 else "")
-        what = "any entity" if self.whole else f"one of these {len(self.predicted)}: {names}"
-        return f"a missing answer is, with {100 * self.share:g} %, {what}"
+        names = ", ".join(answer.entity.name for answer in self.predicted[:10]) + (", ..." if len(self.predicted) > 10 else "")
+        members = "any entity" if self.whole else f"one of these {len(self.predicted)}: {names}"
+        return f"a missing answer is, with {100 * self.share:g} %, {members}"
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSets:
-    """Asks queries of a graph for sets of answers that keep a promise.
+    """Answers queries with sets that keep a guarantee.
 
-    Of queries drawn as those that it was made by (BetaE's way, `sample_queries`), of one structure, and of one of the
-    answers that the graph misses, each as likely: the answer is in the set with a probability of at least the share that
-    was asked for, and less than 1 / (calibration queries + 1) more where scores differ. It is the mean over queries, no
-    promise for each of them. `scores` are those of one missing answer of each calibration query, ascending, by structure.
+    For a query drawn like the calibration queries (BetaE's way, `sample_queries`), of the same structure, and a random
+    one of its missing answers, the set contains this answer with a probability of at least the requested share, and
+    less than 1 / (calibration queries + 1) more if scores differ. This is a mean over queries, not a guarantee for each
+    of them. `scores` has, by structure, the score of one missing answer of each calibration query, ascending.
     """
 
     graph: LogicGraph
@@ -105,22 +106,24 @@ class AnswerSets:
     warnings: tuple[str, ...] = ()
 
     def threshold(self, kind: str, share: float = 0.9) -> float:
-        """The least score of a set of that share; 0 where only all entities keep the promise."""
+        """Return the lowest score in sets with a share; 0 if only the set of all entities keeps the guarantee."""
         if not (is_number(share) and 0.0 < share < 1.0):
             raise OptionError(f"share is how often a set holds a missing answer, more than 0 and less than 1, not {share!r}")
         if kind not in self.scores:
-            known = ", ".join(self.scores)
+            calibrated = ", ".join(self.scores)
             raise UnsupportedError(
-                "a set of answers", [f"queries of the structure {kind}"], hint=f"calibrated are {known}; name others with kinds="
+                "a set of answers",
+                [f"queries of the structure {kind}"],
+                hint=f"calibrated are {calibrated}; name others with kinds=",
             )
-        # Rounding may not lower the place: 30 of 300, and not 29.
+        # Round first: float error must not turn the 30th of 300 scores into the 29th.
         at = math.floor(round((len(self.scores[kind]) + 1) * (1.0 - share), 9))
         return float(self.scores[kind][at - 1]) if at >= 1 else 0.0
 
     def ask(self, query: Any, *branches: Any, share: float = 0.9, timeout: float | None = None) -> AnswerSet:
-        """The set of answers of a query, written as for `Graph.logic`.
+        """Return the answer set of a query, which is written as for `Graph.logic`.
 
-        Raises `UnsupportedError` for a structure that was not calibrated, `OptionError` for a share that is none.
+        Raises `UnsupportedError` for a structure that was not calibrated, `OptionError` for an invalid share.
         """
         tree = tree_of(parsed(query, branches))
         kind = kind_of(tree)
@@ -131,20 +134,26 @@ class AnswerSets:
                 hint=f"they are {', '.join(STRUCTURES)}",
             )
         least = self.threshold(kind, share)
-        found: LogicAnswers = logic(
+        answers: LogicAnswers = logic(
             self.graph, query, branches, model=self.model, k=None, explain=False, timeout=timeout, **self.options
         )
-        predicted = [one for one in found if not one.observed and one.score >= least]
-        warnings = list(found.warnings)
+        predicted = [answer for answer in answers if not answer.observed and answer.score >= least]
+        warnings = list(answers.warnings)
         if least <= 0.0:
-            few = math.ceil(round(1.0 / (1.0 - share), 9)) - 1
-            have = len(self.scores[kind])
-            why = f"{have} calibration queries are fewer than {few}" if have < few else "too many missing answers have the score 0"
-            warnings.append(f"only the set of all entities keeps {100 * share:g} %: {why}")
-        return AnswerSet(found.query, kind, share, least, [one for one in found if one.observed], predicted, least <= 0.0, warnings)
+            required = math.ceil(round(1.0 / (1.0 - share), 9)) - 1
+            available = len(self.scores[kind])
+            reason = (
+                f"{available} calibration queries are fewer than {required}"
+                if available < required
+                else "too many missing answers have the score 0"
+            )
+            warnings.append(f"only the set of all entities keeps {100 * share:g} %: {reason}")
+        return AnswerSet(
+            answers.query, kind, share, least, [answer for answer in answers if answer.observed], predicted, least <= 0.0, warnings
+        )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the scores to a JSON file, to be read with the graph and the model."""
+        """Write the scores to a JSON file. To read them, `load` needs the graph and the model."""
         about = {
             "format": FORMAT, "model": fingerprint_of(self.model), "edges": _edges(self.graph).fingerprint,
             "options": dict(self.options), "warnings": list(self.warnings), "scores": dict(self.scores),
@@ -154,18 +163,23 @@ class AnswerSets:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], graph: LogicGraph, model: LinkModel | str | os.PathLike[str]) -> AnswerSets:
-        """The sets of a file; raises `LinkModelError` for another file, model or graph, and where the graph has changed."""
+        """Read answer sets; raises `LinkModelError` for a file of another kind, and for another model or graph, or a
+        changed one.
+        """
         model = model_of(model)
         try:
             about = json.loads(Path(path).read_text("utf-8"))
             if about["format"] != FORMAT:
                 raise LinkModelError(f"{path} is of another format than {FORMAT}", hint=_AGAIN)
-            for what, mine in (("model", fingerprint_of(model)), ("edges", _edges(graph).fingerprint)):
-                if about[what] != mine:
-                    whose = "model" if what == "model" else "graph, or the graph has changed"
-                    raise LinkModelError(f"the answer sets in {path} are of another {whose}", hint=_AGAIN)
-            scores = {str(kind): [float(one) for one in part] for kind, part in about["scores"].items()}
-            if any(part != sorted(part) or not all(0.0 <= one <= 1.0 for one in part) for part in scores.values()):
+            for part, fingerprint in (("model", fingerprint_of(model)), ("edges", _edges(graph).fingerprint)):
+                if about[part] != fingerprint:
+                    origin = "model" if part == "model" else "graph, or the graph has changed"
+                    raise LinkModelError(f"the answer sets in {path} are of another {origin}", hint=_AGAIN)
+            scores = {str(kind): [float(score) for score in kind_scores] for kind, kind_scores in about["scores"].items()}
+            if any(
+                kind_scores != sorted(kind_scores) or not all(0.0 <= score <= 1.0 for score in kind_scores)
+                for kind_scores in scores.values()
+            ):
                 raise ValueError("its scores are not ascending numbers from 0 to 1")
             options = {name: about["options"][name] for name in ("alpha", "epsilon", "cap")}
             return cls(graph, model, scores, options, tuple(map(str, about["warnings"])))
@@ -196,16 +210,16 @@ def answer_sets(
     checked_alpha(alpha)
     snapshot = graph.snapshot().current
     matrix = matrix_of(snapshot, model, epsilon, cap)
-    drawn = sample(snapshot, held, n, kinds=kinds, seed=seed)
+    sampled = sample(snapshot, held, n, kinds=kinds, seed=seed)
     rng = np.random.default_rng(seed)
     scores: dict[str, list[float]] = {}
-    for number, case in enumerate(drawn.cases, 1):
+    for number, case in enumerate(sampled.cases, 1):
         check()
-        # One answer of each query, so that those of one query do not count as independent.
+        # Only one answer of each query: several answers of one query would not be independent.
         answer = snapshot.identified(case.hard[int(rng.integers(len(case.hard)))])
         vector = Forward(snapshot, matrix, alpha=alpha).run(case.tree())
         scores.setdefault(case.kind, []).append(vector.one(answer))
         if on_query is not None:
             on_query(number, case.kind)
-    ordered = {kind: sorted(map(float, part)) for kind, part in scores.items()}
-    return AnswerSets(graph, model, ordered, {"alpha": alpha, "epsilon": epsilon, "cap": cap}, drawn.warnings)
+    ordered = {kind: sorted(map(float, kind_scores)) for kind, kind_scores in scores.items()}
+    return AnswerSets(graph, model, ordered, {"alpha": alpha, "epsilon": epsilon, "cap": cap}, sampled.warnings)
