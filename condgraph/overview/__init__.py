@@ -1,1 +1,1 @@
-"""The schema of a graph for its readers: sources, concepts, predicates and units, with counts."""
+"""The schema of a graph for users: sources, concepts, predicates and units, with counts."""

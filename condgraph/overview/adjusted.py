@@ -1,7 +1,7 @@
-"""What a graph on a server states of its content, adjusted to a single change.
+"""Adjust the stored summary of a graph on a server to a single change.
 
-A change touches a few statements. Counts of a part of the graph before and after the change, which has everything
-that the change is about, differ as those of the whole graph do: the differences are added to what the graph states.
+A change affects a few statements. The counts of a part of the graph that contains everything affected differ before
+and after the change as those of the whole graph do, so that the differences are added to the summary.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from condgraph.overview.survey import EXAMPLES, Ends, Survey, described, survey
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Whether some entity has several values of an attribute, or some statement of a qualifier (True).
+#: Returns whether some entity has several values of an attribute, or, with True, some statement of a qualifier.
 Several: TypeAlias = Callable[[str, bool], bool]
-#: A kind of `Survey`: sort, name, id.
+#: The key of a kind in a survey: sort, name, id.
 KindKey: TypeAlias = tuple[str, str, str]
-#: How the name of a content begins that a change gave.
+#: The prefix of the name of a content that resulted from a change.
 CHANGED: Final = "change-"
-#: The count of long texts, which may be elsewhere in the graph as well.
+#: The name of the count of long texts. They may also be used elsewhere in the graph, so that it cannot be adjusted.
 _TEXTS: Final = "long"
-#: A key without numbers and texts.
+#: The entry of a key without numbers and texts.
 _UNREAD: Final = ([False, []], [False, []])
-#: Places that show how a key is read are looked for anew beyond so many: each change may add one.
+#: The largest number of places per key that show how its values are read. Each change may add one; beyond this they are determined
+#: anew from the whole graph.
 _MOST_SHOWN: Final = 50
-#: Parts of a stored schema that are read here; an earlier version left some out.
+#: The parts of a stored schema that are needed here; an earlier release lacks some.
 _NEEDED: Final = frozenset(
     ("relations", "attributes", "qualifiers", "sources", "on", "predicates", "temporal", "raw", "several", "shown", "sizes",
      "degrees", "hubs", "classes", "ends", "rows")
@@ -41,7 +42,7 @@ _NEEDED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GraphSummary:
-    """What a graph states of its content: the name of that, counts, the schema as it is stored, the survey."""
+    """The stored summary of a graph's content: the name of the content, counts, the stored schema and the survey."""
 
     content: str
     counts: dict[str, int]
@@ -50,40 +51,42 @@ class GraphSummary:
 
     @property
     def adjustable(self) -> bool:
-        """Whether everything is there that `after` adjusts."""
+        """Whether the summary has all parts that `after` adjusts."""
         return "note" not in self.survey and self.schema.keys() >= _NEEDED and "inexact" in self.counts
 
     def statements(self, predicate: str) -> tuple[int, int]:
-        """How many relations and attributes a predicate has."""
+        """Return the numbers of relations and attributes of a predicate."""
         for name, relations, attributes, *_ in self.survey["predicates"]:
             if name == predicate:
                 return relations, attributes
         return 0, 0
 
     def qualifiers(self, key: str) -> int:
-        """How many qualifiers a key has."""
+        """Return the number of qualifiers with a key."""
         return sum(count for *_, count in self.schema["qualifiers"].get(key, ()))
 
     def after(
         self, record: bytes, before: Snapshot, after: Snapshot, counted: Callable[[Snapshot], dict[str, int]], several: Several
     ) -> GraphSummary | None:
-        """What the graph states after a change, of which a `record` is stored: what the change is about is `before` it and
-        `after` it; `counted` gives the counts that are stated of a snapshot. None where a part does not say it.
+        """Return the summary after a change with a stored `record`.
+
+        `before` and `after` are the affected part of the graph before and after the change; `counted` returns the
+        counts in the summary of a snapshot. Returns None if the part does not determine the summary.
         """
-        fewer, more = counted(before), counted(after)
-        totals = {name: self.counts.get(name, 0) + count - fewer[name] for name, count in more.items()}
-        if fewer.get(_TEXTS) != more.get(_TEXTS) or bool(totals["inexact"]) != bool(self.counts["inexact"]):
+        counts_before, counts_after = counted(before), counted(after)
+        totals = {name: self.counts.get(name, 0) + count - counts_before[name] for name, count in counts_after.items()}
+        if counts_before.get(_TEXTS) != counts_after.get(_TEXTS) or bool(totals["inexact"]) != bool(self.counts["inexact"]):
             return None
         changes = _Changes(self, before, after)
         if changes.hides:
             return None
-        now = changes.survey(totals)
+        new_survey = changes.survey(totals)
         content = CHANGED + blake2b(self.content.encode() + b" " + record, digest_size=12).hexdigest()
-        return GraphSummary(content, totals, changes.schema(now, totals, several), now)
+        return GraphSummary(content, totals, changes.schema(new_survey, totals, several), new_survey)
 
 
 class _Changes:
-    """What a part of a graph has before and after a change, as differences."""
+    """The differences of a part of a graph before and after a change."""
 
     def __init__(self, stated: GraphSummary, before: Snapshot, after: Snapshot) -> None:
         self._stated, self._after = stated, after
@@ -93,12 +96,12 @@ class _Changes:
     # -- the survey --------------------------------------------------------------------------------
 
     def survey(self, totals: dict[str, int]) -> Survey:
-        """The survey of the graph."""
+        """Return the survey of the graph after the change."""
         old, (before, after) = self._stated.survey, self._surveys
-        kinds, of = self._kinds()
+        kinds, numbers = self._kinds()
         predicates = {row[0]: row for row in old["predicates"]}
         ends = {side: dict(_by_predicate(old, side)) for side in ("subjects", "objects")}
-        parts = [({row[0]: row for row in one["predicates"]}, one) for one in (before, after)]
+        parts = [({row[0]: row for row in part_survey["predicates"]}, part_survey) for part_survey in (before, after)]
         for name in parts[0][0].keys() | parts[1][0].keys():
             rows = [rows.get(name, [name, 0, 0, [], [], [], []]) for rows, _ in parts]
             known = predicates.get(name, [name, 0, 0, [], [], [], []])
@@ -112,29 +115,31 @@ class _Changes:
             row.append(_examples(known[6], rows[0][6], rows[1][6], row[1] + row[2]))
             predicates[name] = row
         for side in ends:
-            for sign, one in ((-1, before), (1, after)):
-                for name, counted in _by_predicate(one, side):
+            for sign, part_survey in ((-1, before), (1, after)):
+                for name, counted in _by_predicate(part_survey, side):
                     counts = ends[side].setdefault(name, {})
                     for key, count in counted.items():
                         counts[key] = counts.get(key, 0) + sign * count
-        listed = [predicates[name] for name in sorted(predicates)]
+        rows_in_order = [predicates[name] for name in sorted(predicates)]
         sources = {name: [name, form, count] for name, form, count in old["sources"]}
-        for sign, one in ((-1, before), (1, after)):
-            for name, form, count in one["sources"]:
+        for sign, part_survey in ((-1, before), (1, after)):
+            for name, form, count in part_survey["sources"]:
                 sources.setdefault(name, [name, form, 0])[2] += sign * count
         return {
             "counts": {name: totals.get(name, 0) for name in old["counts"]},
             "sources": sorted(sources.values(), key=lambda row: (-row[2], row[0])),
             "kinds": kinds,
-            "predicates": listed,
-            **{side: _ends(listed, ends[side], of) for side in ends},
+            "predicates": rows_in_order,
+            **{side: _ends(rows_in_order, ends[side], numbers) for side in ends},
         }
 
     def _kinds(self) -> tuple[list[list[Any]], dict[KindKey, int]]:
-        """All kinds, and the number of each. Of these a source is new, or entities in no concept more or fewer."""
+        """Return all kinds, and the number of each. A change may add a source, and change the number of entities in
+        no concept.
+        """
         rows = {_key(row): list(row) for row in self._stated.survey["kinds"]}
-        for sign, one in zip((-1, 1), self._surveys, strict=True):
-            for row in one["kinds"]:
+        for sign, part_survey in zip((-1, 1), self._surveys, strict=True):
+            for row in part_survey["kinds"]:
                 key = _key(row)
                 if key[0] == "table" and key not in rows:
                     rows[key] = ["table", key[1], "", 0, [], []]
@@ -148,23 +153,23 @@ class _Changes:
     # -- the schema --------------------------------------------------------------------------------
 
     def schema(self, now: Survey, totals: dict[str, int], several: Several) -> dict[str, Any]:
-        """The schema of the graph with a survey and counts."""
+        """Return the schema of the graph after the change, given its survey and counts."""
         old, (before, after) = self._stated.schema, self._schemas
         result = dict(old)
         relations = {row[0]: row[1] for row in now["predicates"] if row[1]}
         result["relations"] = list(relations)
         result["sizes"] = relations
         result["sources"] = old["sources"] + [name for name in after["sources"] if name not in old["sources"]]
-        place = {name: number for number, name in enumerate(result["sources"])}
-        result["predicates"] = {row[0]: sorted(place[name] for name, _ in row[5]) for row in now["predicates"]}
+        source_numbers = {name: number for number, name in enumerate(result["sources"])}
+        result["predicates"] = {row[0]: sorted(source_numbers[name] for name, _ in row[5]) for row in now["predicates"]}
         for part in ("attributes", "qualifiers"):
             result[part] = _counted(old[part], before[part], after[part])
-        on = {}
+        owners_by_key = {}
         for key in sorted(old["on"].keys() | after["on"].keys()):
-            owners = _counted(*(one["on"].get(key, {}) for one in (old, before, after)))
+            owners = _counted(*(schema["on"].get(key, {}) for schema in (old, before, after)))
             if owners:
-                on[key] = owners
-        result["on"] = on
+                owners_by_key[key] = owners
+        result["on"] = owners_by_key
         for part in ("temporal", "raw"):
             result[part] = old[part] or after[part]
         result["inexact"] = totals.get("inexact", 0) > 0
@@ -172,7 +177,7 @@ class _Changes:
             result[part] = totals.get(part, 0) > 0
         result["several"] = {sort: self._several(sort, result[sort], several) for sort in ("attributes", "qualifiers")}
         result["shown"] = self._shown(result)
-        # Estimates that queries are planned by stay as they were counted last.
+        # Estimates for planning keep their last counted values.
         for part, names in (("degrees", relations), ("hubs", result["predicates"])):
             result[part] = {name: old[part].get(name, after[part].get(name)) for name in names}
             result[part] = {name: numbers for name, numbers in result[part].items() if numbers is not None}
@@ -180,48 +185,48 @@ class _Changes:
         ends = {side: dict(_numbers(now, side)) for side in ("subjects", "objects")}
         result["classes"] = [[sort, name, above] for sort, name, _, _, _, above in now["kinds"]]
         result["ends"] = {row[0]: [ends["subjects"].get(row[0], []), ends["objects"].get(row[0], [])] for row in now["predicates"]}
-        was = [(sort, name) for sort, name, _ in old["classes"]]
+        old_keys = [(sort, name) for sort, name, _ in old["classes"]]
         places = {key: number for number, key in enumerate(keys)}
-        result["rows"] = {table: sorted(places[was[number]] for number in numbers) for table, numbers in old["rows"].items()}
+        result["rows"] = {table: sorted(places[old_keys[number]] for number in numbers) for table, numbers in old["rows"].items()}
         return result
 
     def _readings(self) -> Iterator[tuple[str, str, int, bool, list[list[Any]] | None]]:
-        """How numbers (0) and texts (1) of each key are read: whether others read some, and where it is shown, which is not
-        known (None) where a change has taken it away.
+        """Yield how the numbers (0) and texts (1) of each key are read: whether some are read in another way, and the
+        places that show this. The places are None if the change removed the decisive one.
         """
-        every = [self._stated.schema["shown"], *(one["shown"] for one in self._schemas)]
+        schemas = [self._stated.schema["shown"], *(schema["shown"] for schema in self._schemas)]
         for sort in ("attributes", "qualifiers"):
-            for name in sorted({name for one in every for name in one[sort]}):
-                for at in (0, 1):
-                    old, before, after = (one[sort].get(name, _UNREAD)[at] for one in every)
+            for name in sorted({name for schema in schemas for name in schema[sort]}):
+                for sort_of_value in (0, 1):
+                    old, before, after = (schema[sort].get(name, _UNREAD)[sort_of_value] for schema in schemas)
                     places = old[1]
                     if places:
-                        stay = [place for place in places if place not in before[1] or place in after[1]]
+                        remaining = [place for place in places if place not in before[1] or place in after[1]]
                         least = min(place[2] for place in places)
-                        places = stay if any(place[2] == least for place in stay) else None
+                        places = remaining if any(place[2] == least for place in remaining) else None
                     if places is not None:
                         places = [*places, *(place for place in after[1] if place not in places)]
-                    yield sort, name, at, old[0] or after[0], places
+                    yield sort, name, sort_of_value, old[0] or after[0], places
 
     @property
     def hides(self) -> bool:
-        """Whether it is not known any more what shows how values are read, or many places do."""
+        """Whether the change removed the place that shows how values are read, or there are too many such places."""
         return any(len(places or ()) > _MOST_SHOWN or (others and places is None) for *_, others, places in self._readings())
 
     def _shown(self, names: dict[str, Any]) -> Shown:
-        """How keys are read: the first by value of what shows it is among what is listed."""
+        """Return how the values of keys are read, with the known places that show it."""
         result: Shown = {"attributes": {}, "qualifiers": {}}
-        for sort, name, at, others, places in self._readings():
+        for sort, name, sort_of_value, others, places in self._readings():
             if name in names[sort]:
-                result[sort].setdefault(name, [_UNREAD[0], _UNREAD[1]])[at] = [others, places]
+                result[sort].setdefault(name, [_UNREAD[0], _UNREAD[1]])[sort_of_value] = [others, places]
         return result
 
     def _several(self, sort: str, names: dict[str, Any], several: Several) -> list[str]:
-        """The attributes, or qualifiers, with several values somewhere."""
+        """Return the attributes, or qualifiers, with several values somewhere."""
         old, (before, after) = set(self._stated.schema["several"][sort]), self._schemas
-        more, fewer = (set(one["several"][sort]) for one in (after, before))
-        gone = [name for name in fewer - more if name in names and not several(name, sort == "qualifiers")]
-        return sorted(((old | more) - set(gone)) & names.keys())
+        names_after, names_before = (set(schema["several"][sort]) for schema in (after, before))
+        single_now = [name for name in names_before - names_after if name in names and not several(name, sort == "qualifiers")]
+        return sorted(((old | names_after) - set(single_now)) & names.keys())
 
 
 def _key(row: list[Any]) -> KindKey:
@@ -229,7 +234,7 @@ def _key(row: list[Any]) -> KindKey:
 
 
 def _by_predicate(of: Survey, side: str) -> Iterator[tuple[str, dict[KindKey, int]]]:
-    """How many ends of the statements of each predicate are of each kind."""
+    """Yield each predicate with its number of ends of each kind."""
     ends, keys = of[side], list(map(_key, of["kinds"]))
     starts, kinds, counts = ends.starts.tolist(), ends.kinds.tolist(), ends.counts.tolist()
     for at, row in enumerate(of["predicates"]):
@@ -255,32 +260,34 @@ def _ends(predicates: list[list[Any]], counted: dict[str, dict[KindKey, int]], o
 
 
 def _added(known: list[list[Any]], before: list[list[Any]], after: list[list[Any]], at: int) -> list[list[Any]]:
-    """Rows of a name and a count, with the differences added."""
+    """Add the differences to rows with a name and a count."""
     rows = {row[0]: list(row) for row in known}
-    for sign, some in ((-1, before), (1, after)):
-        for row in some:
+    for sign, part_rows in ((-1, before), (1, after)):
+        for row in part_rows:
             rows.setdefault(row[0], [row[0], 0])[at] += sign * row[at]
     return sorted((row for row in rows.values() if row[at]), key=lambda row: (-row[at], row[0]))
 
 
 def _values(known: list[list[Any]], before: list[list[Any]], after: list[list[Any]]) -> list[list[Any]]:
-    """Values by type and unit: [type, unit, count, first, last, first second, last second]. A first or last value that is
-    taken away leaves that open, but where the part has all values.
+    """Return values by type and unit, with the differences added: [type, unit, number, first, last, first second,
+    last second].
+
+    If a first or last value was removed, it is unknown, unless the part has all values.
     """
     rows = {(row[0], row[1]): row for row in known}
-    parts = [{(row[0], row[1]): row for row in some} for some in (before, after)]
+    parts = [{(row[0], row[1]): row for row in part_rows} for part_rows in (before, after)]
     result = []
     for key in rows.keys() | parts[1].keys():
-        old, one, other = rows.get(key), parts[0].get(key), parts[1].get(key)
-        count = sum(sign * row[2] for sign, row in ((1, old), (-1, one), (1, other)) if row is not None)
+        old, row_before, row_after = rows.get(key), parts[0].get(key), parts[1].get(key)
+        count = sum(sign * row[2] for sign, row in ((1, old), (-1, row_before), (1, row_after)) if row is not None)
         if not count:
             continue
-        if other is not None and count == other[2]:
-            result.append(list(other))
-        elif old is None or one == other:
-            result.append(list(old if old is not None else other or ()))
+        if row_after is not None and count == row_after[2]:
+            result.append(list(row_after))
+        elif old is None or row_before == row_after:
+            result.append(list(old if old is not None else row_after or ()))
         else:
-            result.append([*key, count, *_span(old, one, other)])
+            result.append([*key, count, *_span(old, row_before, row_after)])
             continue
         result[-1][2] = count
     return sorted(result, key=lambda row: (-row[2], row[0], row[1]))
@@ -292,7 +299,7 @@ def _span(old: list[Any], before: list[Any] | None, after: list[Any] | None) -> 
         return nothing
     if before is not None:
         for at in (3, 4):
-            # The part had the value at this end of all, and has it no more.
+            # The part had the first or last value of the graph, and lost it.
             if before[at] == old[at] and (after is None or after[at] != old[at]) and not _beyond(old, after, at):
                 return nothing
     if after is None or (after[3] == "" and after[4] == ""):
@@ -302,7 +309,7 @@ def _span(old: list[Any], before: list[Any] | None, after: list[Any] | None) -> 
 
 
 def _beyond(old: list[Any], after: list[Any] | None, at: int) -> bool:
-    """Whether the first (`at` 3) or last (4) value of a part lies beyond that of the graph."""
+    """Return whether the first (`at` 3) or last (`at` 4) value of a part lies beyond that of the graph."""
     if after is None or after[at] == "":
         return False
     if old[5] is None:
@@ -313,12 +320,12 @@ def _beyond(old: list[Any], after: list[Any] | None, at: int) -> bool:
 
 
 def _number(text: str) -> Number:
-    """The number that a quantity begins with as text."""
+    """Return the number at the beginning of a quantity as text."""
     return parse_number(text.partition(" ")[0])
 
 
 def _keys(known: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
-    """Qualifier keys with their values."""
+    """Return qualifier keys with their values, with the differences added."""
     rows, parts = dict(known), (dict(before), dict(after))
     result = []
     for key in rows.keys() | parts[1].keys():
@@ -329,16 +336,18 @@ def _keys(known: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
 
 
 def _examples(known: list[Any], before: list[Any], after: list[Any], count: int) -> list[Any]:
-    """Examples without those that are taken away; new ones where there are few."""
-    result = [one for one in known if one not in before or one in after]
-    fresh = [one for one in after if one not in result and one not in before]
+    """Return the examples without removed ones, and with new ones if there are too few."""
+    result = [example for example in known if example not in before or example in after]
+    new_examples = [example for example in after if example not in result and example not in before]
     if not result:
-        fresh = [one for one in after if one not in result]
-    return (result + fresh)[: min(EXAMPLES, count)]
+        new_examples = [example for example in after if example not in result]
+    return (result + new_examples)[: min(EXAMPLES, count)]
 
 
 def _counted(*parts: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
-    """The types and units of values by name, of a graph, with the differences of a part before and after."""
+    """Return the types and units of values by name, with the differences added. `parts` are those of the graph, and
+    of the part before and after.
+    """
     old, before, after = parts
     result = dict(old)
     for name in before.keys() | after.keys():
@@ -346,8 +355,8 @@ def _counted(*parts: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
         for sign, rows in ((1, old), (-1, before), (1, after)):
             for kind, unit, count in rows.get(name, ()):
                 counts[kind, unit] = counts.get((kind, unit), 0) + sign * count
-        left = sorted((kind, unit != NO_UNIT, unit, count) for (kind, unit), count in counts.items() if count)
-        result[name] = [[kind, unit, count] for kind, _, unit, count in left]
-        if not left:
+        rows_left = sorted((kind, unit != NO_UNIT, unit, count) for (kind, unit), count in counts.items() if count)
+        result[name] = [[kind, unit, count] for kind, _, unit, count in rows_left]
+        if not rows_left:
             del result[name]
     return {name: result[name] for name in sorted(result)}

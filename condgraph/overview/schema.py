@@ -1,9 +1,9 @@
-"""The schema of a graph as people see it (`Graph.schema`): records of its sources, concepts, predicates
-and units, as text within a budget of tokens (for prompts) and as small tables.
+"""The schema of a graph for users (`Graph.schema`): records of its sources, concepts, predicates and units, as text
+within a budget of tokens (for prompts), and as small tables.
 
-Lists have the same order everywhere: the most frequent first, then by name. Names are whole; the
-texts of examples have at most 120 characters. Lists that belong to a predicate are cut at
-`MOST_PARTS`; `more` has the number of what is left out, by the name of the list.
+Lists always have the same order: the most frequent first, then by name. Names are complete; the texts of examples
+have at most 120 characters. Lists that belong to a predicate have at most `MOST_PARTS` items; `more` contains the
+number of omitted items by the name of the list.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from condgraph.engine.drawing import Drawing
 
 
-#: Kinds, types, keys and sources of one predicate that are listed.
+#: The maximum length of the lists of kinds, types, keys and sources of one predicate.
 MOST_PARTS: Final = 12
-#: The kind of a subject or an object: in a concept, a row of a table in no concept, a concept itself, or
-#: an entity in no concept.
+#: The sort of a kind of subjects or objects: the members of a concept, rows of a table in no concept, concepts themselves, or
+#: entities in no concept.
 KindSort = Literal["concept", "table", "concepts", "entities"]
 #: The words for kinds without a name.
 UNNAMED: Final[Mapping[str, str]] = {"concepts": "concepts", "entities": "entities without a concept"}
@@ -40,9 +40,8 @@ UNNAMED: Final[Mapping[str, str]] = {"concepts": "concepts", "entities": "entiti
 
 @dataclass(frozen=True, slots=True)
 class KindCount:
-    """The kind of subjects or objects of a predicate, with the number of their statements. An
-    entity in two concepts counts in both. `name` is that of the concept or the table, else
-    empty.
+    """A kind of subjects or objects of a predicate, with the number of their statements. An entity in two concepts
+    counts in both. `name` is the name of the concept or the table, else empty.
     """
 
     sort: KindSort
@@ -52,9 +51,9 @@ class KindCount:
 
 @dataclass(frozen=True, slots=True)
 class ValueCount:
-    """The number of values of one type and unit. `type` is "text", "quantity", "time", "entity" or
-    "unknown"; `unit` is "1" for none. `first` and `last` are the least and the greatest number
-    with its unit, or the times that begin first and last, as text; empty for other types.
+    """The number of values of one type and unit. `type` is "text", "quantity", "time", "entity" or "unknown"; `unit`
+    is "1" for values without a unit. `first` and `last` are the smallest and the largest number with its unit, or the
+    times with the first and the last start, as text; they are empty for other types.
     """
 
     type: str
@@ -66,7 +65,7 @@ class ValueCount:
 
 @dataclass(frozen=True, slots=True)
 class QualifierKey:
-    """A key of qualifiers of one predicate: the number of its qualifiers, and their values."""
+    """A key of qualifiers of one predicate, with the number of qualifiers and their values."""
 
     name: str
     count: int
@@ -75,7 +74,7 @@ class QualifierKey:
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """A source, with its number of statements of a predicate."""
+    """A source, with the number of its statements of a predicate."""
 
     name: str
     statements: int
@@ -91,9 +90,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class PredicateSchema:
-    """A predicate: the number of its statements, with entities (`relations`) and with values
-    (`attributes`) as objects; the kinds of its subjects and objects; `values` and `qualifiers`
-    by type.
+    """A predicate: the number of its statements, with entities (`relations`) and with values (`attributes`) as
+    objects; the kinds of its subjects and objects; and its values and qualifiers by type.
     """
 
     name: str
@@ -111,8 +109,8 @@ class PredicateSchema:
 
 @dataclass(frozen=True, slots=True)
 class ConceptSchema:
-    """A concept: how many entities are in it and in the concepts below it, the names of some of
-    them, and the names of the concepts right above it.
+    """A concept: the number of its entities, including those of the concepts below it, the names of some of them, and
+    the names of the concepts directly above it.
     """
 
     id: str
@@ -124,8 +122,8 @@ class ConceptSchema:
 
 @dataclass(frozen=True, slots=True)
 class SourceSchema:
-    """A source: its format, its statements, and the number of its table rows that are entities of
-    the graph. A statement in two sources counts in both.
+    """A source: its format, its number of statements, and the number of its table rows that are entities. A statement
+    in two sources counts in both.
     """
 
     name: str
@@ -136,7 +134,7 @@ class SourceSchema:
 
 @dataclass(frozen=True, slots=True)
 class UnitCount:
-    """A unit, and how many quantities have it, of attributes and of qualifiers."""
+    """A unit, with the number of quantities that have it, in attributes and qualifiers."""
 
     unit: str
     values: int
@@ -144,10 +142,11 @@ class UnitCount:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The content of a graph. `counts` are of the whole graph: entities (with table rows),
-    concepts, rows, relations, attributes, qualifiers. `first` and `last` are the first and the
-    last day of its times, as text, or empty. `note` states what is missing, where an earlier
-    version wrote the graph on a server.
+    """The content of a graph.
+
+    `counts` are those of the whole graph: entities (including table rows), concepts, rows, relations, attributes,
+    qualifiers. `first` and `last` are the first and the last day of its times, as text, or empty. `note` states what
+    is missing if an earlier release wrote the graph on a server.
     """
 
     counts: dict[str, int]
@@ -161,28 +160,28 @@ class Overview:
 
     @property
     def statements(self) -> int:
-        """Relations and attributes of the whole graph together."""
+        """The number of relations and attributes of the whole graph."""
         return self.counts.get("relations", 0) + self.counts.get("attributes", 0)
 
     def data(self) -> dict[str, Any]:
-        """All of it as dicts and lists, for JSON."""
+        """Return the content as dicts and lists, for JSON."""
         return asdict(self)
 
 
-# -- Names, kinds and values in a few words ----------------------------------------------------------
-# No name can end its line.
+# -- names, kinds and values in a few words ----------------------------------------------------------
+# Line breaks in names are escaped, so that no name can end its line.
 
 
-#: Characters of the longest name that is shown whole.
+#: The length in characters above which names are cut.
 LONGEST: Final = 60
 
 
 def cut(text: str, most: int = LONGEST) -> str:
-    """A text of at most `most` characters; the last is an ellipsis if it was longer."""
+    """Return a text with at most `most` characters, ending in an ellipsis if it was longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-#: Text that servers take for marks of a conversation ("<|im_end|>", "</s>", "[INST]").
+#: Text that servers of language models treat as control tokens ("<|im_end|>", "</s>", "[INST]").
 _MARKS: Final = re.compile(
     r"<(?=[|｜]|<SYS>>|/?(?:s|unk|pad|bos|eos|cls|sep|mask|think|tool\w*|(?:start|end|begin)_of_\w+|user|assistant|system)>)"
     r"|\[(?=/?(?:INST|TOOL_\w+|AVAILABLE_TOOLS)\])",
@@ -191,8 +190,8 @@ _MARKS: Final = re.compile(
 
 
 def unmarked(text: str) -> str:
-    r"""JSON text without marks of a conversation: their first letter is escaped, so that the strings
-    have the same value.
+    r"""Escape control tokens of language models in JSON text. Their first letter is escaped, so that the strings keep
+    their value.
 
     >>> print(unmarked('"<|im_end|> [INST] </s> <b>"'))
     "\u003c|im_end|> \u005bINST] \u003c/s> <b>"
@@ -201,8 +200,8 @@ def unmarked(text: str) -> str:
 
 
 def quoted(name: str, most: int = LONGEST) -> str:
-    r"""A name as a JSON string of one line, cut. Unprintable characters are escaped (control
-    characters, line ends, marks of the writing direction), and marks of a conversation.
+    r"""Return a name as a JSON string of one line, cut. Unprintable characters (control characters, line ends, marks
+    of the writing direction) and control tokens of language models are escaped.
 
     >>> print(quoted('a "b"\nc\u202e'), quoted(""), quoted("x" * 9, 5))
     "a \"b\"\nc\u202e" "" "xxxx…"
@@ -218,66 +217,66 @@ def _escaped(c: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A name, cut, with only unprintable characters escaped: for cells of tables."""
+    """Return a name for a cell of a table, cut, with only unprintable characters escaped."""
     text = cut(name)
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
 def kind_words(kind: KindCount, longest: int = LONGEST) -> str:
-    """A kind with its name quoted, cut to `longest` characters."""
+    """Return a kind as text, with its name quoted and cut to `longest` characters."""
     if kind.sort == "concept":
         return quoted(kind.name, longest)
     return f"rows of {quoted(kind.name, longest)}" if kind.sort == "table" else UNNAMED[kind.sort]
 
 
 def kinds_words(kinds: Iterable[KindCount], most: int) -> str:
-    """The first kinds with their counts."""
+    """Return the first kinds with their counts as text."""
     listed = list(kinds)
     return listed_words([f"{kind_words(item)} {item.statements:,}" for item in listed[:most]], len(listed) - most)
 
 
 def value_words(value: ValueCount, *, counted: bool = True) -> str:
-    """A type with its unit, how many values it has (where `counted`), and the first and last of them."""
+    """Return a type as text, with its unit, the number of its values (if `counted`), and the first and last of them."""
     unit = "" if value.unit == NO_UNIT else f" in {quoted(value.unit)}"
     span = "" if not value.first else f" {value.first}" if value.first == value.last else f" {value.first} to {value.last}"
-    # A unit that the numbers have as well would be there twice; it is text of the data.
+    # The numbers contain the unit too: show it once.
     if unit and span:
         span = span.replace(f" {value.unit}", "")
     return f"{value.type}{unit}{f' {value.count:,}' if counted else ''}{f' ({safe(span.strip())})' if span else ''}"
 
 
 def safe(text: str) -> str:
-    """A text as the inside of a JSON string, cut."""
+    """Return a text as the inside of a JSON string, cut."""
     return quoted(text)[1:-1]
 
 
 def qualifier_words(key: QualifierKey) -> str:
-    """A key with the types of its values."""
+    """Return a key with the types of its values as text."""
     return f"{quoted(key.name)} {'/'.join(dict.fromkeys(value.type for value in key.values))}"
 
 
 def examples_words(predicate: PredicateSchema, most: int) -> str:
-    """The first examples."""
-    return "; ".join(f"{quoted(some.subject)} → {quoted(some.object)}" for some in predicate.examples[:most])
+    """Return the first examples as text."""
+    return "; ".join(f"{quoted(example.subject)} → {quoted(example.object)}" for example in predicate.examples[:most])
 
 
 def listed_words(parts: list[str], more: int) -> str:
-    """Parts, separated by commas, and the number of further ones."""
+    """Return items separated by commas, and the number of further ones."""
     return ", ".join(parts) + (f" and {more:,} more" if more > 0 else "")
 
 
-# -- Small tables, for terminals and notebooks -------------------------------------------------------
+# -- small tables, for terminals and notebooks -------------------------------------------------------
 
 
-#: The default for the most rows of a section.
+#: The default maximum number of rows of a section.
 MOST_ROWS: Final = 20
 #: A heading, columns, rows, and the number of further rows.
 Section = tuple[str, tuple[str, ...], list[tuple[str, ...]], int]
 
 
 def sections(schema: Overview, most: int = MOST_ROWS) -> list[Section]:
-    """The sections that have rows: sources, concepts, predicates, units; each at most `most`
-    (0: all).
+    """Return the sections that have rows: sources, concepts, predicates, units; each with at most `most` rows (0:
+    all).
     """
     tables: tuple[tuple[str, tuple[str, ...], Sequence[Any], Callable[[Any], tuple[str, ...]]], ...] = (
         ("sources", ("source", "format", "statements", "rows"), schema.sources, _source),
@@ -305,13 +304,13 @@ def _predicate(predicate: PredicateSchema) -> tuple[str, ...]:
 
 
 def to_words(predicate: PredicateSchema, most: int) -> str:
-    """The objects of a predicate: kinds of entities, then types of values."""
+    """Return the objects of a predicate as text: kinds of entities, then types of values."""
     values = listed_words([value_words(value) for value in predicate.values[:most]], len(predicate.values) - most)
     return ", ".join(part for part in (kinds_words(predicate.objects, most), values) if part)
 
 
 def heading(schema: Overview) -> str:
-    """The first line: the counts, and the first and last time."""
+    """Return the first line: the counts, and the first and last time."""
     counts = schema.counts
     parts = [
         f"{schema.statements:,} statements",
@@ -323,13 +322,13 @@ def heading(schema: Overview) -> str:
     return ", ".join(parts)
 
 
-# -- Text within a budget of tokens, for prompts -----------------------------------------------------
-# What is most used comes first. Sources, units and concepts have a share of the budget each, and
-# predicates get what those leave. The last line states what did not fit. The whole text is counted
-# against the budget, so that it also holds for tokenizers whose tokens run over line ends.
+# -- text within a budget of tokens, for prompts -----------------------------------------------------
+# The most frequent items come first. Sources, units and concepts have a share of the budget each, and predicates get the
+# remainder. The last line states what did not fit. The complete text is counted against the budget, so that it also holds for
+# tokenizers with tokens across line ends.
 
 
-#: From text to its number of tokens.
+#: Returns the number of tokens of a text.
 Count = Callable[[str], int]
 #: The share of the budget for the shorter sections.
 _SHARES: Final = {"sources": 0.12, "units": 0.08, "concepts": 0.2}
@@ -337,7 +336,7 @@ _ORDER: Final = ("sources", "concepts", "predicates", "units")
 
 
 def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
-    """The text of a schema in at most `tokens` tokens (`GraphSchema.text`)."""
+    """Return the text of a schema in at most `tokens` tokens (`GraphSchema.text`)."""
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
         raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
     if count is not None and not callable(count):
@@ -347,14 +346,14 @@ def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
     lines: dict[str, list[str]] = {name: [] for name in _ORDER}
     totals = {name: len(getattr(schema, name)) for name in _ORDER}
     if sum(totals.values()) <= tokens:
-        whole = {name: [_FORMS[name][0](item) for item in getattr(schema, name)] for name in _ORDER}
-        if counted(text := _joined(head, whole, totals)) <= tokens:
+        complete = {name: [_FORMS[name][0](item) for item in getattr(schema, name)] for name in _ORDER}
+        if counted(text := _joined(head, complete, totals)) <= tokens:
             return text
-    left = tokens - counted(head + "\n") - counted(_joined("", lines, totals))
+    remaining = tokens - counted(head + "\n") - counted(_joined("", lines, totals))
     for name, share in _SHARES.items():
-        left -= _fill(lines[name], schema, name, min(int(tokens * share), left), counted)
-    _fill(lines["predicates"], schema, "predicates", left, counted)
-    # What is used least is removed until the whole fits.
+        remaining -= _fill(lines[name], schema, name, min(int(tokens * share), remaining), counted)
+    _fill(lines["predicates"], schema, "predicates", remaining, counted)
+    # Remove the least frequent items until the text fits.
     droppable = ("units", "sources", "concepts", "predicates")
     while True:
         check()
@@ -372,8 +371,8 @@ def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
 
 
 def _fill(lines: list[str], schema: Overview, name: str, budget: int, counted: Count) -> int:
-    """Add lines while they fit; returns the number of their tokens. A line that does not fit is
-    tried in a shorter form, and ends the section if that does not fit either.
+    """Add lines while they fit, and return the number of their tokens. A line that does not fit is tried in shorter
+    forms, and ends the section if none fits.
     """
     items = getattr(schema, name)
     used = counted(f"{_TITLES[name]}\n") if items else 0
@@ -381,7 +380,7 @@ def _fill(lines: list[str], schema: Overview, name: str, budget: int, counted: C
         if not number % 64:
             check()
         forms = _FORMS[name]
-        # The first ones are long, the later ones shorter, so that more of them fit.
+        # The first lines are long, later ones shorter, so that more of them fit.
         for form in forms[min(len(forms) * used // max(budget, 1), len(forms) - 1) :]:
             line = form(item)
             cost = counted(line + "\n")
@@ -433,8 +432,8 @@ def _bare(predicate: PredicateSchema) -> str:
 
 def _concept_text(concept: ConceptSchema) -> str:
     above = f", below {listed_words([quoted(name) for name in concept.above[:2]], len(concept.above) - 2)}" if concept.above else ""
-    some = f", e.g. {', '.join(quoted(name) for name in concept.examples[:2])}" if concept.examples else ""
-    return f"- {quoted(concept.name)} {concept.members:,}{above}{some}"
+    examples = f", e.g. {', '.join(quoted(name) for name in concept.examples[:2])}" if concept.examples else ""
+    return f"- {quoted(concept.name)} {concept.members:,}{above}{examples}"
 
 
 _TITLES: Final = {
@@ -452,8 +451,8 @@ _FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
 
 
 def end_words(predicate: PredicateSchema, end: Literal["subject", "object"], *, longest: int = LONGEST) -> str:
-    """What stands at one end of a predicate, without counts: its most frequent kind (its name cut to
-    `longest` characters), and the most frequent type of values with its unit.
+    """Return one end of a predicate as text, without counts: its most frequent kind (with its name cut to `longest`
+    characters), and the most frequent type of its values with the unit.
     """
     kinds = predicate.subjects if end == "subject" else predicate.objects
     words = ["entity" if kind.sort == "entities" else kind_words(kind, longest) for kind in kinds[:1]]
@@ -463,34 +462,34 @@ def end_words(predicate: PredicateSchema, end: Literal["subject", "object"], *, 
 
 
 def ends_line(predicate: PredicateSchema, *, longest: int = LONGEST) -> str:
-    """A predicate as its name, and what it leads from and to."""
+    """Return a predicate as one line: its name and its two ends."""
     ends = [end_words(predicate, end, longest=longest) for end in ("subject", "object")]
     return f"- {quoted(predicate.name)}: {' → '.join(ends)}"
 
 
 def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = True) -> str:
-    """A predicate as one line: long (0), or shorter (1, 2), down to its name and size (3).
-    `examples=False` leaves out data of the graph.
+    """Return a predicate as one line: long (0), shorter (1, 2), or only its name and size (3). `examples=False`
+    leaves out data of the graph.
     """
     if not examples and length < 2:
         return _predicate_text(predicate, kinds=3 - length, examples=0)
     return str(_FORMS["predicates"][length](predicate))
 
 
-# -- As comments of Cypher: to paste above a query, or into a prompt -----------------------------------
+# -- comments of Cypher: to paste above a query, or into a prompt --------------------------------------
 
 
-#: Characters of the longest name; the words for types of values.
+#: The length in characters above which names are cut, and the words for types of values.
 _LONGEST_IN_CYPHER: Final = 200
 _CYPHER_TYPES: Final = {"text": "text", "quantity": "number", "time": "time", "entity": "node", "unknown": "unknown"}
-#: The share of nodes without a label at the end of a relationship that a label may leave out.
+#: The largest share of nodes without a label at the end of a relationship for which its pattern still has a label.
 _FEW_BARE: Final = 0.01
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def cypher_name(name: str, longest: int = _LONGEST_IN_CYPHER) -> str:
-    """A name as Cypher takes it, cut to `longest` characters, in backticks where it needs them. Characters that could
-    end a line or look like marks of a conversation are escaped as in JSON.
+    """Return a name for Cypher, cut to `longest` characters, in backticks if necessary. Characters that could end a
+    line, and control tokens of language models, are escaped as in JSON.
 
     >>> print(cypher_name("height"), cypher_name("head of government"), cypher_name("a`b"), cypher_name("x\\ny"))
     height `head of government` `a``b` `x\\ny`
@@ -503,9 +502,11 @@ def cypher_name(name: str, longest: int = _LONGEST_IN_CYPHER) -> str:
 
 
 def cypher_text(schema: Overview, most: int) -> str:
-    """The labels with the number of their nodes and the labels above them, the patterns of relationships with
-    qualifiers as properties, and the properties of nodes with types and units; at most so many lines of each. Every
-    line is a comment. Counts are of the whole graph; a label counts the nodes of those below it.
+    """Return the schema as comments of Cypher: labels with the number of their nodes and the labels above them,
+    patterns of relationships with qualifiers as properties, and properties of nodes with types and units. Each
+    section has at most `most` lines.
+
+    Counts are those of the whole graph; the count of a label includes the nodes of labels below it.
     """
     tables = _table_labels(schema)
     labels = [
@@ -513,16 +514,20 @@ def cypher_text(schema: Overview, most: int) -> str:
         for concept in schema.concepts
     ]
     labels += [(f"(:{cypher_name(tables[source.name])})", source.rows, "") for source in schema.sources if source.rows]
-    named = [name for name in ("name", "id") if not any(one.name == name and one.attributes for one in schema.predicates)]
+    named = [
+        name
+        for name in ("name", "id")
+        if not any(predicate.name == name and predicate.attributes for predicate in schema.predicates)
+    ]
     head = "" if not named else f"; every node has {' and '.join(named)}"
     return "\n".join(
         [
             f"// Labels{head}",
             *_comments((f"{label} {_counted(count, 'node')}{above and f', also{above}'}" for label, count, above in labels), most),
             "// Relationships",
-            *_comments((_relationship_line(one, tables) for one in schema.predicates if one.relations), most),
+            *_comments((_relationship_line(predicate, tables) for predicate in schema.predicates if predicate.relations), most),
             "// Properties of nodes",
-            *_comments((_property_line(one, tables) for one in schema.predicates if one.attributes), most),
+            *_comments((_property_line(predicate, tables) for predicate in schema.predicates if predicate.attributes), most),
         ]
     )
 
@@ -538,7 +543,7 @@ def _comments(lines: Iterable[str], most: int) -> list[str]:
 
 
 def _table_labels(schema: Overview) -> dict[str, str]:
-    """The label of each table: the last part of its name where that names nothing else."""
+    """Return the label of each table: the last part of its name, or all of it if the last part is not unique."""
     short = Counter(source.name.rpartition("/")[2] for source in schema.sources if source.rows)
     concepts = {concept.name for concept in schema.concepts}
     result = {}
@@ -549,12 +554,12 @@ def _table_labels(schema: Overview) -> dict[str, str]:
 
 
 def _pattern_of(kinds: Sequence[KindCount], more: int, tables: dict[str, str]) -> str:
-    """The pattern of a node that has one of some labels; kinds without a label are nodes of any."""
+    """Return the pattern of a node with one of some labels. A kind without a label matches any node."""
     labels = [cypher_name(tables.get(kind.name, kind.name) if kind.sort == "table" else kind.name) for kind in kinds if kind.name]
-    rest = [f"{more:,} more labels"] if more else []
-    rest += ["nodes without a label"] if labels and any(not kind.name for kind in kinds) else []
+    additions = [f"{more:,} more labels"] if more else []
+    additions += ["nodes without a label"] if labels and any(not kind.name for kind in kinds) else []
     pattern = f"(:{'|'.join(labels)})" if labels else "()"
-    return f"[{pattern} and {' and '.join(rest)}]" if rest else pattern
+    return f"[{pattern} and {' and '.join(additions)}]" if additions else pattern
 
 
 def _relationship_line(predicate: PredicateSchema, tables: dict[str, str]) -> str:
@@ -594,42 +599,47 @@ def _property_line(predicate: PredicateSchema, tables: dict[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphSchema(Overview):
-    """The content of a graph (`Graph.schema`); the fields are those of `Overview`.
+    """The content of a graph (`Graph.schema`), with the fields of `Overview`.
 
-    `str(schema)` and `schema.text(tokens=...)` are plain text, `schema.cypher()` comments of Cypher, `schema.data()` is
-    for JSON.
+    `str(schema)` and `schema.text(tokens=...)` return plain text, `schema.cypher()` comments of Cypher,
+    `schema.data()` values for JSON.
     """
 
     def text(self, tokens: int = 1000, *, count: Callable[[str], int] | None = None) -> str:
-        """The schema as plain text of at most `tokens` tokens, for the prompt of a language model.
+        """Return the schema as plain text of at most `tokens` tokens, for the prompt of a language model.
 
-        What is used most comes first, and the last line states what did not fit. Names are JSON
-        strings without control characters, cut if they are long, so that none ends its line. Tokens
-        are estimated, rather too many than too few (`models.chat.estimate`); `count` is a function
-        of a tokenizer, from text to a number of tokens, to count with instead. Raises `OptionError`
-        for fewer than 0 tokens; a budget too small for anything gives "".
+        The most frequent items come first, and the last line states what did not fit. Names are JSON strings without
+        control characters, cut if they are long, so that none can end its line. Tokens are estimated, rather too many
+        than too few (`models.chat.estimate`), unless `count`, a function from text to a number of tokens, is given.
+        Raises `OptionError` for a negative number of tokens. Returns "" if nothing fits.
         """
         return within_budget(self, tokens, count)
 
     def cypher(self, limit: int = 1000) -> str:
-        """The schema as a property graph, in comments of Cypher: labels, patterns of relationships with their
-        properties, properties of nodes with types and units; at most `limit` lines of each, with a line that states
-        how many more there are. To paste above a query, or into a prompt.
+        """Return the schema as a property graph in comments of Cypher, to paste above a query or into a prompt:
+        labels, patterns of relationships with their properties, and properties of nodes with types and units. Each
+        section has at most `limit` lines and a line with the number of further ones.
         """
         return cypher_text(self, limit)
 
     def draw(self) -> Drawing:
-        """The kinds of entities and the relations between them as a picture, those used most first. A relation is
-        between its most frequent kinds; that it has others is said below its name.
+        """Draw the kinds of entities and the relations between them, the most frequent first. A relation is drawn
+        between its most frequent kinds; a note below its name tells whether it has others.
         """
         from condgraph.engine.drawing import of_kinds
 
         edges = [(concept.name, "subclass of", above, "") for concept in self.concepts for above in concept.above]
-        for one in self.predicates:
-            if one.relations:
-                others = len(one.subjects) + len(one.objects) + one.more.get("subjects", 0) + one.more.get("objects", 0) > 2
-                below = f"{one.relations:,}{', other kinds too' if others else ''}"
-                edges.append((_kind_name(one.subjects), one.name, _kind_name(one.objects), below))
+        for predicate in self.predicates:
+            if predicate.relations:
+                has_more_kinds = (
+                    len(predicate.subjects)
+                    + len(predicate.objects)
+                    + predicate.more.get("subjects", 0)
+                    + predicate.more.get("objects", 0)
+                    > 2
+                )
+                below = f"{predicate.relations:,}{', other kinds too' if has_more_kinds else ''}"
+                edges.append((_kind_name(predicate.subjects), predicate.name, _kind_name(predicate.objects), below))
         return of_kinds(edges, repr(self)[1:-1])
 
     def __str__(self) -> str:
@@ -642,7 +652,7 @@ class GraphSchema(Overview):
         )
 
     def _repr_html_(self) -> str:
-        """The same as a drawing and small tables, for notebooks."""
+        """Show a drawing and small tables in notebooks."""
         drawing = self.draw()
         picture = [drawing.svg] if drawing.arrows else []
         return page(repr(self), [*picture, *(table(*section) for section in sections(self))])
@@ -652,50 +662,51 @@ def _kind_name(kinds: Sequence[KindCount]) -> str:
     return next((kind.name for kind in kinds if kind.name), "(entities without a concept)")
 
 
-# -- From a survey to records ------------------------------------------------------------------------
+# -- from a survey to records ------------------------------------------------------------------------
 
 
 def describe(survey: Survey, *, source: str | None = None, concept: str | None = None, predicate: str | None = None) -> GraphSchema:
-    """The schema of a survey.
+    """Return the schema of a survey.
 
-    `source` selects the predicates with statements in that source, `concept` those whose subjects
-    or objects are in a concept of that name or below it, `predicate` one; together they select what
-    all of them select. Sources, concepts and units are then those of the selected predicates.
-    Numbers stay those of the whole graph. Raises `UnknownNameError`, with the nearest names, for a
-    name that the graph does not have, and `OptionError` for what is no text.
+    `source` selects the predicates with statements in that source, `concept` those with subjects or objects in a
+    concept of that name or below it, `predicate` a single one; a predicate must meet all given conditions. Sources,
+    concepts and units are then those of the selected predicates. Counts remain those of the whole graph. Raises
+    `UnknownNameError`, with the nearest names, for an unknown name, and `OptionError` for a name that is not a text.
     """
     kinds, predicates, ends = survey["kinds"], survey["predicates"], (survey["subjects"], survey["objects"])
     narrowed = any(name is not None for name in (source, concept, predicate))
-    keep, inside = np.ones(len(predicates), bool), np.zeros(len(kinds), bool)
+    selected, in_selection = np.ones(len(predicates), bool), np.zeros(len(kinds), bool)
     if source is not None:
         _known("source", source, [item[0] for item in survey["sources"]])
-        keep &= [any(name == source for name, _ in item[5]) for item in predicates]
+        selected &= [any(name == source for name, _ in item[5]) for item in predicates]
     if concept is not None:
         _known("concept", concept, [kind[1] for kind in kinds if kind[0] == "concept"])
-        inside[list(_below(kinds, concept))] = True
-        keep &= _any(ends[0], inside) | _any(ends[1], inside)
+        in_selection[list(_below(kinds, concept))] = True
+        selected &= _any(ends[0], in_selection) | _any(ends[1], in_selection)
     if predicate is not None:
         _known("predicate", predicate, [item[0] for item in predicates], _keyed(survey, predicate))
-        keep &= [item[0] == predicate for item in predicates]
-    places = np.flatnonzero(keep).tolist()
+        selected &= [item[0] == predicate for item in predicates]
+    places = np.flatnonzero(selected).tolist()
     for side in ends if narrowed else ():
-        inside[side.kinds[np.repeat(keep, np.diff(side.starts))]] = True
-    chosen = [predicates[place] for place in places]
-    shown = {name for item in chosen for name, _ in item[5]}
-    values = [value for item in chosen for value in _values_of(item)]
+        in_selection[side.kinds[np.repeat(selected, np.diff(side.starts))]] = True
+    chosen_predicates = [predicates[place] for place in places]
+    shown_sources = {name for item in chosen_predicates for name, _ in item[5]}
+    values = [value for item in chosen_predicates for value in _values_of(item)]
     times = [value for value in values if value[0] == "time"]
-    # Where a single change left the span of some open, that of all is not known either.
-    open_ = any(value[5] is None for value in times)
-    firsts, lasts = ([] if open_ else [value[place] for value in times] for place in (5, 6))
+    # After a single change the span of some values may be unknown, and with it the span of all times.
+    unknown_span = any(value[5] is None for value in times)
+    firsts, lasts = ([] if unknown_span else [value[place] for value in times] for place in (5, 6))
     check()
     rows = {kind[1]: kind[3] for kind in kinds if kind[0] == "table"}
     sources = [
         SourceSchema(name, form, count, rows.get(name, 0))
         for name, form, count in survey["sources"]
-        if not narrowed or name in shown
+        if not narrowed or name in shown_sources
     ]
     concepts = [
-        concept_schema(kinds, item) for place, item in enumerate(kinds) if item[0] == "concept" and (inside[place] or not narrowed)
+        concept_schema(kinds, item)
+        for place, item in enumerate(kinds)
+        if item[0] == "concept" and (in_selection[place] or not narrowed)
     ]
     return GraphSchema(
         dict(survey["counts"]),
@@ -710,14 +721,14 @@ def describe(survey: Survey, *, source: str | None = None, concept: str | None =
 
 
 def _any(side: Ends, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which predicates have one of these kinds as subjects or objects."""
+    """Return which predicates have one of these kinds as subjects or objects."""
     result = np.zeros(len(side.starts) - 1, bool)
     result[np.repeat(np.arange(len(result)), np.diff(side.starts))[inside[side.kinds]]] = True
     return result
 
 
 def _day(second: int) -> str:
-    """The day that a second is in."""
+    """Return the day that contains a second, as text."""
     return bound_text(second // DAY_SECONDS * DAY_SECONDS) or ""
 
 
@@ -729,13 +740,13 @@ def _known(kind: str, name: Any, names: Sequence[str], hint: str | None = None) 
 
 
 def _keyed(survey: Survey, name: Any) -> str | None:
-    """The hint for a name that is a key of qualifiers."""
+    """Return a hint if a name is a key of qualifiers."""
     owners = [item[0] for item in survey["predicates"] if any(key == name for key, _ in item[4])]
     return f"it is a key of qualifiers, of {', '.join(map(repr, owners[:3]))}" if owners else None
 
 
 def _below(kinds: list[Any], name: str) -> set[int]:
-    """The concepts of a name, and all below them."""
+    """Return the concepts with a name, and all concepts below them."""
     inside = {number for number, kind in enumerate(kinds) if kind[0] == "concept" and kind[1] == name}
     below: dict[int, list[int]] = {}
     for number, kind in enumerate(kinds):
@@ -743,24 +754,25 @@ def _below(kinds: list[Any], name: str) -> set[int]:
             below.setdefault(parent, []).append(number)
     waiting = list(inside)
     while waiting:
-        fresh = [child for child in below.get(waiting.pop(), ()) if child not in inside]
-        inside.update(fresh)
-        waiting.extend(fresh)
+        children = [child for child in below.get(waiting.pop(), ()) if child not in inside]
+        inside.update(children)
+        waiting.extend(children)
     return inside
 
 
 def concept_schema(kinds: list[Any], kind: list[Any]) -> ConceptSchema:
-    """A concept of a survey."""
+    """Return a concept of a survey as a record."""
     return ConceptSchema(kind[2], kind[1], kind[3], tuple(sorted(kinds[number][1] for number in kind[5])), tuple(kind[4]))
 
 
 def predicate_schema(survey: Survey, place: int) -> PredicateSchema:
-    """A predicate of a survey, by its place there."""
+    """Return a predicate of a survey as a record, given its position there."""
     name, relations, attributes, values, qualifiers, sources, examples = survey["predicates"][place]
     parts: dict[str, tuple[Any, ...]] = {
         "values": tuple(map(_value, values[:MOST_PARTS])),
         "qualifiers": tuple(
-            QualifierKey(key, sum(value[2] for value in of), tuple(map(_value, of))) for key, of in qualifiers[:MOST_PARTS]
+            QualifierKey(key, sum(value[2] for value in values_of_key), tuple(map(_value, values_of_key)))
+            for key, values_of_key in qualifiers[:MOST_PARTS]
         ),
         "sources": tuple(SourceCount(*source) for source in sources[:MOST_PARTS]),
     }
@@ -774,8 +786,8 @@ def predicate_schema(survey: Survey, place: int) -> PredicateSchema:
         parts[end] = tuple(KindCount(kinds[kind][0], kinds[kind][1], count) for kind, count in counted)
         sizes[end] = high - low
     more = {part: sizes[part] - MOST_PARTS for part in sorted(sizes) if sizes[part] > MOST_PARTS}
-    some = tuple(Example(*example) for example in examples)
-    return PredicateSchema(name, relations + attributes, relations, attributes, **parts, examples=some, more=more)
+    shown_examples = tuple(Example(*example) for example in examples)
+    return PredicateSchema(name, relations + attributes, relations, attributes, **parts, examples=shown_examples, more=more)
 
 
 def _value(value: list[Any]) -> ValueCount:
@@ -783,7 +795,7 @@ def _value(value: list[Any]) -> ValueCount:
 
 
 def _values_of(predicate: list[Any]) -> list[list[Any]]:
-    """The values of a predicate, and of its qualifiers."""
+    """Return the values of a predicate and of its qualifiers."""
     return [*predicate[3], *(value for _, values in predicate[4] for value in values)]
 
 
@@ -796,16 +808,16 @@ def _units(values: list[list[Any]]) -> tuple[UnitCount, ...]:
 
 
 # -- wording of excerpts -----------------------------------------------------------------------------
-# How an excerpt of a graph writes names, predicates and their ends: in words that serve every language, or as the nodes,
-# relationships and properties of Cypher (`docs/reference/cypher.md` has the rules).
+# The names, predicates and their ends in an excerpt of a graph: in words for every language, or as the nodes, relationships and
+# properties of Cypher (`docs/reference/cypher.md` has the rules).
 
 
-#: From an entity: along a relation, against one, or to a value.
+#: The direction from an entity: along a relation, against one, or to a value.
 Way = Literal["forward", "backward", "value"]
 
 
 class Wording:
-    """Relations and attributes alike are predicates, with arrows between their ends."""
+    """The wording for languages with predicates: relations and attributes alike, with arrows between their ends."""
 
     things = "Named in the question (→ leads to, ← is led to from, = has the value; type of the other end):"
     predicates = "Predicates: subjects → objects:"
@@ -813,43 +825,43 @@ class Wording:
     _SIGNS: Final[Mapping[str, str]] = {"forward": "→", "backward": "←", "value": "="}
 
     def name(self, name: str) -> str:
-        """A name of the schema."""
+        """Return a name of the schema."""
         return quoted(name)
 
     def concept(self, name: str) -> str:
-        """A concept."""
+        """Return a concept."""
         return quoted(name)
 
     def entity(self, names: Sequence[str], key: str = "") -> str:
-        """An entity by the names that it may have; `key` is the attribute that has the name, "" where none does."""
+        """Return an entity by its possible names. `key` is the attribute with the name, or "" if there is none."""
         return ", ".join(quoted(name) for name in names)
 
     def around(self, name: str, value: PredicateSchema | None, ways: Sequence[str]) -> str:
-        """A predicate of an entity: its name, and for each direction what is at the other end."""
+        """Return a predicate of an entity: its name, and the other end in each direction."""
         if value is None:
             return f"{quoted(name)} {''.join(self._SIGNS[way] for way in ways)}"
         ends = [f"{self._SIGNS[way]} ({end_words(value, 'subject' if way == 'backward' else 'object')})" for way in ways]
         return f"{quoted(name)} {' '.join(ends)}"
 
     def arrow(self, name: str, forward: bool) -> str:
-        """A relation between two entities, from left to right or back."""
+        """Return a relation between two entities, from left to right or from right to left."""
         return f"→{quoted(name)}→" if forward else f"←{quoted(name)}←"
 
-    #: What is between two arrows.
+    #: The text between two arrows.
     between = "something"
 
     def short(self, predicate: PredicateSchema, *, longest: int = LONGEST) -> str:
-        """A predicate with its ends as one line; names of kinds have at most `longest` characters."""
+        """Return a predicate with its ends as one line. Names of kinds have at most `longest` characters."""
         return ends_line(predicate, longest=longest)
 
     def line(self, predicate: PredicateSchema, length: int, *, examples: bool) -> str:
-        """A predicate as one line: long (0), or shorter (1, 2). `examples=False` leaves out data of the graph."""
+        """Return a predicate as one line: long (0), or shorter (1, 2). `examples=False` leaves out data of the graph."""
         return predicate_line(predicate, length, examples=examples)
 
 
 class CypherWording(Wording):
-    """Relations are relationships between labels, attributes are properties of nodes, keys of qualifiers are properties of
-    relationships.
+    """The wording for Cypher: relations are relationships between labels, attributes are properties of nodes, keys of
+    qualifiers are properties of relationships.
     """
 
     things = "Nodes named in the question, with their relationships and properties:"
@@ -858,19 +870,19 @@ class CypherWording(Wording):
     between = "()"
 
     def name(self, name: str) -> str:
-        """A label, type or property."""
+        """Return a label, type or property."""
         return cypher_name(name)
 
     def concept(self, name: str) -> str:
-        """A label as a pattern has it."""
+        """Return a label in the form of a pattern."""
         return f":{cypher_name(name)}"
 
     def entity(self, names: Sequence[str], key: str = "") -> str:
-        """A node by its name."""
+        """Return a node by its name."""
         return " or ".join(f"({{{cypher_name(key or 'name')}: {quoted(name)}}})" for name in names)
 
     def around(self, name: str, value: PredicateSchema | None, ways: Sequence[str]) -> str:
-        """The relationships of a node with the labels at their other ends, or the property with its types."""
+        """Return the relationships of a node with the labels at their other ends, or the property with its types."""
         parts = []
         for way in ways:
             if way == "value":
@@ -880,22 +892,26 @@ class CypherWording(Wording):
         return ", ".join(parts)
 
     def arrow(self, name: str, forward: bool) -> str:
-        """A relationship, from left to right or back."""
+        """Return a relationship, from left to right or from right to left."""
         return f"-[:{cypher_name(name)}]->" if forward else f"<-[:{cypher_name(name)}]-"
 
     def short(self, predicate: PredicateSchema, *, longest: int = LONGEST) -> str:
-        """A relationship or property with the commonest labels of its ends."""
+        """Return a relationship or property with the most frequent labels of its ends."""
         return self._pattern(predicate, kinds=1, longest=longest)
 
     def line(self, predicate: PredicateSchema, length: int, *, examples: bool) -> str:
-        """The same with more labels, the types of properties of relationships, and how many there are."""
+        """Return a relationship or property with more labels, the types of the relationship's properties, and the
+        count.
+        """
         text = f"{self._pattern(predicate, kinds=3 - length, typed=True)} ({predicate.statements:,})"
         if length < 2 and examples and predicate.examples:
             text += f", e.g. {examples_words(predicate, 2 - length)}"
         return text
 
     def _pattern(self, predicate: PredicateSchema, *, kinds: int, longest: int = LONGEST, typed: bool = False) -> str:
-        """The relationship, the property, or both; with the types of the relationship's own properties where `typed`."""
+        """Return the relationship, the property, or both; if `typed`, with the types of the relationship's own
+        properties.
+        """
         subjects, objects = (_node(predicate, end, kinds, longest) for end in ("subjects", "objects"))
         parts = []
         if predicate.relations or not predicate.values:
@@ -903,20 +919,20 @@ class CypherWording(Wording):
                 cypher_name(key.name) + (f": {'/'.join(dict.fromkeys(value.type for value in key.values))}" if typed else "")
                 for key in predicate.qualifiers[: 4 if typed else 3]
             ]
-            own = f" {{{', '.join(keys)}}}" if keys else ""
-            parts.append(f"{subjects}-[:{cypher_name(predicate.name)}{own}]->{objects}")
+            properties = f" {{{', '.join(keys)}}}" if keys else ""
+            parts.append(f"{subjects}-[:{cypher_name(predicate.name)}{properties}]->{objects}")
         if predicate.values:
             parts.append(f"{subjects[:-1]} {{{cypher_name(predicate.name)}: {_values(predicate)}}})".replace("( {", "({"))
         return f"- {'; '.join(parts)}"
 
 
 def _node(value: PredicateSchema | None, end: str, most: int = 3, longest: int = LONGEST) -> str:
-    """A node at an end of a predicate by the labels that it may have; without one where more than a few nodes have none,
-    since a program with the label would leave them out.
+    """Return a node at an end of a predicate with its possible labels. It has no label if more than a few nodes there
+    have none, since a program with the label would miss these.
     """
     kinds: Sequence[KindCount] = () if value is None else getattr(value, end)
-    bare = sum(kind.statements for kind in kinds if not kind.name)
-    if value is None or bare > _FEW_BARE * sum(kind.statements for kind in kinds):
+    unlabelled = sum(kind.statements for kind in kinds if not kind.name)
+    if value is None or unlabelled > _FEW_BARE * sum(kind.statements for kind in kinds):
         return "()"
     # The label of a table is the last part of its name.
     names = [kind.name if kind.sort == "concept" else kind.name.rpartition("/")[2] for kind in kinds if kind.name]
@@ -926,10 +942,10 @@ def _node(value: PredicateSchema | None, end: str, most: int = 3, longest: int =
 
 
 def _values(predicate: PredicateSchema) -> str:
-    """The types of the values of a property, with their units and ranges."""
+    """Return the types of the values of a property, with their units and ranges."""
     return " or ".join(value_words(value, counted=False) for value in predicate.values[:2])
 
 
-#: The wording of an excerpt for programs in Cypher, and for all others.
+#: The wordings for programs in Cypher, and in all other languages.
 CYPHER: Final = CypherWording()
 WORDS: Final = Wording()

@@ -1,23 +1,21 @@
-"""A survey: everything that a schema states about a graph, counted in one pass over the columns of its
-snapshot.
+"""A survey: all counts of a schema, made in one pass over the columns of a snapshot.
 
-A survey becomes text, which a store on a server keeps next to the graph: it is counted once, by
-whoever loads, and reads the same wherever the graph is stored. Nothing in it is cut but the
-examples; `overview.schema.describe` chooses what is shown. A graph that an earlier version wrote on
-a server has none: `partial_survey` makes it from the schema that programs are lowered against.
+A store on a server keeps the survey as text next to the graph: it is counted once, by the load, and is the same
+wherever the graph is stored. Only the examples are limited; `overview.schema.describe` chooses what is shown. A graph
+that an earlier release wrote on a server has no survey: `partial_survey` builds one from the schema that programs are
+lowered against.
 
-    counts      {entities, concepts, rows, relations, attributes, qualifiers: how many}
+    counts      {entities, concepts, rows, relations, attributes, qualifiers: number}
     sources     [[name, format, statements]]
     kinds       [[sort, name, id, members, [names of members], [numbers of the kinds above]]]
     predicates  [[name, relations, attributes, [values], [[key, [values]]], [[source, statements]],
                   [[subject, object]]]]
     subjects    kinds of the subjects of each predicate (`Ends`), objects: those of its objects
-    values      [type, unit, how many, first, last, first second, last second]
+    values      [type, unit, number, first, last, first second, last second]
 
-A kind is what subjects and objects are: the concepts that a member is stated to be in ("concept"),
-for rows of a table in no concept their table ("table"), concepts themselves ("concepts"), and
-entities in no concept ("entities"). `first` and `last` are numbers by size and times by their
-start, as text; the seconds are those of times.
+Kinds classify subjects and objects: by the concepts that a member is stated to be in ("concept"), by table for rows
+in no concept ("table"), concepts themselves ("concepts"), and entities in no concept ("entities"). `first` and `last`
+are numbers by size and times by their start, as text; only times have seconds.
 """
 
 from __future__ import annotations
@@ -48,14 +46,14 @@ if TYPE_CHECKING:
 Survey = dict[str, Any]
 Counts = NDArray[np.int64]
 
-#: Examples of a predicate, and of a concept; characters of the longest.
+#: The maximum number of examples of a predicate and of a concept, and their maximum length in characters.
 EXAMPLES: Final = 3
 LONGEST_EXAMPLE: Final = 120
-#: Different pairs that are counted before they are added up.
+#: The number of distinct pairs after which partial counts are added up.
 _WHOLE: Final = 1_000_000
-#: Raised when the survey of an earlier or later version would be read wrongly.
+#: The version of the stored form, increased when its meaning changes.
 VERSION: Final = 1
-#: Relations whose labels are counted at once.
+#: The number of relations whose labels are counted at once.
 _PIECE: Final = 1 << 18
 _PARTS: Final = ("counts", "sources", "kinds", "predicates")
 _ENDS: Final = ("subjects", "objects")
@@ -63,9 +61,10 @@ _COUNTS: Final = ("entities", "concepts", "rows", "relations", "attributes", "qu
 
 
 class Ends(NamedTuple):
-    """The kinds of subjects, or of objects, of all predicates: those of predicate i (its position
-    in the survey) are `kinds[starts[i]:starts[i + 1]]`, each with its number of statements in
-    `counts`, the most frequent first, then by number.
+    """The kinds of subjects, or of objects, of all predicates.
+
+    Those of predicate i (its position in the survey) are `kinds[starts[i]:starts[i + 1]]`, each with its number of
+    statements in `counts`, the most frequent first, then by number.
     """
 
     starts: Counts
@@ -74,7 +73,7 @@ class Ends(NamedTuple):
 
 
 def survey(snapshot: Snapshot) -> Survey:
-    """The survey of a snapshot, made once and cached with it."""
+    """Return the survey of a snapshot, which is cached with it."""
     result: Survey | None = snapshot.schema.kept.get("survey")
     if result is None:
         result = snapshot.schema.kept["survey"] = _made(snapshot)
@@ -82,8 +81,11 @@ def survey(snapshot: Snapshot) -> Survey:
 
 
 def patterns(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
-    """Relations by the labels of their ends: subject, predicate and object, with the number of statements. A label is
-    a concept or the last part of a table's name; an entity in two of them counts in both, one in none not at all.
+    """Count the relations by the labels of their ends: (subject label, predicate, object label) to the number of
+    statements.
+
+    A label is a concept or the last part of a table's name. An entity with two labels counts for both, one without a
+    label not at all.
     """
     kinds = _Kinds(snapshot)
     listed = kinds.listed()
@@ -92,10 +94,10 @@ def patterns(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
     result: dict[tuple[str, str, str], int] = {}
     for low in range(0, snapshot.relations, _PIECE):
         high = min(low + _PIECE, snapshot.relations)
-        number = np.arange(low, high)
-        number, first = kinds.expanded(number, subjects[number])
-        places, second = kinds.expanded(np.arange(len(number)), objects[number])
-        triples = np.stack([first[places], predicates[number[places]].astype(np.int64), second], axis=1)
+        numbers = np.arange(low, high)
+        numbers, subject_kinds = kinds.expanded(numbers, subjects[numbers])
+        positions, object_kinds = kinds.expanded(np.arange(len(numbers)), objects[numbers])
+        triples = np.stack([subject_kinds[positions], predicates[numbers[positions]].astype(np.int64), object_kinds], axis=1)
         distinct, counts = np.unique(triples, axis=0, return_counts=True)
         for (subject, predicate, target), count in zip(distinct.tolist(), counts.tolist(), strict=True):
             ends = listed[subject], listed[target]
@@ -106,13 +108,13 @@ def patterns(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
 
 
 def described(snapshot: Snapshot) -> dict[str, Any]:
-    """The schema as it is stored with a graph on a server, with the kinds of subjects, objects and
-    rows: the kinds of the survey, by number.
+    """Return the schema as stored with a graph on a server, with the kinds of subjects, objects and rows as numbers
+    of the survey's kinds.
     """
     result, schema = survey(snapshot), snapshot.schema
     kinds = [(sort, name, above) for sort, name, _, _, _, above in result["kinds"]]
     ends = {
-        predicate: [of.kinds[of.starts[at] : of.starts[at + 1]].tolist() for of in (result[name] for name in _ENDS)]
+        predicate: [side.kinds[side.starts[at] : side.starts[at + 1]].tolist() for side in (result[name] for name in _ENDS)]
         for at, (predicate, *_) in enumerate(result["predicates"])
     }
     place = {(sort, name): number for number, (sort, name, _) in enumerate(kinds)}
@@ -121,20 +123,20 @@ def described(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def packed(survey: Survey, content: str) -> str:
-    """A survey as text of plain ASCII, for stores to keep. It begins with `content`, a word that
-    names what was counted.
+    """Return a survey as ASCII text, for storage on a server. It begins with `content`, a word that names the content
+    that was counted.
     """
     plain = survey | {name: [part.tolist() for part in survey[name]] for name in _ENDS}
     return f"{content} {VERSION} " + base64.b64encode(zlib.compress(json.dumps(plain).encode(), 6)).decode("ascii")
 
 
 def unpacked(text: str, content: str) -> Survey | None:
-    """The survey that `packed` wrote; None for one of another version, or of other content. Raises
-    `ValueError` for other text.
+    """Return the survey from the text of `packed`, or None if it has another version or content. Raises `ValueError`
+    for any other text.
     """
-    of, _, rest = text.partition(" ")
-    version, _, data = rest.partition(" ")
-    if (of, version) != (content, str(VERSION)):
+    stored_content, _, remainder = text.partition(" ")
+    version, _, data = remainder.partition(" ")
+    if (stored_content, version) != (content, str(VERSION)):
         return None
     try:
         record = json.loads(zlib.decompress(base64.b64decode(data, validate=True)))
@@ -181,16 +183,16 @@ def _made(snapshot: Snapshot) -> Survey:
 
 
 def _added(keys: Counts, counts: Counts, further: list[tuple[Counts, Counts]]) -> tuple[Counts, Counts]:
-    """Counts by sorted keys, with further ones."""
-    every = np.concatenate([keys, *(some for some, _ in further)])
-    result, place = np.unique(every, return_inverse=True)
+    """Add further counts to counts by sorted keys."""
+    all_keys = np.concatenate([keys, *(part for part, _ in further)])
+    result, positions = np.unique(all_keys, return_inverse=True)
     total = np.zeros(len(result), np.int64)
-    np.add.at(total, place, np.concatenate([counts, *(some for _, some in further)]))
+    np.add.at(total, positions, np.concatenate([counts, *(part for _, part in further)]))
     return result, total
 
 
 class _Kinds:
-    """The kinds of every entity: one or more numbers for each."""
+    """The kinds of every entity, as one or more numbers for each."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -206,34 +208,38 @@ class _Kinds:
         members, above = pairs // max(size, 1), pairs % max(size, 1)
         inside = (kinds[members] != EntityKind.CONCEPT) & (place[above] >= 0)
         members, codes = members[inside], place[above[inside]]
-        alone = np.ones(size, bool)
-        alone[members] = False
-        others = np.flatnonzero(alone)
-        own = np.full(len(others), concepts + self._tables + 1, np.int64)
-        own[kinds[others] == EntityKind.CONCEPT] = concepts + self._tables
-        places = get("ent.source")
-        if len(places):
-            row = (kinds[others] == EntityKind.ROW) & (places[others] >= 0)
-            # Tables by name: sources have the order in which they were loaded.
+        has_no_concept = np.ones(size, bool)
+        has_no_concept[members] = False
+        without_concept = np.flatnonzero(has_no_concept)
+        own_kinds = np.full(len(without_concept), concepts + self._tables + 1, np.int64)
+        own_kinds[kinds[without_concept] == EntityKind.CONCEPT] = concepts + self._tables
+        sources = get("ent.source")
+        if len(sources):
+            row = (kinds[without_concept] == EntityKind.ROW) & (sources[without_concept] >= 0)
+            # Tables are ordered by name, sources by their loads.
             rank = np.argsort(np.argsort(np.array(snapshot.schema.sources, object)))
-            own[row] = concepts + rank[places[others[row]]]
-        self._alone = int((own == concepts + self._tables + 1).sum())
-        every = np.concatenate([members, others])
-        order = np.argsort(every, kind="stable")
-        self._codes = np.concatenate([codes, own])[order]
+            own_kinds[row] = concepts + rank[sources[without_concept[row]]]
+        self._alone = int((own_kinds == concepts + self._tables + 1).sum())
+        all_entities = np.concatenate([members, without_concept])
+        order = np.argsort(all_entities, kind="stable")
+        self._codes = np.concatenate([codes, own_kinds])[order]
         self._offsets = np.zeros(size + 1, np.int64)
-        np.cumsum(np.bincount(every, minlength=size), out=self._offsets[1:])
+        np.cumsum(np.bincount(all_entities, minlength=size), out=self._offsets[1:])
 
     def tally(self, columns: list[NDArray[Any]], predicates: NDArray[Any], size: int) -> Ends:
-        """The kinds of these ends of statements, in columns one after the other, of each predicate, of which there are `size`."""
+        """Count the kinds of the ends of statements for each of `size` predicates. The ends are in `columns`, one
+        after the other.
+        """
         keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
         further: list[tuple[Counts, Counts]] = []
         first = 0
         for entities in columns:
             for part in slices(len(entities)):
-                of, codes = self.expanded(predicates[first + part.start : first + part.stop].astype(np.int64), entities[part])
-                further.append(np.unique(of * self._count + codes, return_counts=True))
-                if sum(len(some) for some, _ in further) > max(len(keys), _WHOLE):
+                owners_of_part, codes = self.expanded(
+                    predicates[first + part.start : first + part.stop].astype(np.int64), entities[part]
+                )
+                further.append(np.unique(owners_of_part * self._count + codes, return_counts=True))
+                if sum(len(part_keys) for part_keys, _ in further) > max(len(keys), _WHOLE):
                     keys, counts = _added(keys, counts, further)
                     further = []
             first += len(entities)
@@ -244,12 +250,12 @@ class _Kinds:
         return Ends(starts, codes[order], counts[order])
 
     def expanded(self, owners: NDArray[Any], entities: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Each owner once for each kind of its entity, and these kinds."""
+        """Repeat each owner for each kind of its entity. Returns the repeated owners and these kinds."""
         begin, end = self._offsets[entities], self._offsets[entities + 1]
         return np.repeat(owners, end - begin), self._codes[ranges(begin, end)]
 
     def listed(self) -> list[list[Any]]:
-        """All kinds, in the order of their numbers."""
+        """Return all kinds, in the order of their numbers."""
         snapshot, get = self._snapshot, self._snapshot.arrays.get
         above: dict[int, list[int]] = {}
         place = {concept: number for number, concept in enumerate(self._concepts.tolist())}
@@ -261,14 +267,16 @@ class _Kinds:
         for at, concept in enumerate(get("con.entity").tolist()):
             members[concept] = offsets[at], offsets[at + 1]
         shown = {concept: items[_spread(*members.get(concept, (0, 0)))] for concept in place}
-        called = iter(map(cut, snapshot.texts.take(snapshot.entity_name[np.concatenate([*shown.values(), []]).astype(np.int64)])))
+        example_names = iter(
+            map(cut, snapshot.texts.take(snapshot.entity_name[np.concatenate([*shown.values(), []]).astype(np.int64)]))
+        )
         names = snapshot.texts.take(snapshot.entity_name[self._concepts])
         ids = snapshot.texts.take(snapshot.entity_id[self._concepts])
         result: list[list[Any]] = []
         for (concept, number), name, ident in zip(place.items(), names, ids, strict=True):
             low, high = members.get(concept, (0, 0))
-            some = list(dict.fromkeys(next(called) for _ in range(len(shown[concept]))))
-            result.append(["concept", name, ident, high - low, some, above.get(number, [])])
+            examples = list(dict.fromkeys(next(example_names) for _ in range(len(shown[concept]))))
+            result.append(["concept", name, ident, high - low, examples, above.get(number, [])])
         rows = np.bincount(get("row.key") >> 32, minlength=self._tables) if self._tables else np.empty(0, np.int64)
         for source, number in sorted((source, number) for number, source in enumerate(snapshot.schema.sources)):
             result.append(["table", source, "", int(rows[number]), [], []])
@@ -276,7 +284,7 @@ class _Kinds:
 
 
 def _values(snapshot: Snapshot) -> dict[int, list[list[Any]]]:
-    """The values of each attribute by type and unit, the most frequent first."""
+    """Return the values of each attribute by type and unit, the most frequent first."""
     get = snapshot.arrays.get
     starts = get("grp.start")
     typed = _typed(snapshot, "att", None, starts, [get(f"grp.{name}") for name in ("pred", "kind", "unit")])
@@ -284,21 +292,19 @@ def _values(snapshot: Snapshot) -> dict[int, list[list[Any]]]:
 
 
 def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[list[Any]]]:
-    """The qualifier keys of each predicate with their values, by type and unit; the most frequent
-    first.
-    """
+    """Return the qualifier keys of each predicate with their values by type and unit, the most frequent first."""
     get = snapshot.arrays.get
     items = get("qkey.items")
     owners = predicates[get("q.owner")[items]] if len(items) else np.empty(0, np.int32)
     order = np.argsort(owners, kind="stable")
     items, owners = items[order], owners[order]
-    marks = [owners, *(get(f"q.{name}")[items] for name in ("key", "kind", "unit"))]
-    fresh = np.zeros(len(items), bool)
-    fresh[:1] = True
-    for mark in marks:
-        fresh[1:] |= mark[1:] != mark[:-1]
-    begins = np.flatnonzero(fresh)
-    grouped = _typed(snapshot, "q", items, np.append(begins, len(items)), [mark[begins] for mark in marks])
+    columns = [owners, *(get(f"q.{name}")[items] for name in ("key", "kind", "unit"))]
+    is_first = np.zeros(len(items), bool)
+    is_first[:1] = True
+    for column in columns:
+        is_first[1:] |= column[1:] != column[:-1]
+    begins = np.flatnonzero(is_first)
+    grouped = _typed(snapshot, "q", items, np.append(begins, len(items)), [column[begins] for column in columns])
     result: dict[int, list[list[Any]]] = {}
     for (owner, key), values in grouped.items():
         result.setdefault(owner, []).append([snapshot.predicate_name(key), values])
@@ -310,8 +316,11 @@ def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[
 def _typed(
     snapshot: Snapshot, family: str, items: NDArray[Any] | None, starts: NDArray[Any], marks: list[NDArray[Any]]
 ) -> dict[tuple[int, ...], list[list[Any]]]:
-    """Runs of cells of one type and unit, sorted by value: by the part of `marks` before type and
-    unit, with their number, and the first and last of numbers and times.
+    """Return a record of type, unit, number, first and last value for each run of cells with the same type and unit,
+    which are sorted by value.
+
+    `marks` are columns with a value for each run: owners, then type and unit. The result maps owners to the records
+    of their runs.
     """
     get = snapshot.arrays.get
     begin, end = starts[:-1].copy(), starts[1:] - 1
@@ -320,15 +329,15 @@ def _typed(
     for at in np.flatnonzero(kinds == Kind.TIME).tolist():
         run = slice(int(begin[at]), int(end[at]) + 1)
         seconds = cells[run] if items is None else cells[items[run]]
-        # Times without a beginning come first.
+        # Times without a start come first and are skipped.
         begin[at] += int(np.searchsorted(seconds, OPEN_START, side="right"))
     ends = np.concatenate([np.minimum(begin, end), end]) if len(begin) else np.empty(0, np.int64)
     places = ends if items is None else items[ends]
     numbered = np.isin(np.concatenate([kinds, kinds]), (Kind.QUANTITY, Kind.TIME))
-    read = iter(
+    values_read = iter(
         decode_values({part: get(f"{family}.{part}")[places[numbered]] for part, _ in PARTS}, snapshot.texts.__getitem__, str)
     )
-    values = [next(read) if item else None for item in numbered.tolist()]
+    values = [next(values_read) if item else None for item in numbered.tolist()]
     result: dict[tuple[int, ...], list[list[Any]]] = {}
     size = len(begin)
     for i, (*owner, kind, unit) in enumerate(zip(*(mark.tolist() for mark in marks), strict=True)):
@@ -343,34 +352,34 @@ def _typed(
         count = int(starts[i + 1] - starts[i])
         word = type_word(Kind(kind).name.lower(), unit_name)
         result.setdefault(tuple(owner), []).append([word, unit_name if word != unit_name else NO_UNIT, count, *span])
-    for some in result.values():
-        some.sort(key=lambda item: (-item[2], item[0], item[1]))
+    for records in result.values():
+        records.sort(key=lambda item: (-item[2], item[0], item[1]))
     return result
 
 
 def _sources(snapshot: Snapshot, predicates: NDArray[Any]) -> tuple[list[list[Any]], dict[int, list[list[Any]]]]:
-    """The sources with their statements, and for each predicate its number of statements in each;
-    the most frequent first.
+    """Return the sources with their numbers of statements, and for each predicate its number of statements in each
+    source, the most frequent first.
     """
     sources: list[list[Any]] = []
-    of: dict[int, list[list[Any]]] = {}
+    by_predicate: dict[int, list[list[Any]]] = {}
     for number, name in enumerate(snapshot.schema.sources):
         statements = snapshot.sourced(number)
         counts = np.zeros(snapshot.predicate_count, np.int64)
         for part in slices(len(statements)):
             counts += np.bincount(predicates[statements[part]], minlength=len(counts))
         for predicate in np.flatnonzero(counts).tolist():
-            of.setdefault(predicate, []).append([name, int(counts[predicate])])
+            by_predicate.setdefault(predicate, []).append([name, int(counts[predicate])])
         sources.append([name, snapshot.source_of(number).format, len(statements)])
-    for some in of.values():
-        some.sort(key=lambda item: (-item[1], item[0]))
+    for counts_by_source in by_predicate.values():
+        counts_by_source.sort(key=lambda item: (-item[1], item[0]))
     sources.sort(key=lambda item: (-item[2], item[0]))
-    return sources, of
+    return sources, by_predicate
 
 
 def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict[int, list[list[str]]]:
-    """Some statements of each predicate, spread over all of them in their order: [subject, object]."""
-    get, many = snapshot.arrays.get, snapshot.relations
+    """Return some statements of each predicate as [subject, object], evenly spread over its statements."""
+    get, relation_count = snapshot.arrays.get, snapshot.relations
     first_relation, first_attribute = get("rel.offsets").tolist(), get("att.offsets").tolist()
     owners: list[int] = []
     chosen: list[int] = []
@@ -378,19 +387,21 @@ def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict
         for place in _spread(0, inward + outward).tolist():
             owners.append(predicate)
             relation = place < inward
-            chosen.append(first_relation[predicate] + place if relation else many + first_attribute[predicate] + place - inward)
+            chosen.append(
+                first_relation[predicate] + place if relation else relation_count + first_attribute[predicate] + place - inward
+            )
     numbers = np.array(chosen, np.int64)
-    is_relation = numbers < many
+    is_relation = numbers < relation_count
     subjects = np.empty(len(numbers), np.int64)
     subjects[is_relation] = snapshot.relation_subject[numbers[is_relation]]
-    subjects[~is_relation] = snapshot.attribute_subject[numbers[~is_relation] - many]
+    subjects[~is_relation] = snapshot.attribute_subject[numbers[~is_relation] - relation_count]
     objects = snapshot.texts.take(snapshot.entity_name[snapshot.relation_object[numbers[is_relation]]])
-    cells = {part: get(f"att.{part}")[numbers[~is_relation] - many] for part, _ in PARTS}
+    cells = {part: get(f"att.{part}")[numbers[~is_relation] - relation_count] for part, _ in PARTS}
     values = iter(decode_values(cells, snapshot.texts.__getitem__, str))
     names = iter(objects)
     result: dict[int, list[list[str]]] = {}
-    called = snapshot.texts.take(snapshot.entity_name[subjects])
-    for owner, subject, relation in zip(owners, called, is_relation.tolist(), strict=True):
+    subject_names = snapshot.texts.take(snapshot.entity_name[subjects])
+    for owner, subject, relation in zip(owners, subject_names, is_relation.tolist(), strict=True):
         target = next(names) if relation else text_of(next(values))  # type: ignore[arg-type]
         example, known = [cut(subject), cut(target)], result.setdefault(owner, [])
         if example not in known:
@@ -399,22 +410,22 @@ def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict
 
 
 def _spread(low: int, high: int) -> NDArray[np.int64]:
-    """At most `EXAMPLES` places of `[low, high)`, the same distance from each other."""
+    """Return at most `EXAMPLES` evenly spaced positions in `[low, high)`."""
     size = high - low
     most = min(EXAMPLES, size)
     return low + (2 * np.arange(most, dtype=np.int64) + 1) * size // (2 * max(most, 1))
 
 
 def cut(text: str) -> str:
-    """An example, shortened."""
+    """Shorten an example."""
     return text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…"
 
 
-# -- Graphs on a server without a survey -------------------------------------------------------------
-# Another version wrote them, and stored no survey or one that this version does not read.
+# -- graphs on a server without a survey -------------------------------------------------------------
+# Another release wrote them, with no survey or one that this release cannot read.
 
 
-#: The note of such a survey: what is missing, and how to get it.
+#: The note of a partial survey: what is missing, and how to get it.
 NOTE: Final = (
     "Another version wrote this graph: what subjects and objects are, spans, statements of sources and examples are not known "
     "until the same is loaded again, or something else."
@@ -422,8 +433,8 @@ NOTE: Final = (
 
 
 def stored_survey(text: str | None, content: str, schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
-    """The survey that a server stores as text; one made from the schema if it stores none of this
-    content. Raises `StoreDamagedError` if the text is no survey.
+    """Return the survey that a server stores as text, or one made from the schema if none is stored for this content.
+    Raises `StoreDamagedError` if the text is not a survey.
     """
     try:
         stored = unpacked(text, content) if text else None
@@ -433,8 +444,8 @@ def stored_survey(text: str | None, content: str, schema: StoredSchema, counts: 
 
 
 def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
-    """A survey from the schema of a graph: predicates, types of values, qualifiers, concepts and
-    sources by name; the rest is empty, or 0.
+    """Return a survey from the schema of a graph. It has predicates, types of values, qualifiers, concepts and
+    sources by name; everything else is empty or 0.
     """
     predicates = [
         [
@@ -449,15 +460,15 @@ def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
         for name in schema.predicates
     ]
     kinds = [["concept", name, "", schema.members.get(name, 0), [], []] for name in dict.fromkeys(schema.concepts)]
-    nothing = Ends(np.zeros(len(predicates) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+    no_ends = Ends(np.zeros(len(predicates) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
     known = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
     return {
         "counts": {name: counts.get(name, 0) for name in known},
         "sources": [[name, "", 0] for name in schema.sources],
         "kinds": kinds,
         "predicates": predicates,
-        "subjects": nothing,
-        "objects": nothing,
+        "subjects": no_ends,
+        "objects": no_ends,
         "note": NOTE,
     }
 
