@@ -1,1 +1,1 @@
-"""Patterns on graphs that a server holds: what the client knows of them, and what it asks for."""
+"""Patterns on graphs in a store: the client's copy of the names, and the queries that it sends."""

@@ -1,5 +1,5 @@
-"""What the client knows of a graph on a server, to price patterns: ids, names, texts, predicates,
-and no statement.
+"""The client's copy of the names of a graph on a server, for pricing patterns: ids, names, texts and predicates, but no
+statements.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from condgraph.patterns.result import INSTANCE_OF
 
 @dataclass(slots=True)
 class Tally:
-    """What a search asked of the server."""
+    """The queries that a search sent to the server."""
 
     queries: int = 0
     rows: int = 0
     texts: list[str] = field(default_factory=list)
-    #: Joins whose texts have parameters, in the order they were asked: text and parameters.
+    #: Joins with parameters, in the order they were sent: text and parameters.
     joins: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
 
 class Catalogue:
-    """The nodes and predicates of a graph on a server, numbered as in a snapshot of it: entities by
-    name, then id; texts behind.
+    """The nodes and predicates of a graph on a server, numbered as in a snapshot: entities by name, then id; texts
+    after them.
     """
 
     def __init__(
         self, entities: Sequence[tuple[str, str, int]], texts: Sequence[str], predicates: Mapping[str, bool],
         *, memberships: bool, values: Mapping[str, Kinds],
     ) -> None:  # fmt: skip
-        """`entities` are (id, name, kind); `predicates` says of each whether it has edges between
-        nodes; `values` are the types and units of the values of attributes.
+        """`entities` are (id, name, kind); `predicates` tells for each name whether it has edges between nodes;
+        `values` lists the types and units of an attribute's values.
         """
-        ordered = sorted(entities, key=lambda one: (one[1], one[0]))
-        self.ids = [one[0] for one in ordered]
-        self.names = [one[1] for one in ordered]
-        self.kinds = np.array([one[2] for one in ordered], np.int8)
+        ordered = sorted(entities, key=lambda entity: (entity[1], entity[0]))
+        self.ids = [entity[0] for entity in ordered]
+        self.names = [entity[1] for entity in ordered]
+        self.kinds = np.array([entity[2] for entity in ordered], np.int8)
         self.texts = sorted(texts)
         self.predicates = sorted(predicates)
         self.values = values
-        #: Which predicates have edges; that of memberships last.
+        #: Whether each predicate has edges; memberships last.
         self.used = np.array([*(predicates[name] for name in self.predicates), memberships], bool)
         count, size = len(ordered), len(ordered) + len(self.texts)
         rank = np.empty(size, np.int32)
@@ -61,99 +61,105 @@ class Catalogue:
         self._numbers = {ident: number for number, ident in enumerate(self.ids)}
 
     def is_equal(self, other: Catalogue) -> bool:
-        """Whether both know the same nodes and predicates."""
-        mine, theirs = (
-            (one.ids, one.labels, one.kinds.tolist(), one.predicates, one.used.tolist(), one.values) for one in (self, other)
+        """Return whether both have the same nodes and predicates."""
+        own_content, other_content = (
+            (
+                catalogue.ids,
+                catalogue.labels,
+                catalogue.kinds.tolist(),
+                catalogue.predicates,
+                catalogue.used.tolist(),
+                catalogue.values,
+            )
+            for catalogue in (self, other)
         )
-        return mine == theirs
+        return own_content == other_content
 
     @property
     def entities(self) -> int:
-        """How many nodes are entities; texts are numbered from there."""
+        """The number of entities; texts are numbered from there."""
         return len(self.ids)
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.ids) + len(self.texts)
 
     def is_text(self, number: int) -> bool:
-        """Whether a node is a text."""
         return number >= self.entities
 
     @cached
     def sorts_alike(self) -> bool:
-        """Whether a server that compares texts by UTF-16 has the nodes in their order."""
+        """Whether a server that compares texts by UTF-16 code units orders the nodes as by code point."""
         return all(text.isascii() or max(text) < "\ud800" for text in (*self.ids, *self.texts))
 
     @cached
     def labels(self) -> list[str]:
-        """The text of every node."""
+        """The name or text of every node, by number."""
         return [*self.names, *self.texts]
 
     @cached
     def predicate_names(self) -> list[str]:
-        """The names of all predicates in the order of their numbers, the one of memberships last."""
+        """The names of all predicates by number, with that of memberships last."""
         return [*self.predicates, INSTANCE_OF]
 
     @cached
     def predicate_numbers(self) -> dict[str, int]:
-        """The numbers of predicates by name, but for that of memberships."""
+        """The numbers of predicates by name, without memberships."""
         return {name: number for number, name in enumerate(self.predicates)}
 
     @cached
     def concepts(self) -> Numbers:
-        """All concepts."""
+        """The numbers of all concepts, ascending."""
         return np.flatnonzero(self.kinds == EntityKind.CONCEPT).astype(np.int32)
 
     @cached
     def _named(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for number, name in enumerate(self.labels):
-            found.setdefault(name, []).append(number)
-        return found
+            numbers.setdefault(name, []).append(number)
+        return numbers
 
     @cached
     def _text_numbers(self) -> dict[str, int]:
-        return {text: self.entities + place for place, text in enumerate(self.texts)}
+        return {text: self.entities + position for position, text in enumerate(self.texts)}
 
     def units(self, name: str) -> list[str]:
-        """The units of the numbers that an attribute has."""
+        """Return the units of an attribute's quantities."""
         return [unit for kind, unit in self.values.get(name, ()) if kind is Kind.QUANTITY]
 
     def has_times(self, name: str) -> bool:
-        """Whether an attribute has times."""
         return any(kind is Kind.TIME for kind, _ in self.values.get(name, ()))
 
     def holding(self, condition: Condition) -> NDArray[np.bool_]:
-        """Which predicates may have such a value, by the types and units of their values."""
-        found = np.zeros(len(self.predicates) + 1, bool)
+        """Return a mask of the predicates that may have a matching value, by the types and units of their values."""
+        mask = np.zeros(len(self.predicates) + 1, bool)
         for number, name in enumerate(self.predicates):
-            timed = condition.time is not None and self.has_times(name)
-            found[number] = timed or bool(condition.in_units(self.units(name)))
-        return found
+            matches_time = condition.time is not None and self.has_times(name)
+            mask[number] = matches_time or bool(condition.in_units(self.units(name)))
+        return mask
 
     def identified(self, ident: str) -> int:
-        """The node of an entity's id, or -1."""
+        """Return the node of an entity's id, or -1."""
         return self._numbers.get(ident, -1)
 
     def text(self, text: str) -> int:
-        """The node of a text value, or -1."""
+        """Return the node of a text value, or -1."""
         return self._text_numbers.get(text, -1)
 
     def named(self, name: str) -> list[int]:
-        """All nodes of this name, texts included."""
+        """Return all nodes with this name, texts included."""
         return self._named.get(name, [])
 
     def expect(self, numbers: Iterable[int]) -> None:
-        """Be ready to say what these nodes are."""
+        """Do nothing: the content of every node is here (`NearCatalogue` fetches it)."""
 
     def value(self, number: int) -> Entity | str:
-        """What a node is."""
+        """Return the entity or text of a node."""
         if self.is_text(number):
             return self.texts[number - self.entities]
         return Entity(self.ids[number], self.names[number], EntityKind(int(self.kinds[number])))
 
     def key(self, number: int) -> str:
-        """What a server knows a node by: the id of an entity, a text itself."""
+        """Return the server's key of a node: an entity's id, or the text itself."""
         return self.texts[number - self.entities] if self.is_text(number) else self.ids[number]

@@ -1,6 +1,4 @@
-"""From a pattern to its answer on a server: priced and driven by the client as in process, joined
-by the server (`parts`).
-"""
+"""Runs a pattern on a server: the client prices it and drives the search as in process; the server joins its parts."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from condgraph.patterns.solve import solve
 
 
 class NamedCatalogue:
-    """A catalogue with its members, which pricing a pattern asks for (`patterns.priced.NamedNodes`)."""
+    """A catalogue with the members of its concepts, for pricing a pattern (`patterns.priced.NamedNodes`)."""
 
     def __init__(self, catalogue: Catalogue, of_types: Callable[[Sequence[str]], NDArray[np.int32]]) -> None:
         self._catalogue, self._of_types = catalogue, of_types
@@ -38,7 +36,7 @@ class NamedCatalogue:
         self.identified, self.named, self.has_types = catalogue.identified, catalogue.named, len(catalogue.concepts) > 0
 
     def of_types(self, hint: str, k: int, terms: Terms, warnings: list[str]) -> Domain:
-        """The members of the k types nearest to a hint."""
+        """Return the members of the k types nearest to a hint."""
         catalogue = self._catalogue
 
         def members(concepts: tuple[int, ...]) -> NDArray[np.int32]:
@@ -47,10 +45,10 @@ class NamedCatalogue:
         return members_of_nearest(catalogue.concepts, members, self.graph.rank, hint, k, terms)
 
     def holders(self, condition: Condition) -> None:
-        """None: the server looks for values, under the bound."""
+        """Return None: the server looks for values, under the bound."""
 
     def some_names(self) -> Sequence[str]:
-        """Names of entities."""
+        """Return names of entities, at most 65,536."""
         return self._catalogue.names[: 1 << 16]
 
 
@@ -68,17 +66,16 @@ def match_remote(
     period: Period | None = None,
     **options: Any,
 ) -> tuple[Matches, Tally]:
-    """The subgraphs on a store that are nearest to a pattern, in the order that a snapshot of it
-    gives.
+    """Return the subgraphs on a store that are nearest to a pattern, in the order of a snapshot of it.
 
-    `tally` has counted what finding the terms asks of the server; `noted` are warnings that stand
-    before others. `period` is the time of the statements that the store looks at.
+    `tally` already counts the queries for the terms; `noted` are warnings that come first. With `period`, only
+    statements of that time match.
     """
     begin = time.perf_counter()
     check_bounds(None, limit, what="solutions to show")
     pattern = Pattern.of(program)
-    chosen = options_for(pattern, **options)
-    check_timed(period, chosen, "a server")
+    checked_options = options_for(pattern, **options)
+    check_timed(period, checked_options, "a server")
     prepare = getattr(terms, "prepare", None)
     if prepare is not None:
         known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
@@ -89,33 +86,33 @@ def match_remote(
     server = store.parts(catalogue, tally)
 
     def price(form: Pattern) -> Problem:
-        problem = priced(names, form, chosen, terms, warnings if form is pattern else [])
-        # What one form fetched is there for the others.
+        problem = priced(names, form, checked_options, terms, warnings if form is pattern else [])
+        # All forms of the pattern share what was fetched.
         problem.server = server
         return problem
 
     def read(form: Pattern, problem: Problem, nodes: NDArray[np.int32]) -> RemoteReader:
-        reader = RemoteReader(store, catalogue, form, problem, chosen)
+        reader = RemoteReader(store, catalogue, form, problem, checked_options)
         reader.expect(nodes)
         return reader
 
-    hits, reader, outcome = solve(pattern, chosen, price, read)
+    hits, reader, outcome = solve(pattern, checked_options, price, read)
     why = None
     if outcome.complete and not len(hits.totals):
-        why = emptied(pattern, chosen, partial(_looser, store, names, catalogue, terms))
+        why = emptied(pattern, checked_options, partial(_looser, store, names, catalogue, terms))
     notes = (f"{tally.queries} queries", f"{tally.rows} rows")
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)
-    found = Matches(
-        pattern, chosen, hits, reader, program=program, warnings=warnings, report=report, encoder=terms.id, index=index,
+    matches = Matches(
+        pattern, checked_options, hits, reader, program=program, warnings=warnings, report=report, encoder=terms.id, index=index,
         limit=limit, why=why,
     )  # fmt: skip
-    return found, tally
+    return matches, tally
 
 
 def _looser(
     store: PatternStore, names: NamedNodes, catalogue: Catalogue, terms: Terms, pattern: Pattern, options: MatchOptions
 ) -> Solution | None:
-    """The first solution of a looser pattern, which says why the one that was asked has none."""
+    """Return the first solution of a looser pattern, which explains why the original has none."""
 
     def price(form: Pattern) -> Problem:
         problem = priced(names, form, options, terms, [])
@@ -125,7 +122,7 @@ def _looser(
     def read(form: Pattern, problem: Problem, nodes: NDArray[np.int32]) -> RemoteReader:
         return RemoteReader(store, catalogue, form, problem, options)
 
-    found, reader, outcome = solve(pattern, options, price, read)
+    hits, reader, outcome = solve(pattern, options, price, read)
     if not outcome.complete:
-        check()  # the time is up: that nothing was found says nothing
-    return next(iter(Solutions(found, reader)), None)
+        check()  # out of time: an empty result proves nothing
+    return next(iter(Solutions(hits, reader)), None)

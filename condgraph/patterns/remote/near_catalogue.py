@@ -1,9 +1,8 @@
-"""What the client knows of a graph on a server that it has not looked through: the nodes that it
-met, numbered as they came.
+"""A catalogue that grows during a search: the nodes met so far, numbered in the order they were met.
 
-With an approximate index on the server, a search needs the candidates that the index finds and the
-nodes that it reaches, however many others there are. Distances are those of a `Catalogue`; ties go
-by the ids of the nodes met, which is the same order.
+With an approximate index on the server, a search needs only the candidates from the index and the nodes that it
+reaches, however large the graph is. Distances are those of a `Catalogue`; ties go by the ids of the nodes met, which
+gives the same order.
 """
 
 from __future__ import annotations
@@ -24,34 +23,30 @@ Reading = Callable[[Sequence[str]], Mapping[str, tuple[str, int]]]
 
 
 class Ranks:
-    """The order of the nodes met so far where distances tie: entities by id, then texts (as
-    `SearchGraph.rank`).
-    """
+    """The order of the nodes met so far at equal distance: entities by id, then texts (as `SearchGraph.rank`)."""
 
     def __init__(self, nodes: Sequence[tuple[bool, str]]) -> None:
         self._nodes = nodes
         self._ranks = np.empty(0, np.int64)
 
     def take(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
-        """The ranks of nodes."""
+        """Return the ranks of nodes, given their numbers."""
         size = len(self._nodes)
         if len(self._ranks) != size:
             self._ranks = np.empty(size, np.int64)
             self._ranks[np.array(sorted(range(size), key=self._nodes.__getitem__), np.int64)] = np.arange(size)
-        found: NDArray[np.int64] = self._ranks.take(numbers)
-        return found
+        ranks: NDArray[np.int64] = self._ranks.take(numbers)
+        return ranks
 
 
 class NearCatalogue(Catalogue):
-    """A catalogue that grows: an id or a text that is asked for is a node from then on. For one
-    search, in one thread.
-    """
+    """A catalogue that adds every id or text that is looked up as a node. It serves one search in one thread."""
 
     def __init__(self, predicates: Mapping[str, bool], reading: Reading, *, memberships: bool, values: Mapping[str, Kinds]) -> None:
-        """`predicates`, `memberships` and `values` as of a `Catalogue`."""
+        """See `Catalogue` for `predicates`, `memberships` and `values`."""
         super().__init__((), (), predicates, memberships=memberships, values=values)
         self._reading = reading
-        #: For each node whether it is a text, and its id or the text; and the numbers of these.
+        #: Each node as (is it a text, id or text), and their numbers.
         self._nodes: list[tuple[bool, str]] = []
         self._places: dict[tuple[bool, str], int] = {}
         self._entities: dict[str, tuple[str, int]] = {}
@@ -60,45 +55,44 @@ class NearCatalogue(Catalogue):
 
     @property
     def sorts_alike(self) -> bool:
-        """Not of the nodes that are still to be met."""
+        """False, since nodes still to be met may sort differently."""
         return False
 
     @property
     def size(self) -> int:
-        """How many nodes were met."""
+        """The number of nodes met."""
         return len(self._nodes)
 
     def is_text(self, number: int) -> bool:
-        """Whether a node is a text."""
         return self._nodes[number][0]
 
     def identified(self, ident: str) -> int:
-        """The node of an entity's id, which is there."""
+        """Return the node of an entity's id; a new id becomes a node."""
         return self._number(False, ident)
 
     def text(self, text: str) -> int:
-        """The node of a text value, which is there."""
+        """Return the node of a text value; a new text becomes a node."""
         return self._number(True, text)
 
     def _number(self, is_text: bool, key: str) -> int:
-        found = self._places.setdefault((is_text, key), len(self._nodes))
-        if found == len(self._nodes):
+        number = self._places.setdefault((is_text, key), len(self._nodes))
+        if number == len(self._nodes):
             self._nodes.append((is_text, key))
-        return found
+        return number
 
     def learn(self, entities: Iterable[tuple[str, str, int]]) -> None:
-        """Take what is known of entities already: id, name and kind."""
+        """Add entities that are already known, as (id, name, kind)."""
         self._entities.update((ident, (name, kind)) for ident, name, kind in entities)
 
     def expect(self, numbers: Iterable[int]) -> None:
-        """Read what is not known of nodes that will be looked at, all at once."""
+        """Read the names and kinds of all nodes that will be looked at and are not known yet, at once."""
         ids = [self.key(number) for number in set(numbers) if not self.is_text(number)]
         ids = [ident for ident in ids if ident not in self._entities]
         if ids:
             self._entities.update(self._reading(ids))
 
     def value(self, number: int) -> Entity | str:
-        """What a node is."""
+        """Return the entity or text of a node."""
         self.expect([number])
         key = self.key(number)
         if self.is_text(number):
@@ -107,5 +101,5 @@ class NearCatalogue(Catalogue):
         return Entity(key, name, EntityKind(kind))
 
     def key(self, number: int) -> str:
-        """The id of an entity, a text itself."""
+        """Return the id of an entity, or the text itself."""
         return self._nodes[number][1]

@@ -1,6 +1,4 @@
-"""Edges to values for a server: what a value has to be, as numbers by unit and as a time, and what each
-predicate costs under the bound.
-"""
+"""Edges to values as conditions for a server: quantities per unit, a time, and the price of each predicate under the bound."""
 
 from __future__ import annotations
 
@@ -18,12 +16,11 @@ from condgraph.patterns.remote.catalogue import Catalogue
 
 @dataclass(frozen=True, slots=True)
 class ValuePlan:
-    """What a node has to have: a value under one of these predicates, at their prices, which include
-    what direction adds.
+    """A value that a node must have under one of these predicates, at their prices, which include the cost of
+    direction.
 
-    `numbers` are what numbers are compared with, one of each unit; a number without a unit compares
-    with any. `time` is what times are compared with. Without them nothing is, since these predicates
-    have no such values.
+    `numbers` are compared with quantities, one per unit; a number without a unit compares with any. `time` is compared
+    with times. Both are empty if these predicates have no such values.
     """
 
     condition: Condition
@@ -33,26 +30,26 @@ class ValuePlan:
 
 
 def value_plans(problem: Problem, catalogue: Catalogue, nodes: Sequence[int], slack: int) -> dict[int, tuple[ValuePlan, ...]]:
-    """The values that some nodes have to have, by node."""
-    found: dict[int, tuple[ValuePlan, ...]] = {}
+    """Return, for each of some nodes, the values that it must have."""
+    plans: dict[int, tuple[ValuePlan, ...]] = {}
     for edge in problem.asked:
         if edge.node in nodes:
             allowed = np.flatnonzero((edge.prices + edge.against <= edge.least + slack) & (edge.prices < BARRED))
             prices = {catalogue.predicates[number]: int(edge.prices[number]) + edge.against for number in allowed.tolist()}
             plan = value_plan(catalogue, edge.condition, prices)
-            found[edge.node] = (*found.get(edge.node, ()), plan)
-    return found
+            plans[edge.node] = (*plans.get(edge.node, ()), plan)
+    return plans
 
 
 def value_plan(catalogue: Catalogue, condition: Condition, prices: Mapping[str, int]) -> ValuePlan:
-    """A condition on values of some predicates."""
+    """Return a condition on the values of some predicates, with their prices, as a plan."""
     units = {unit for name in prices for unit in catalogue.units(name)}
     time = condition.time if any(map(catalogue.has_times, prices)) else None
     return ValuePlan(condition, tuple(condition.in_units(sorted(units))), time, prices)
 
 
 def every_plan(problem: Problem, catalogue: Catalogue) -> Iterator[ValuePlan]:
-    """For each edge to a value, what the value has to be, whatever its predicate costs."""
+    """Yield, for each edge to a value, the plan of its value under all predicates that may hold it, whatever they cost."""
     for edge in problem.values:
         names = [catalogue.predicates[number] for number in np.flatnonzero(catalogue.holding(edge.condition)).tolist()]
         yield value_plan(catalogue, edge.condition, dict.fromkeys(names, 0))

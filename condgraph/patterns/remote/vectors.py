@@ -1,5 +1,5 @@
-"""Where the terms of patterns on stores come from that keep no vectors: names are encoded here, and their vectors kept on
-this machine (`vectors.stored.VectorCache`).
+"""Vectors for patterns on stores that hold none: names are encoded here and their vectors cached on disk
+(`vectors.stored.VectorCache`).
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from condgraph.vectors.stored import IndexReport, OnProgress, VectorCache, match
 
 
 class CachedVectors:
-    """The vectors of a graph in a store elsewhere, kept on this machine."""
+    """The vectors of a graph in a store, cached on this machine."""
 
     def __init__(self, store: str, graph: str) -> None:
         self._cache = VectorCache(store, graph)
 
     def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
-        """Terms by an encoder, by that of the index made here, or by the lexical one."""
-        about = self._cache.index
-        asked = None if encoder is None else encoder_of(encoder)
-        if about is not None and not isinstance(asked, LexicalEncoder):
-            if asked is None and not about.spec:
-                raise OptionError(f"the index was made by an encoder of the caller's own, {about}", hint="give it as encoder=")
-            asked = matching(about, encoder_of(about.spec) if asked is None else asked)
-        if asked is None:
-            asked = encoder_of("lexical")
-        if isinstance(asked, LexicalEncoder):
-            return CatalogueTerms.lexical(catalogue, asked)
-        return self._dense(catalogue, asked, None)[0]
+        """Return terms by the given encoder, else by the one of the index made here, else by the lexical one."""
+        index = self._cache.index
+        chosen = None if encoder is None else encoder_of(encoder)
+        if index is not None and not isinstance(chosen, LexicalEncoder):
+            if chosen is None and not index.spec:
+                raise OptionError(f"the index was made by an encoder of the caller's own, {index}", hint="give it as encoder=")
+            chosen = matching(index, encoder_of(index.spec) if chosen is None else chosen)
+        if chosen is None:
+            chosen = encoder_of("lexical")
+        if isinstance(chosen, LexicalEncoder):
+            return CatalogueTerms.lexical(catalogue, chosen)
+        return self._dense(catalogue, chosen, None)[0]
 
     def index(self, catalogue: Catalogue, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
-        """Encode what is new, keep it here, and have patterns go by it."""
+        """Encode names that have no vector, store the vectors here, and use this encoder for patterns from now on."""
         begin = time.perf_counter()
         nodes, predicates = len(set(catalogue.labels)), len(catalogue.predicate_names)
-        fresh = nodes + predicates
+        encoded = nodes + predicates
         if isinstance(encoder, LexicalEncoder):
             if on_progress is not None:
-                on_progress(fresh, fresh)
+                on_progress(encoded, encoded)
         else:
-            _, fresh = self._dense(catalogue, encoder, on_progress)
+            _, encoded = self._dense(catalogue, encoder, on_progress)
         try:
             self._cache.choose(encoder)
         except OSError as error:
             raise OptionError(
                 f"the index cannot be kept in {self._cache.folder}: {error.strerror}", hint="CONDGRAPH_CACHE names another folder"
             ) from error
-        return IndexReport(encoder.id, encoder.dimension, nodes, predicates, fresh, None, time.perf_counter() - begin)
+        return IndexReport(encoder.id, encoder.dimension, nodes, predicates, encoded, None, time.perf_counter() - begin)
 
     def _dense(self, catalogue: Catalogue, encoder: Encoder, on_progress: OnProgress | None) -> tuple[CatalogueTerms, int]:
         texts = sorted(set(catalogue.labels))
-        whole = list(dict.fromkeys([*texts, *catalogue.predicate_names]))
-        matrix, fresh = self._cache.vectors(encoder, whole, on_progress)
-        return CatalogueTerms(catalogue, encoder, texts, DenseVectors(matrix[: len(texts)])), fresh
+        names = list(dict.fromkeys([*texts, *catalogue.predicate_names]))
+        matrix, encoded = self._cache.vectors(encoder, names, on_progress)
+        return CatalogueTerms(catalogue, encoder, texts, DenseVectors(matrix[: len(texts)])), encoded
