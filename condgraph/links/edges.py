@@ -32,10 +32,10 @@ class Edges:
     @classmethod
     def of(cls, triples: Iterable[tuple[str, str, str]]) -> Edges:
         """Return the edges of (head, relation, tail) texts, numbered in the order of code points."""
-        result = list(triples)
-        entities = sorted({item for head, _, tail in result for item in (head, tail)})
-        relations = sorted({relation for _, relation, _ in result})
-        return cls(entities, relations, np.empty((0, 3), np.int64)).numbered(result)
+        edge_texts = list(triples)
+        entities = sorted({item for head, _, tail in edge_texts for item in (head, tail)})
+        relations = sorted({relation for _, relation, _ in edge_texts})
+        return cls(entities, relations, np.empty((0, 3), np.int64)).numbered(edge_texts)
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> Edges:
@@ -60,7 +60,7 @@ class Edges:
         unknown = np.flatnonzero((rows < 0).any(axis=1))
         if len(unknown):
             head, relation, tail = texts[unknown[0]]
-            # Look up the three names of the first such edge to raise the error of the unknown one.
+            # Looking up the names of the first unknown edge raises the error for the unknown one.
             try:
                 self._entity(head), self._relation(relation), self._entity(tail)
             except LinkModelError as error:
@@ -74,16 +74,16 @@ class Edges:
         return Edges(self.entities, self.relations, np.unique(triples, axis=0) if len(triples) else triples.reshape(-1, 3))
 
     def _entity(self, text: str) -> int:
-        result = self.entity_numbers.get(text)
-        if result is None:
+        number = self.entity_numbers.get(text)
+        if number is None:
             raise LinkModelError(f"there is no entity {text!r} among the edges", candidates=nearest(text, self.entities))
-        return result
+        return number
 
     def _relation(self, text: str) -> int:
-        result = self.relation_numbers.get(text)
-        if result is None:
+        number = self.relation_numbers.get(text)
+        if number is None:
             raise LinkModelError(f"there is no relation {text!r} among the edges", candidates=nearest(text, self.relations))
-        return result
+        return number
 
     @cached
     def entity_numbers(self) -> dict[str, int]:
@@ -96,13 +96,13 @@ class Edges:
     @cached
     def fingerprint(self) -> str:
         """A hash of the edges, their entities and relations."""
-        result = blake2b(digest_size=16)
+        digest = blake2b(digest_size=16)
         for texts in (self.entities, self.relations):
             for text in texts:
-                result.update(text.encode("utf-8", "surrogatepass") + b"\0")
-            result.update(b"\1")
-        result.update(np.ascontiguousarray(self.triples).data.cast("B") if self.triples.size else b"")
-        return result.hexdigest()
+                digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+            digest.update(b"\1")
+        digest.update(np.ascontiguousarray(self.triples).data.cast("B") if self.triples.size else b"")
+        return digest.hexdigest()
 
     @cached
     def forward(self) -> Ends:

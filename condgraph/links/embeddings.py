@@ -126,10 +126,10 @@ class Embeddings:
     @cached
     def fingerprint(self) -> str:
         """A hash of everything that the scores depend on."""
-        result = blake2b(json.dumps([self.form, self.entities, self.relations]).encode(), digest_size=16)
+        digest = blake2b(json.dumps([self.form, self.entities, self.relations]).encode(), digest_size=16)
         for array in (self.entity_vectors, self.relation_vectors, self.inverse_vectors, self.tail_vectors):
-            result.update(b"-" if array is None else np.ascontiguousarray(array).data.cast("B"))
-        return result.hexdigest()
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).data.cast("B"))
+        return digest.hexdigest()
 
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
@@ -142,12 +142,12 @@ class Embeddings:
 
     def question_vectors(self, heads: NDArray[np.int64], relation: int, inverse: bool) -> Floats:
         """Return the vectors of questions (`questions`), shape (heads, dimension)."""
-        own = inverse and self.inverse_vectors is not None
-        table = self.inverse_vectors if own else self.relation_vectors
+        has_own = inverse and self.inverse_vectors is not None
+        table = self.inverse_vectors if has_own else self.relation_vectors
         assert table is not None
         # For an inverse without vectors of its own, the given entities are tails.
-        side = self.tail_vectors if inverse and not own and self.tail_vectors is not None else self.entity_vectors
-        return questions(self.form, side[heads], table[relation], inverse=inverse and not own)
+        side = self.tail_vectors if inverse and not has_own and self.tail_vectors is not None else self.entity_vectors
+        return questions(self.form, side[heads], table[relation], inverse=inverse and not has_own)
 
     def targets(self, inverse: bool) -> Floats:
         """Return the vectors of the entities that are scored, shape (entities, dimension)."""
@@ -194,8 +194,8 @@ class Embeddings:
             raise LinkModelError(f"there is no form of score {self.form!r}", candidates=nearest(self.form, FORMS), hint=_MADE)
         n, m, d = len(self.entities), len(self.relations), self.entity_vectors.shape[-1]
         value = (m, d, d) if self.form == "rescal" else (m, d)
-        wanted = {"entity_vectors": (n, d), "relation_vectors": value, "inverse_vectors": value, "tail_vectors": (n, d)}
-        for name, shape in wanted.items():
+        shapes = {"entity_vectors": (n, d), "relation_vectors": value, "inverse_vectors": value, "tail_vectors": (n, d)}
+        for name, shape in shapes.items():
             array = getattr(self, name)
             if array is None:
                 continue
@@ -250,15 +250,15 @@ def _texts(texts: Sequence[str]) -> NDArray[np.uint8]:
 
 def save_arrays(place: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays to a `.npz` file, completely or not at all."""
-    fresh = place.with_name(f".{place.name}.{os.getpid()}")
+    temporary = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        with fresh.open("wb") as file:
+        with temporary.open("wb") as file:
             np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(fresh, place)
+        os.replace(temporary, place)
     finally:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def load_arrays(place: str, hint: str) -> dict[str, NDArray[Any]]:
@@ -292,22 +292,22 @@ def _read_texts(arrays: Mapping[str, NDArray[Any]], name: str, place: str) -> tu
     if array.dtype.kind == "U":
         return tuple(array.ravel().tolist())
     try:
-        result = json.loads(_json(array, place, name))
+        texts = json.loads(_json(array, place, name))
     except (ValueError, RecursionError) as error:
         raise LinkModelError(f"{name} in {place} is no JSON: {error}", hint=_MADE) from None
-    if not isinstance(result, list) or not all(isinstance(item, str) for item in result):
+    if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
         raise LinkModelError(f"{name} in {place} is no list of texts", hint=_MADE)
-    return tuple(result)
+    return tuple(texts)
 
 
 def _read_about(array: NDArray[Any], place: str) -> dict[str, Any]:
     try:
-        result = json.loads(_json(array, place, "about"))
+        about = json.loads(_json(array, place, "about"))
     except (ValueError, RecursionError) as error:
         raise LinkModelError(f"about in {place} is no JSON: {error}", hint=_MADE) from None
-    if not isinstance(result, dict):
+    if not isinstance(about, dict):
         raise LinkModelError(f"about in {place} is no JSON object", hint=_MADE)
-    return result
+    return about
 
 
 def _numbers(array: NDArray[Any], place: str, name: str) -> Floats:
@@ -364,8 +364,8 @@ class DeviceModel:
             self._kept[inverse] = (
                 self._kept[False] if same_targets and False in self._kept else self._there(self._model.targets(inverse))
             )
-        result: Floats = (self._there(self._model.question_vectors(heads, relation, inverse)) @ self._kept[inverse].T).cpu().numpy()
-        return result
+        scores: Floats = (self._there(self._model.question_vectors(heads, relation, inverse)) @ self._kept[inverse].T).cpu().numpy()
+        return scores
 
     def _there(self, array: Floats) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)

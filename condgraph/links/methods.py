@@ -55,12 +55,12 @@ def train_links(
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
         validation = None if valid is None else edges.numbered(valid)
-        result = train(
+        training = train(
             edges, options_of(TrainOptions, options, "training"), valid=validation, on_epoch=on_epoch, checkpoint=checkpoint
         )
         if path is not None:
-            result.model.save(path)
-        return result
+            training.model.save(path)
+        return training
 
 
 def keep_rows(
@@ -122,10 +122,10 @@ def learn_rules(
         writable(path, "the rules")
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
-        result = learn(edges, options_of(Learning, options, "learning"), valid=None if valid is None else edges.numbered(valid))
+        rules = learn(edges, options_of(Learning, options, "learning"), valid=None if valid is None else edges.numbered(valid))
         if path is not None:
-            result.save(path)
-        return result
+            rules.save(path)
+        return rules
 
 
 def mix_links(
@@ -156,10 +156,10 @@ def mix_links(
         writable(path, "the mixture")
     with within(graph.timeout if timeout is None else timeout, cancelled):
         edges = Edges.of_snapshot(graph.snapshot().current)
-        result = mix(edges, model_of(model), rules, edges.numbered(valid), seconds=seconds)
+        mixture = mix(edges, model_of(model), rules, edges.numbered(valid), seconds=seconds)
         if path is not None:
-            result.save(path)
-        return result
+            mixture.save(path)
+        return mixture
 
 
 def default_rules(snapshot: Snapshot, directory: Path | None, *, read_only: bool) -> Rules:
@@ -169,19 +169,19 @@ def default_rules(snapshot: Snapshot, directory: Path | None, *, read_only: bool
     from condgraph.links.edges import Edges
     from condgraph.links.rule_model import Rules, learn
 
-    result: Rules | None = snapshot.schema.kept.get(_KEPT)
-    if result is None:
+    rules: Rules | None = snapshot.schema.kept.get(_KEPT)
+    if rules is None:
         edges = Edges.of_snapshot(snapshot)
         path = None if directory is None else directory / _FILE
         if path is not None and path.exists():
             # Rules of an earlier state are learned again.
             with suppress(LinkModelError):
-                result = Rules.load(path, edges)
-        if result is None:
-            result = learn(edges)
+                rules = Rules.load(path, edges)
+        if rules is None:
+            rules = learn(edges)
             if path is not None and not read_only:
                 # If the folder cannot be written, the rules are only in memory.
                 with suppress(OSError):
-                    result.save(path)
-        snapshot.schema.kept[_KEPT] = result
-    return result
+                    rules.save(path)
+        snapshot.schema.kept[_KEPT] = rules
+    return rules

@@ -103,9 +103,9 @@ class Mixture:
             weights = arrays["weights"]
             if weights.shape != (2 * len(rules.relations),) or not np.isin(weights, WEIGHTS).all():
                 raise ValueError(f"weights is not one of {WEIGHTS} for each relation and direction")
-            result = cls(model, rules, weights)
-            result.warnings = [str(text) for text in about["warnings"]]
-            return result
+            mixture = cls(model, rules, weights)
+            mixture.warnings = [str(text) for text in about["warnings"]]
+            return mixture
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
             raise LinkModelError(f"{place} cannot be read as a mixture: {error}", hint=_AGAIN) from None
 
@@ -124,10 +124,10 @@ def _mixed(known: NDArray[np.float64] | None, ruled: Floats | None, weight: floa
         return known.astype(np.float32)
     if known is None:
         return ruled
-    first, second = np.maximum(known, _LEAST_MODEL), np.maximum(ruled.astype(np.float64), _LEAST_RULES)
-    logs = (1 - weight) * np.log(first) + weight * np.log(second)
-    result: Floats = np.exp(logs).astype(np.float32)
-    return result
+    model_scores, rule_scores = np.maximum(known, _LEAST_MODEL), np.maximum(ruled.astype(np.float64), _LEAST_RULES)
+    logs = (1 - weight) * np.log(model_scores) + weight * np.log(rule_scores)
+    mean: Floats = np.exp(logs).astype(np.float32)
+    return mean
 
 
 def mix(edges: Edges, model: LinkModel, rules: Rules, valid: Edges, *, seconds: float = 60.0, seed: int = 0) -> Mixture:
@@ -164,11 +164,11 @@ def mix(edges: Edges, model: LinkModel, rules: Rules, valid: Edges, *, seconds: 
             groups = np.sort(rng.choice(groups, _QUESTIONS, replace=False))
         for begin in range(0, len(groups), at_once := rows_of(len(groups), n)):
             check()
-            part = groups[begin : begin + at_once]
-            model_scores = _model_scores(model, edges, node[part], relation, bool(inverse))
-            rule_scores = rules.score_tails(node[part], relation, inverse=bool(inverse))
-            offsets, items = edges.ends(bool(inverse)).of(node[part], relation)
-            for row, group in enumerate(part.tolist()):
+            batch = groups[begin : begin + at_once]
+            model_scores = _model_scores(model, edges, node[batch], relation, bool(inverse))
+            rule_scores = rules.score_tails(node[batch], relation, inverse=bool(inverse))
+            offsets, items = edges.ends(bool(inverse)).of(node[batch], relation)
+            for row, group in enumerate(batch.tolist()):
                 tails = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
                 known_tails = np.concatenate([tails, items[offsets[row] : offsets[row + 1]]])
                 for at, weight in enumerate(WEIGHTS):
@@ -176,7 +176,7 @@ def mix(edges: Edges, model: LinkModel, rules: Rules, valid: Edges, *, seconds: 
                         None if weight == 1.0 else model_scores[row], None if weight == 0.0 else rule_scores[row], weight
                     )
                     totals[key, at] += float((1 / rank_among(scores, tails, known_tails)).sum())
-            ranked[key] += int((ends.offsets[part + 1] - ends.offsets[part]).sum())
+            ranked[key] += int((ends.offsets[batch + 1] - ends.offsets[batch]).sum())
     warnings = []
     if (chosen := int((ranked > 0).sum())) < len(nonempty):
         text = (

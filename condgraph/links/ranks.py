@@ -74,12 +74,12 @@ def rank_edges(model: LinkModel, edges: Edges, known: Sequence[Edges]) -> Rankin
             step = rows_of(len(groups), n)
             for start in range(0, len(groups), step):
                 check()
-                part = groups[start : start + step]
-                nodes = node[part]
+                batch = groups[start : start + step]
+                nodes = node[batch]
                 scores = model.score_tails(nodes, int(number), inverse=inverse)
                 check_scores(scores, model, int(number))
-                known_tails = [other.ends(inverse).of(nodes, int(number)) for other in known]
-                for row, group in enumerate(part):
+                known_tails = [true_edges.ends(inverse).of(nodes, int(number)) for true_edges in known]
+                for row, group in enumerate(batch):
                     right = ends.items[ends.offsets[group] : ends.offsets[group + 1]]
                     true_tails = [items[offsets[row] : offsets[row + 1]] for offsets, items in known_tails]
                     ranks.append(rank_among(scores[row], right, np.concatenate([right, *true_tails])))

@@ -140,9 +140,9 @@ class Rules:
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         offsets, ids, values = self.rows(heads, relation, inverse=inverse)
-        result = np.zeros((len(heads), len(self.entities)), np.float32)
-        result[np.repeat(np.arange(len(heads)), np.diff(offsets)), ids] = values
-        return result
+        scores = np.zeros((len(heads), len(self.entities)), np.float32)
+        scores[np.repeat(np.arange(len(heads)), np.diff(offsets)), ids] = values
+        return scores
 
     def rows(self, heads: Ints, relation: int, *, inverse: bool = False) -> tuple[Ints, Ints, Floats]:
         """Return the rows of heads: offsets (heads + 1), entities ascending in each row, scores."""
@@ -178,9 +178,9 @@ class Rules:
         first = changed(key) if len(key) else np.zeros(0, bool)
         link = np.cumsum(first) - 1
         begin = np.flatnonzero(first)
-        result = np.zeros((len(begin), _MOST), np.float32)
-        result[link, np.arange(len(key)) - begin[link]] = (_ONE - (packed & (2**30 - 1))).astype(np.int32).view(np.float32)
-        return key[begin], result
+        confidences = np.zeros((len(begin), _MOST), np.float32)
+        confidences[link, np.arange(len(key)) - begin[link]] = (_ONE - (packed & (2**30 - 1))).astype(np.int32).view(np.float32)
+        return key[begin], confidences
 
     def _entries(self, heads: Ints, relation: int, inverse: bool) -> Iterator[tuple[Ints, NDArray[np.float32]]]:
         """Yield the predictions of rules: keys (position of the head, entity), and confidences."""
@@ -212,16 +212,16 @@ class Rules:
         return self._by_target[np.searchsorted(self._targets, feature) : np.searchsorted(self._targets, feature, side="right")]
 
     def _walk(self, steps: tuple[int, ...], walked: dict[tuple[int, ...], tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
-        result = walked.get(steps)
-        if result is None:
+        reached = walked.get(steps)
+        if reached is None:
             i, node = self._walk(steps[:-1], walked)
             counts, ends = self.paths.follow(steps[-1], node)
             key = np.sort(np.repeat(i, counts) * self.paths.n + ends)
             key = key[changed(key)] if len(key) else key
-            result = key // self.paths.n, key % self.paths.n
+            reached = key // self.paths.n, key % self.paths.n
             if len(steps) < 3:
-                walked[steps] = result
-        return result
+                walked[steps] = reached
+        return reached
 
     def explain(self, subject: str, relation: str, object_: str, most: int = 5) -> list[Rule]:
         """Return at most `most` rules that predict a link, best first."""
@@ -229,21 +229,23 @@ class Rules:
         x, y, r = numbers.get(subject), numbers.get(object_), self.edges.relation_numbers.get(relation)
         if x is None or y is None or r is None:
             return []
-        result: list[Rule] = []
+        matches: list[Rule] = []
         base = self.paths.steps + 1
         walked: dict[tuple[int, ...], tuple[Ints, Ints]] = {(): (np.zeros(1, np.int64), np.array([x]))}
         for at in range(int(self._cyclic_at[r]), int(self._cyclic_at[r + 1])):
             # Cyclic rules come by falling confidence.
-            if len(result) >= most:
+            if len(matches) >= most:
                 break
             if (self._walk(horn.steps_of(int(self.cyclic.code[at]), base), walked)[1] == y).any():
-                result.append(self._cyclic_rule(at))
+                matches.append(self._cyclic_rule(at))
         for step, entity, constant in ((2 * r, x, y), (2 * r + 1, y, x)):
             rules = self._targeting(step, constant)
             having = self.features.having(np.array([entity]))[1]
             rules = rules[np.isin(self.constant.body[rules], having)]
-            result += [self._constant_rule(int(number)) for number in rules[np.argsort(-self._values[rules], kind="stable")][:most]]
-        return sorted(result, key=lambda rule: -rule.confidence)[:most]
+            matches += [
+                self._constant_rule(int(number)) for number in rules[np.argsort(-self._values[rules], kind="stable")][:most]
+            ]
+        return sorted(matches, key=lambda rule: -rule.confidence)[:most]
 
     def _cyclic_rule(self, at: int) -> Rule:
         steps = horn.steps_of(int(self.cyclic.code[at]), self.paths.steps + 1)
@@ -254,9 +256,9 @@ class Rules:
         target, body = int(self.constant.target[number]), int(self.constant.body[number])
         step = int(self.features.step[target])
         of_any = body >= self.features.size
-        other = body - self.features.size if of_any else int(self.features.step[body])
+        body_step = body - self.features.size if of_any else int(self.features.step[body])
         return Rule(
-            self.relations[step >> 1], ((self.relations[other >> 1], bool(other & 1)),),
+            self.relations[step >> 1], ((self.relations[body_step >> 1], bool(body_step & 1)),),
             int(self.constant.right[number]), int(self.constant.predicted[number]), "object" if step & 1 else "subject",
             None if of_any else self.entities[self.features.constant[body]], self.entities[self.features.constant[target]],
         )  # fmt: skip
@@ -337,8 +339,8 @@ def _cut(packed: Ints) -> Ints:
         return packed
     first = changed(packed >> 30)
     begin = np.flatnonzero(first)
-    result: Ints = packed[np.arange(len(packed)) - begin[np.cumsum(first) - 1] < _MOST]
-    return result
+    best: Ints = packed[np.arange(len(packed)) - begin[np.cumsum(first) - 1] < _MOST]
+    return best
 
 
 def _joined(best: Floats, most: int) -> Floats:
@@ -382,15 +384,15 @@ def learn(edges: Edges, options: horn.Learning | None = None, *, valid: Edges | 
         warnings.append("no rules were found, so that nothing is predicted")
     about = {"by": "condgraph rules", **asdict(options), "warnings": warnings}
     choice = np.full(2 * len(edges.relations), _DEFAULT, np.int64)
-    result = Rules(edges, cyclic, constant, choice, about)
+    rules = Rules(edges, cyclic, constant, choice, about)
     if valid is None:
         remaining, valid = held_out(edges, options.validation, rng)
         # The rules were learned from the held-out edges too, but no rule counts as right by the predicted edge itself.
         choosing = Rules(remaining, cyclic, _again(features, constant, horn.Features(horn.Paths(remaining))), choice, {})
     else:
-        choosing = result
+        choosing = rules
     _choose(choosing, valid, edges, begin + options.seconds, rng, choice)
-    return result
+    return rules
 
 
 def _again(old: horn.Features, rules: horn.Constant, new: horn.Features) -> horn.Constant:
@@ -438,12 +440,12 @@ def _reciprocal_ranks(
     offsets, items = known.ends(inverse).of(nodes, relation)
     total = np.zeros(len(CHOICES))
     for begin in range(0, len(groups), _AT_ONCE):
-        part = groups[begin : begin + _AT_ONCE]
+        batch = groups[begin : begin + _AT_ONCE]
         key, best = model._best(nodes[begin : begin + _AT_ONCE], relation, inverse)
-        at = np.searchsorted(key, np.arange(len(part) + 1) * n)
+        at = np.searchsorted(key, np.arange(len(batch) + 1) * n)
         for choice_number, most in enumerate(CHOICES):
             scores = _joined(best, most)
-            for row, group in enumerate(part.tolist()):
+            for row, group in enumerate(batch.tolist()):
                 dense = np.zeros(n, np.float32)
                 dense[key[at[row] : at[row + 1]] - row * n] = scores[at[row] : at[row + 1]]
                 tails = ends.items[ends.offsets[group] : ends.offsets[group + 1]]

@@ -165,11 +165,11 @@ def closings(paths: Paths, triples: Ints, rng: np.random.Generator) -> tuple[Int
 
 def steps_of(code: int, base: int) -> tuple[int, ...]:
     """Return the steps of a path's code."""
-    result: list[int] = []
+    steps: list[int] = []
     while code:
         code, step = divmod(code, base)
-        result.append(step - 1)
-    return tuple(reversed(result))
+        steps.append(step - 1)
+    return tuple(reversed(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,11 +244,11 @@ def learn_cyclic(
         for r in list(open_relations):
             check()
             low = int(offsets[r]) + begin
-            part = triples[low : min(low + size, int(offsets[r + 1]))]
-            if not len(part) or time.process_time() >= middle:
+            batch = triples[low : min(low + size, int(offsets[r + 1]))]
+            if not len(batch) or time.process_time() >= middle:
                 open_relations.remove(r)
                 continue
-            codes, counts = closings(paths, part, rng)
+            codes, counts = closings(paths, batch, rng)
             if r in sampled:
                 codes, counts = summed(np.concatenate([sampled[r][0], codes]), np.concatenate([sampled[r][1], counts]))
             sampled[r] = codes, counts
@@ -348,9 +348,9 @@ def measured(
                 relation_triples = edges.triples[edges.triples[:, 1] == r]
                 known_pairs[r] = np.sort(relation_triples[:, 0] * paths.n + relation_triples[:, 2])
             rows.append((r, path_code, *_without_itself(paths, steps, r, begin, known_pairs[r], options.body)))
-    result = np.array(rows, np.int64).reshape(-1, 4)
+    columns = np.array(rows, np.int64).reshape(-1, 4)
     done = done / len(first)
-    return Cyclic(*result.T).ordered(options.per_relation, options.support, options.confidence), done
+    return Cyclic(*columns.T).ordered(options.per_relation, options.support, options.confidence), done
 
 
 def _stepped(paths: Paths, step: int, i: Ints, node: Ints, cut: int, most: int) -> tuple[Ints, Ints, int]:
@@ -361,9 +361,9 @@ def _stepped(paths: Paths, step: int, i: Ints, node: Ints, cut: int, most: int) 
     upto = np.cumsum(counts)
     if len(upto) and upto[-1] > 2 * most:
         cut = max(1, int(i[np.searchsorted(upto, 2 * most)]))
-        here = int(np.searchsorted(i, cut))
-        i, counts = i[:here], counts[:here]
-        ends = ends[: int(upto[here - 1]) if here else 0]
+        end = int(np.searchsorted(i, cut))
+        i, counts = i[:end], counts[:end]
+        ends = ends[: int(upto[end - 1]) if end else 0]
     key = different(np.repeat(i, counts) * paths.n + ends)
     return key // paths.n, key % paths.n, cut
 

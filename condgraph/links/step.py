@@ -53,17 +53,17 @@ class Adagrad:
         piece = max(1, _PIECE // gradient.shape[1])
         rate = np.float32(self.rate)
         for begin in range(0, len(gradient), piece):
-            part = gradient[begin : begin + piece]
+            chunk = gradient[begin : begin + piece]
             target = slice(begin, begin + piece) if rows is None else rows[begin : begin + piece]
             moved = self.moved[target]
-            moved = moved + part * part if rows is not None else np.add(moved, part * part, out=moved)
+            moved = moved + chunk * chunk if rows is not None else np.add(moved, chunk * chunk, out=moved)
             if rows is not None:
                 self.moved[target] = moved
             size = np.sqrt(moved)
             size += np.float32(1e-10)
-            part *= rate
-            part /= size
-            self.vectors[target] -= part
+            chunk *= rate
+            chunk /= size
+            self.vectors[target] -= chunk
 
 
 class Learner(Protocol):
@@ -271,11 +271,11 @@ def sampled(rng: np.random.Generator, entities: int, tails: Ints, near: Ints, ne
     drawn = np.sort(rng.choice(entities, min(negatives, entities), replace=False))
     drawn = drawn[_missing(drawn, distinct_tails) & _missing(drawn, near)]
     far_count = entities - len(distinct_tails) - len(near_rivals)
-    result = np.concatenate([distinct_tails, close, drawn])
+    entity_numbers = np.concatenate([distinct_tails, close, drawn])
     weights = [(distinct_tails, 1.0), (close, len(near_rivals) / max(len(close), 1)), (drawn, far_count / max(len(drawn), 1))]
     logs = np.concatenate([np.full(len(part), np.log(max(weight, 1.0)), np.float32) for part, weight in weights])
-    order = np.argsort(result)
-    return result[order], logs[order]
+    order = np.argsort(entity_numbers)
+    return entity_numbers[order], logs[order]
 
 
 def _missing(some: Ints, others: Ints) -> NDArray[np.bool_]:

@@ -58,14 +58,14 @@ class Alignment:
     @property
     def warnings(self) -> list[str]:
         """How many entities and relations of the graph the model does not know."""
-        result: list[str] = []
+        messages: list[str] = []
         for kind, numbers in (("entities", self.entities), ("relations", self.relations)):
             unknown = int((numbers < 0).sum())
             if unknown:
-                result.append(
+                messages.append(
                     f"the model does not know {unknown:,} of the graph's {len(numbers):,} {kind}; nothing is predicted of them"
                 )
-        return result
+        return messages
 
     def relation(self, name: str) -> int:
         return relation_of(self.model, self._relations, name)
@@ -73,14 +73,14 @@ class Alignment:
 
 def relation_of(model: Any, numbers: dict[str, int], name: str) -> int:
     """Return the number of a relation of a model; raises `LinkModelError` if it has no such relation."""
-    result = numbers.get(name)
-    if result is None:
+    number = numbers.get(name)
+    if number is None:
         raise LinkModelError(
             f"the model has no relation {name!r}",
             candidates=nearest(name, model.relations),
             hint=f"it was trained on {len(model.relations)} relations; train one on a graph that has it",
         )
-    return result
+    return number
 
 
 # -- calibration -------------------------------------------------------------------------------------
@@ -140,9 +140,9 @@ def kept_of(scores: NDArray[np.float32], tails: Ints, epsilon: float) -> tuple[I
     share = np.maximum(tails, 1) / powers.sum(axis=1, dtype=np.float64)
     # Compare with slightly less, so that rounding loses no entry; the exact test follows.
     row, entity = np.nonzero(powers >= (0.9999 * epsilon / share)[:, None].astype(np.float32))
-    result = np.exp(scores[row, entity].astype(np.float64) - top[row, 0]) * share[row]
-    valid = (result >= epsilon) & (result > 0)
-    return row[valid], entity[valid], result[valid]
+    calibrated_scores = np.exp(scores[row, entity].astype(np.float64) - top[row, 0]) * share[row]
+    valid = (calibrated_scores >= epsilon) & (calibrated_scores > 0)
+    return row[valid], entity[valid], calibrated_scores[valid]
 
 
 def thresholded(
@@ -180,14 +180,14 @@ def fingerprint_of(model: LinkModel) -> str:
     """Return a hash of a model: its own `fingerprint` if it has one, else a hash of its names and the scores of a few
     heads.
     """
-    own = getattr(model, "fingerprint", None)
-    if isinstance(own, str):
-        return own
-    result = blake2b(json.dumps([list(model.entities), list(model.relations), model.calibrated]).encode(), digest_size=16)
+    model_fingerprint = getattr(model, "fingerprint", None)
+    if isinstance(model_fingerprint, str):
+        return model_fingerprint
+    digest = blake2b(json.dumps([list(model.entities), list(model.relations), model.calibrated]).encode(), digest_size=16)
     heads = np.unique(np.linspace(0, len(model.entities) - 1, 4).astype(np.int64))
     for relation in range(len(model.relations)):
-        result.update(np.ascontiguousarray(model.score_tails(heads, relation), np.float32).data.cast("B"))
-    return result.hexdigest()
+        digest.update(np.ascontiguousarray(model.score_tails(heads, relation), np.float32).data.cast("B"))
+    return digest.hexdigest()
 
 
 def keyed(model: LinkModel, edges: Edges, keep: Threshold) -> str:
@@ -255,9 +255,9 @@ class StoredRows:
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         offsets, ids, values = self.rows(heads, relation, inverse=inverse)
-        result = np.zeros((len(heads), len(self.entities)), np.float32)
-        result[np.arange(len(heads)).repeat(np.diff(offsets)), ids] = values
-        return result
+        scores = np.zeros((len(heads), len(self.entities)), np.float32)
+        scores[np.arange(len(heads)).repeat(np.diff(offsets)), ids] = values
+        return scores
 
 
 def keep_rows(
@@ -327,12 +327,12 @@ def open_rows(folder: str | os.PathLike[str], *, model: LinkModel | None = None,
     if about.get("format") != FORMAT:
         raise StoreVersionError(f"{path / 'rows.json'} has format {about.get('format')}, this version reads {FORMAT}", hint=_AGAIN)
     try:
-        result = StoredRows(about, ArrayFile(path / about["file"], about["arrays"]))
+        rows = StoredRows(about, ArrayFile(path / about["file"], about["arrays"]))
     except (KeyError, TypeError) as error:
         raise StoreDamagedError(f"{path / 'rows.json'} lacks {error}", hint=_AGAIN) from None
-    if model is not None and edges is not None and result.key != keyed(model, edges, result.threshold):
+    if model is not None and edges is not None and rows.key != keyed(model, edges, rows.threshold):
         raise LinkModelError(f"the rows in {path} are of another model or graph, or the graph has changed", hint=_AGAIN)
-    return result
+    return rows
 
 
 def _heads(model: LinkModel, heads: Sequence[str] | None) -> Ints:
@@ -352,17 +352,17 @@ def _scored(
     step = rows_of(len(heads), n)
     for start in range(0, len(heads), step):
         check()
-        part = heads[start : start + step]
-        scores = np.asarray(model.score_tails(part, relation, inverse=inverse))
-        if scores.shape != (len(part), n):
-            raise LinkModelError(f"the model gave scores of shape {scores.shape}, not {(len(part), n)}")
+        batch = heads[start : start + step]
+        scores = np.asarray(model.score_tails(batch, relation, inverse=inverse))
+        if scores.shape != (len(batch), n):
+            raise LinkModelError(f"the model gave scores of shape {scores.shape}, not {(len(batch), n)}")
         check_scores(scores, model, relation)
         if model.calibrated:
             row, entity = np.nonzero(scores >= keep.epsilon)
-            result = scores[row, entity].astype(np.float64)
+            kept_scores = scores[row, entity].astype(np.float64)
         else:
-            row, entity, result = kept_of(scores, np.diff(edges.ends(inverse).of(part, relation)[0]), keep.epsilon)
-        yield thresholded(len(part), row, entity, result, keep)
+            row, entity, kept_scores = kept_of(scores, np.diff(edges.ends(inverse).of(batch, relation)[0]), keep.epsilon)
+        yield thresholded(len(batch), row, entity, kept_scores, keep)
 
 
 def _name(relation: int, inverse: bool) -> str:
@@ -372,14 +372,14 @@ def _name(relation: int, inverse: bool) -> str:
 def _about(place: Path) -> dict[str, Any] | None:
     path = place / "rows.json"
     try:
-        result = json.loads(path.read_text("utf-8"))
+        about = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_AGAIN) from None
-    if not isinstance(result, dict):
+    if not isinstance(about, dict):
         raise StoreDamagedError(f"{path} is no JSON object", hint=_AGAIN)
-    return result
+    return about
 
 
 def _write(place: Path, about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

@@ -108,7 +108,7 @@ class StoredLogicAnswer(LogicAnswer):
 # name and id (the order of node numbers).
 
 
-#: Thresholds in the order of trial; after them there is none.
+#: The thresholds in the order of trial; the last trial is without one.
 THRESHOLDS: Final = (1.0, 0.5, 0.1, 0.02, 0.004)
 
 
@@ -175,8 +175,8 @@ def _has_observed(found: Vector, tree: Tree, snapshot: Snapshot) -> bool:
 
 def _spelled(found: Vector, size: int) -> Vector:
     """Return the vector with every node listed, for a query that only says what its answers are not."""
-    every = np.arange(size)
-    return Vector(0.0, every, found.at(every))
+    all_ids = np.arange(size)
+    return Vector(0.0, all_ids, found.at(all_ids))
 
 
 def _below_one(scores: Scores, own: NDArray[np.bool_]) -> Scores:
@@ -350,8 +350,8 @@ def _counting(tree: Tree, snapshot: Snapshot, matrix: Matrix, alpha: float) -> C
 def _stored(graph: LogicGraph, read: Query, tree: Tree, k: int | None, period: Period | None, warnings: list[str]) -> LogicAnswers:
     """Return the answers that a store computes with one query; they are explained by the statements of its evidence."""
     answer = ask(graph._store_of(None), read, "logic", None, _options(period, bound=k is not None))
-    every = answer.entities
-    shown = every if k is None else every[:k]
+    entities = answer.entities
+    shown = entities if k is None else entities[:k]
 
     def derived() -> tuple[Snapshot, Backward]:
         snapshot = answer.evidence.trail.run.snapshot
@@ -363,7 +363,9 @@ def _stored(graph: LogicGraph, read: Query, tree: Tree, k: int | None, period: P
 
     witness = EvidenceGraph(derived)
     answers: list[LogicAnswer] = [StoredLogicAnswer(entity, witness, tree, read.answer.name) for entity in shown]
-    return LogicAnswers(str(read), answers, len(shown) < len(every), [*warnings, *answer.warnings], answer, lambda _: len(every))
+    return LogicAnswers(
+        str(read), answers, len(shown) < len(entities), [*warnings, *answer.warnings], answer, lambda _: len(entities)
+    )
 
 
 @dataclass(frozen=True, slots=True)

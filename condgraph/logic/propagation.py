@@ -58,8 +58,8 @@ class Vector:
         scores = np.full(len(ids), self.default)
         if len(self.ids):
             place = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-            known = self.ids[place] == ids
-            scores[known] = self.values[place[known]]
+            listed = self.ids[place] == ids
+            scores[listed] = self.values[place[listed]]
         return scores
 
     def one(self, node: int) -> float:
@@ -684,8 +684,8 @@ class Backward:
         weights = rows.values[entries].astype(np.float64)
         products = frontier.at(heads) * weights
         tied = np.flatnonzero(products == products.max())
-        first = tied[np.lexsort((heads[tied], -weights[tied]))[0]]
-        return int(heads[first]), float(weights[first])
+        best = tied[np.lexsort((heads[tied], -weights[tied]))[0]]
+        return int(heads[best]), float(weights[best])
 
     def _anti_source(self, node: Projection, value: int) -> tuple[int, float]:
         """Return the entity whose missing edge counts most (Eq. 14), and the score of that edge."""
@@ -697,8 +697,8 @@ class Backward:
         linked = rows.heads[np.searchsorted(rows.offsets, entries, side="right") - 1]
         weights[np.searchsorted(heads, linked)] = rows.values[entries]
         products = frontier.at(heads) * (1.0 - scaled_all(weights, self.forward.alpha))
-        first = int(np.argmax(products))
-        return int(heads[first]), float(weights[first])
+        best = int(np.argmax(products))
+        return int(heads[best]), float(weights[best])
 
     def _complement(self, node: Complement, value: int, score: float, variable: str | None) -> Derivation:
         """Derive a negation: a single atom with a constant as an edge with its score, anything else by the best

@@ -217,9 +217,12 @@ def predicted_rows(snapshot: Snapshot, matrix: Matrix, relations: Sequence[str])
         for begin in range(0, matrix.size, NODES_AT_ONCE):
             check()
             heads = np.arange(begin, min(begin + NODES_AT_ONCE, matrix.size))
-            rows, own = matrix.rows((relation, False), heads), observed.rows((relation, False), heads)
+            rows, observed_rows = matrix.rows((relation, False), heads), observed.rows((relation, False), heads)
             row_heads = np.repeat(rows.heads, rows.counts())
-            is_observed = np.isin(row_heads * matrix.size + rows.ids, np.repeat(own.heads, own.counts()) * matrix.size + own.ids)
+            is_observed = np.isin(
+                row_heads * matrix.size + rows.ids,
+                np.repeat(observed_rows.heads, observed_rows.counts()) * matrix.size + observed_rows.ids,
+            )
             for at in np.flatnonzero(~is_observed).tolist():
                 yield snapshot.ident(int(row_heads[at])), relation, snapshot.ident(int(rows.ids[at])), float(rows.values[at])
 

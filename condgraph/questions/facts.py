@@ -199,9 +199,9 @@ class Facts:
         if not pool.runs:
             return None
         if self._concept_weights and self._concept_weights[-1] and pick.random() < 0.5:
-            result = self._draw_of_member(pick, kind, qualified)
-            if result is not None:
-                return result
+            drawn = self._draw_of_member(pick, kind, qualified)
+            if drawn is not None:
+                return drawn
         statement = None
         for _ in range(_TRIES):
             low, high = pool.runs[bisect_right(pool.weights, pick.random() * pool.weights[-1], 0, len(pool.runs) - 1)]
@@ -280,12 +280,12 @@ class Facts:
         """Return at most 16 qualifiers of a statement that conditions can have, with entities as names."""
         if self._owned is None:
             return []
-        result = []
+        qualifiers = []
         for at in range(self._owned[statement], min(self._owned[statement + 1], self._owned[statement] + 16)):
             value = self.cell(self.snapshot.value("q", at)) if self._told[self._qkey[at]] else None
             if value is not None:
-                result.append((self.snapshot.predicate_name(self._qkey[at]), value))
-        return result
+                qualifiers.append((self.snapshot.predicate_name(self._qkey[at]), value))
+        return qualifiers
 
     def cell(self, value: Any) -> Cell | None:
         """Convert a value for conditions; None if no question can contain it."""
@@ -324,7 +324,7 @@ class Facts:
     def _runs(self, items: memoryview, at: int, high: int) -> list[Run]:
         # One step per predicate, however many statements it has.
         relations, base = self.snapshot.relation_offsets, self.snapshot.relations
-        attributes, result = self.snapshot.attribute_offsets, []
+        attributes, runs = self.snapshot.attribute_offsets, []
         while at < high:
             statement = items[at]
             if statement < base:
@@ -333,11 +333,11 @@ class Facts:
             else:
                 predicate = bisect_right(attributes, statement - base) - 1
                 end = base + attributes[predicate + 1]
-            after = bisect_left(items, end, at, high)
+            end_of_run = bisect_left(items, end, at, high)
             if self._told[predicate]:
-                result.append(Run(predicate, statement < base, items, at, after))
-            at = after
-        return result
+                runs.append(Run(predicate, statement < base, items, at, end_of_run))
+            at = end_of_run
+        return runs
 
     # -- names and concepts ------------------------------------------------------------------------
 

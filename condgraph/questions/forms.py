@@ -147,8 +147,8 @@ def words_of(predicate: str) -> str:
         words.pop()
     if len(words) > 1 and words[0].casefold() == "has":
         words.pop(0)
-    result = " ".join(words)
-    return SHORT.get(result.casefold(), result)
+    name = " ".join(words)
+    return SHORT.get(name.casefold(), name)
 
 
 @lru_cache(maxsize=4096)
@@ -262,8 +262,8 @@ _INVERSE: Final = re.compile(r"(.+?)[\s_-]+(?:inverse|reversed?|inv)", re.IGNORE
 
 def turned(predicate: str) -> str | None:
     """Return the predicate whose inverse this is, by its name: `plays_for` for `plays_for_inverse`. None for others."""
-    result = _INVERSE(predicate)
-    return None if result is None else result[1]
+    match = _INVERSE(predicate)
+    return None if match is None else match[1]
 
 
 def personal(predicate: str) -> bool:

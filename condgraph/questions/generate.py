@@ -118,8 +118,8 @@ def kind_shares(kinds: Collection[str] | Mapping[str, float] | None, tables: boo
     known_kinds = (*description.KINDS, *description.TABLE_KINDS)
     if kinds is None:
         # With tables, half of the questions are about them; `_possible` scales the shares to a sum of 1.
-        result = dict(KIND_SHARES)
-        return {**result, **dict.fromkeys(description.TABLE_KINDS, 0.25)} if tables else result
+        defaults = dict(KIND_SHARES)
+        return {**defaults, **dict.fromkeys(description.TABLE_KINDS, 0.25)} if tables else defaults
     if isinstance(kinds, str):
         kinds = (kinds,)
     shares = dict(kinds) if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
@@ -267,9 +267,9 @@ def _assigned(
 
 def _neighbours(entity: int, condition: description.RelationCondition, facts: Facts) -> list[int]:
     number = facts.snapshot.predicate(condition.predicate)
-    result = facts.of(entity, number, relation=True) if condition.outward else facts.onto(entity, number)
+    statements = facts.of(entity, number, relation=True) if condition.outward else facts.onto(entity, number)
     end = facts.target if condition.outward else facts.subject
-    return list(dict.fromkeys(end(int(statement)) for statement in islice(result, _MOST_TRIED)))
+    return list(dict.fromkeys(end(int(statement)) for statement in islice(statements, _MOST_TRIED)))
 
 
 def _named(target: description.Description, entity: int, facts: Facts) -> bool:
@@ -356,15 +356,15 @@ class Asker:
         entity = self._entity()
         if entity is None or self.facts.name(entity) is None:
             return None
-        result = self.locator.one(entity, max(hops, 1))
-        return None if result is None else description.Ask("QueryName", result)
+        described = self.locator.one(entity, max(hops, 1))
+        return None if described is None else description.Ask("QueryName", described)
 
     def _count(self, hops: int) -> description.Ask | None:
         entity = self._entity()
-        result = None if entity is None else self.locator.several(entity, hops)
-        if result is None or not result.conditions:
+        described = None if entity is None else self.locator.several(entity, hops)
+        if described is None or not described.conditions:
             return None
-        return description.Ask("Count", result) if 2 <= len(self.runner.numbers(result)) <= _MOST else None
+        return description.Ask("Count", described) if 2 <= len(self.runner.numbers(described)) <= _MOST else None
 
     def _told(
         self, statement: int, left: int
@@ -408,10 +408,10 @@ class Asker:
         holds = self.pick.random() < 0.5
         if isinstance(value, str):
             if not holds:
-                other = self._sibling(statement)
-                if other is None or other == value:
+                sibling = self._sibling(statement)
+                if sibling is None or sibling == value:
                     return None
-                compared_value = other
+                compared_value = sibling
         elif isinstance(value, Quantity) and not is_code(key, value):
             below, above = around(value.number)
             op = self.pick.choice("<>")
@@ -427,10 +427,10 @@ class Asker:
             else:
                 compared_value = Time.year(year - years_off if (op == ">") == holds else year + years_off)
         elif not holds:
-            other = self._sibling(statement)
-            if other is None or other == value:
+            sibling = self._sibling(statement)
+            if sibling is None or sibling == value:
                 return None
-            compared_value = other
+            compared_value = sibling
         return description.Ask("Verify", described, key=key, value=compared_value, op=op, qualifier=restriction)
 
     def _sibling(self, statement: int) -> description.Cell | None:
@@ -626,8 +626,8 @@ class Questions(Iterator[Question]):
     def __next__(self) -> Question:
         while self._made < self.wanted and self._alive:
             kind = self._kinds.lacking(self._alive)
-            result = self._one(kind)
-            if result is None:
+            question = self._one(kind)
+            if question is None:
                 self._failed[kind] += 1
                 if self._failed[kind] >= _FAILURES:
                     self._alive.remove(kind)
@@ -636,7 +636,7 @@ class Questions(Iterator[Question]):
             self._failed[kind] = 0
             self._kinds.made[kind] += 1
             self._made += 1
-            return result
+            return question
         if self._made < self.wanted:
             self._why()
         raise StopIteration
@@ -670,12 +670,12 @@ class Questions(Iterator[Question]):
         return self._asker.can(kind) if kind in description.KINDS else bool(self._tables.tables) and self._tables.can(kind)
 
     def _possible(self, shares: dict[str, float], *, named: bool) -> dict[str, float]:
-        result = {kind: share for kind, share in shares.items() if self._can(kind) and FEWEST.get(kind, 1) <= self._largest}
-        impossible = [kind for kind in shares if kind not in result]
-        if impossible and (named or not result):
+        possible = {kind: share for kind, share in shares.items() if self._can(kind) and FEWEST.get(kind, 1) <= self._largest}
+        impossible = [kind for kind in shares if kind not in possible]
+        if impossible and (named or not possible):
             self.warnings.append(f"the graph has no facts for questions of kind {', '.join(impossible)}, or they need more hops")
-        total = sum(result.values())
-        return {kind: share / total for kind, share in result.items()}
+        total = sum(possible.values())
+        return {kind: share / total for kind, share in possible.items()}
 
     def _bucket(self, hops: int) -> int:
         return hops if self._exact else min(hops, self._largest)
@@ -695,15 +695,15 @@ class Questions(Iterator[Question]):
         fitting = [hops for hops in self._hops.shares if hops >= FEWEST.get(kind, 1)]
         spare: tuple[Question, int, str] | None = None
         for _ in range(_TRIES):
-            result = self._sample(kind, self._hops.lacking(fitting))
-            if result is None:
+            sampled = self._sample(kind, self._hops.lacking(fitting))
+            if sampled is None:
                 continue
-            question, hops, key = result
+            question, hops, key = sampled
             if self._hops.open(hops) or kind not in description.KINDS:
                 if (numbered := self._kept(question, hops, key)) is not None:
                     return numbered
             elif hops in self._hops.shares:
-                spare = spare or result
+                spare = spare or sampled
         # If the graph cannot meet a quota, a question beyond the quota is used.
         return None if spare is None else self._kept(*spare)
 
@@ -722,10 +722,10 @@ class Questions(Iterator[Question]):
         if ask is None or self._bucket(ask.hops) not in self._hops.shares:
             return None
         calls = asked(ask)
-        result = self._answer(ask, calls)
-        if result is None:
+        answered = self._answer(ask, calls)
+        if answered is None:
             return None
-        answer, value = result
+        answer, value = answered
         words = self._words.question(ask)
         if kind not in ("Verify", "SelectBetween") and (stands_in(answer, words) or _gives_away(ask, answer)):
             return None
@@ -757,21 +757,21 @@ class Questions(Iterator[Question]):
         return texts[0], answer.values[0]
 
     def _of_table(self, kind: str) -> tuple[Question, int, str] | None:
-        result = self._tables.ask(kind)
-        if result is None or not result.found < result.without or (self._exact and result.hops not in self._hops.shares):
+        draft = self._tables.ask(kind)
+        if draft is None or not draft.found < draft.without or (self._exact and draft.hops not in self._hops.shares):
             return None
-        answer = answer_of(self._snapshot, result.query)
+        answer = answer_of(self._snapshot, draft.query)
         texts = answer.texts
-        if len(texts) != 1 or not good(texts[0]) or stands_in(texts[0], result.question):
+        if len(texts) != 1 or not good(texts[0]) or stands_in(texts[0], draft.question):
             return None
-        wrong = wrong_of(iter(result.wrong), texts[0])
-        categories = [name for name, applies in (("Multi-hop", result.hops > 1), ("Comparison", kind == "Superlative")) if applies]
+        wrong = wrong_of(iter(draft.wrong), texts[0])
+        categories = [name for name, applies in (("Multi-hop", draft.hops > 1), ("Comparison", kind == "Superlative")) if applies]
         question = Question(
-            "", result.question, texts[0], kind, result.hops, tuple(categories), shuffled(texts[0], wrong, self._pick),
-            llm_query=result.query, entities=result.entities, answer_type=self._type(kind, answer.values[0]),
-            fewer=None if len(wrong) == CHOICES - 1 else result.fewer,
+            "", draft.question, texts[0], kind, draft.hops, tuple(categories), shuffled(texts[0], wrong, self._pick),
+            llm_query=draft.query, entities=draft.entities, answer_type=self._type(kind, answer.values[0]),
+            fewer=None if len(wrong) == CHOICES - 1 else draft.fewer,
         )  # fmt: skip
-        return question, self._bucket(result.hops), result.query
+        return question, self._bucket(draft.hops), draft.query
 
     def _type(self, kind: str, value: object) -> str:
         """Return the type of an answer. A qualifier's text that is the name of an entity is an entity."""
@@ -806,13 +806,13 @@ class Questions(Iterator[Question]):
 
     def _several(self, predicate: str) -> bool:
         """Whether subjects of a relation usually have more than one object."""
-        result = self._means.get(predicate)
-        if result is None:
+        has_several = self._means.get(predicate)
+        if has_several is None:
             number, offsets = self._snapshot.predicate(predicate), self._snapshot.relation_offsets
             low, high = offsets[number], offsets[number + 1]
             subjects = self._snapshot.relation_subject[low : min(high, low + 4096)]
-            result = self._means[predicate] = len(subjects) > 1.5 * max(1, len(set(subjects.tolist())))
-        return result
+            has_several = self._means[predicate] = len(subjects) > 1.5 * max(1, len(set(subjects.tolist())))
+        return has_several
 
 
 def good(answer: str) -> bool:

@@ -87,22 +87,22 @@ class Locator:
         if hops <= 0:
             name = self.facts.name(entity)
             return None if name is None else descriptions.Description(name)
-        result = self._grown(entity, hops, avoid, alone=True)
-        if result is None or len(self.runner.numbers(result)) != 1:
+        described = self._grown(entity, hops, avoid, alone=True)
+        if described is None or len(self.runner.numbers(described)) != 1:
             return None
-        result = self.pruned(result)
+        described = self.pruned(described)
         # Without a condition, "the seminary" would read as if it had been mentioned before.
-        return result if result is not None and result.conditions else None
+        return described if described is not None and described.conditions else None
 
     def several(self, entity: int, hops: int, avoid: frozenset[int] = frozenset()) -> descriptions.Description | None:
         """Return a description that fits this entity and others; None if none was found."""
-        result = self._grown(entity, hops, avoid, alone=False)
-        if result is None or not result.conditions:
-            return result
-        if self.pick.random() < 0.2 and len(result.conditions) == 1 and not result.conditions[0].qualifiers:
-            result = self._or_another(result, avoid) or result
-        result = self.pruned(result) or descriptions.Description()
-        return result if len(self.runner.numbers(result)) > 1 and (result.conditions or result.concept) else None
+        described = self._grown(entity, hops, avoid, alone=False)
+        if described is None or not described.conditions:
+            return described
+        if self.pick.random() < 0.2 and len(described.conditions) == 1 and not described.conditions[0].qualifiers:
+            described = self._or_another(described, avoid) or described
+        described = self.pruned(described) or descriptions.Description()
+        return described if len(self.runner.numbers(described)) > 1 and (described.conditions or described.concept) else None
 
     def pruned(self, described: descriptions.Description) -> descriptions.Description | None:
         """Remove conditions that change nothing; None if a part of the description is then empty."""
@@ -123,26 +123,26 @@ class Locator:
 
     def _grown(self, entity: int, hops: int, avoid: frozenset[int], *, alone: bool) -> descriptions.Description | None:
         concept = self._concept(entity)
-        result = descriptions.Description(concept=concept)
+        described = descriptions.Description(concept=concept)
         count = None
         hops_left = hops
         if hops_left <= 0:
-            return result if concept is not None else None
+            return described if concept is not None else None
         for statement in self._around(entity, avoid):
-            condition = self._condition(entity, statement, hops_left, avoid, first=not result.conditions)
-            if condition is None or condition.hops > hops_left or _repeats(condition, result.conditions):
+            condition = self._condition(entity, statement, hops_left, avoid, first=not described.conditions)
+            if condition is None or condition.hops > hops_left or _repeats(condition, described.conditions):
                 continue
-            trial = replace(result, conditions=(*result.conditions, condition))
+            trial = replace(described, conditions=(*described.conditions, condition))
             entities = self.runner.numbers(trial)
             if not len(entities) or (count is not None and len(entities) >= count) or (not alone and len(entities) < 2):
                 continue
-            result, count = trial, len(entities)
+            described, count = trial, len(entities)
             hops_left -= condition.hops
             if hops_left <= 0 or (alone and count == 1):
                 break
         if alone and count is not None and 1 < count <= 4 and hops_left > 0:
-            return self._told_apart(result, entity)
-        return result if result.conditions else None
+            return self._told_apart(described, entity)
+        return described if described.conditions else None
 
     def _around(self, entity: int, avoid: frozenset[int]) -> list[int]:
         """Return statements around an entity in the order of trial: one for each predicate, in random order."""
@@ -217,8 +217,8 @@ class Locator:
 
     def _told_apart(self, description: descriptions.Description, entity: int) -> descriptions.Description:
         """Add a condition that one of the few other entities meets and this one does not."""
-        others = [int(number) for number in self.runner.numbers(description) if number != entity]
-        for other in others[:1]:
+        other_entities = [int(number) for number in self.runner.numbers(description) if number != entity]
+        for other in other_entities[:1]:
             for statement in self._around(other, frozenset()):
                 if self.facts.kind(statement) == RELATION or self.facts.subject(statement) != other:
                     continue

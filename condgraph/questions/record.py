@@ -194,10 +194,10 @@ def read(lines: Iterable[str]) -> Iterator[Question]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                result = Question.of(json.loads(line))
+                question = Question.of(json.loads(line))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 raise LoadError(f"it is no question: {type(error).__name__} {error}", row=number) from None
-            yield result
+            yield question
 
 
 # -- distribution ------------------------------------------------------------------------------------
@@ -249,16 +249,16 @@ class Distribution:
     def rows(self) -> list[tuple[str, str, float]]:
         """Return rows of (group, name, amount): a share from 0 to 1, or a mean."""
         total = max(self.questions, 1)
-        result = [("kind", kind, count / total) for kind, count in self.kinds.most_common()]
-        result += [("hops", _hops(hops), self.hops[hops] / total) for hops in sorted(self.hops)]
-        result += [("answer", name, count / total) for name, count in self.answers.most_common()]
-        result += [("category", name, self.categories[name] / total) for name in CATEGORIES if self.categories[name]]
-        result += [("choices", "ten of ten", self.ten_choices / total), ("answers", "different", len(self._different) / total)]
-        result.append(("mean", "words of a question", self.words / total))
+        rows = [("kind", kind, count / total) for kind, count in self.kinds.most_common()]
+        rows += [("hops", _hops(hops), self.hops[hops] / total) for hops in sorted(self.hops)]
+        rows += [("answer", name, count / total) for name, count in self.answers.most_common()]
+        rows += [("category", name, self.categories[name] / total) for name in CATEGORIES if self.categories[name]]
+        rows += [("choices", "ten of ten", self.ten_choices / total), ("answers", "different", len(self._different) / total)]
+        rows.append(("mean", "words of a question", self.words / total))
         for name, counts in (("steps of a program", self.steps), ("words of its SPARQL", self.sparql)):
             if counts:
-                result.append(("mean", name, _mean(counts)))
-        return result
+                rows.append(("mean", name, _mean(counts)))
+        return rows
 
     def __str__(self) -> str:
         lines = [f"{self.questions} questions"]
@@ -308,13 +308,13 @@ def _grouped(questions: Sequence[Question], key: Callable[[Question], Hashable],
         groups.setdefault(key(question), []).append(question)
     order = list(groups)
     random.Random(f"split {seed}").shuffle(order)
-    result: dict[str, list[Question]] = {name: [] for name, _ in PARTS}
-    wanted = {name: share * len(questions) for name, share in PARTS}
+    parts: dict[str, list[Question]] = {name: [] for name, _ in PARTS}
+    sizes = {name: share * len(questions) for name, share in PARTS}
     for item in order:
         # Choose the part that lacks most, so that large groups are in train.
-        name = max(wanted, key=lambda name: wanted[name] - len(result[name]))
-        result[name] += groups[item]
-    return result
+        name = max(sizes, key=lambda name: sizes[name] - len(parts[name]))
+        parts[name] += groups[item]
+    return parts
 
 
 def _with_all_functions(parts: dict[str, list[Question]]) -> dict[str, list[Question]]:
@@ -338,11 +338,11 @@ def _by_entities(questions: Sequence[Question], seed: int) -> dict[str, list[Que
         end = begin + round(len(names) * share * 1.5)
         part_of |= dict.fromkeys(names[begin:end], name)
         begin = end
-    result: dict[str, list[Question]] = {name: [] for name in (*(name for name, _ in PARTS), BETWEEN)}
+    questions_by_part: dict[str, list[Question]] = {name: [] for name in (*(name for name, _ in PARTS), BETWEEN)}
     for question in questions:
-        parts = {part_of.get(name, "train") for name in question.entities} or {"train"}
-        result[parts.pop() if len(parts) == 1 else BETWEEN].append(question)
-    return result
+        part_names = {part_of.get(name, "train") for name in question.entities} or {"train"}
+        questions_by_part[part_names.pop() if len(part_names) == 1 else BETWEEN].append(question)
+    return questions_by_part
 
 
 def accuracy(
@@ -353,18 +353,18 @@ def accuracy(
     of questions to answers; a missing one is wrong.
     """
     answers = {question.answer for question in train}
-    result: dict[str, list[int]] = {}
+    counts: dict[str, list[int]] = {}
     for question in questions:
         is_right = equal(question.answer, predictions.get(question.id, ""))
         keys = ["Overall", *question.categories, _bucket_of(question.hops)]
         if answers and question.answer not in answers:
             keys.append(ZERO_SHOT)
         for key in keys:
-            count = result.setdefault(key, [0, 0])
+            count = counts.setdefault(key, [0, 0])
             count[0] += is_right
             count[1] += 1
-    order = ("Overall", *CATEGORIES, ZERO_SHOT, *(key for key in sorted(result) if key.endswith(("hop", "hops"))))
-    return {key: (result[key][0], result[key][1]) for key in order if key in result}
+    order = ("Overall", *CATEGORIES, ZERO_SHOT, *(key for key in sorted(counts) if key.endswith(("hop", "hops"))))
+    return {key: (counts[key][0], counts[key][1]) for key in order if key in counts}
 
 
 def _bucket_of(hops: int) -> str:

@@ -291,8 +291,8 @@ class Words:
         return [verb + part if part.startswith(("described as “", "also known as “")) else part for part in parts]
 
     def _either(self, described: Description, who: str, *, many: bool) -> str:
-        first, *others = (condition for condition in described.conditions if isinstance(condition, RelationCondition))
-        names = [self.described(other.target) for other in others]
+        first, *other_relations = (condition for condition in described.conditions if isinstance(condition, RelationCondition))
+        names = [self.described(relation.target) for relation in other_relations]
         return " or ".join([self._clause(first, who, many=many), *names])
 
     def _clause(self, condition: Condition, who: str, *, many: bool) -> str:
@@ -342,12 +342,12 @@ class Words:
         second = None if ask.second is None else dressed(ask.second, asked_key)
         ask = replace(ask, first=first, second=second)
         if ask.kind == "QueryName":
-            result = self._name_question(first)
+            text = self._name_question(first)
         elif ask.kind == "Count":
-            result = self._count_question(first)
+            text = self._count_question(first)
         else:
-            result = TEMPLATES[ask.kind, _form(ask)].format_map(_Fields(self, ask))
-        return result[:1].upper() + result[1:]
+            text = TEMPLATES[ask.kind, _form(ask)].format_map(_Fields(self, ask))
+        return text[:1].upper() + text[1:]
 
     def _name_question(self, first: Description) -> str:
         (condition, *others) = first.conditions or (None,)

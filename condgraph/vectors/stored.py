@@ -323,22 +323,22 @@ def make_vectors(
     place = place_of(snapshot)
     encoded = len(nodes) + len(predicates)
     arrays: dict[str, NDArray[Any]] = {}
-    both: tuple[Vectors, Vectors]
+    pair: tuple[Vectors, Vectors]
     if isinstance(encoder, encoders.LexicalEncoder):
         if approximate:
             raise OptionError("the search by the lexical encoder is exact and takes no other index", hint="leave `faiss` out")
         rows = encoder.sparse(nodes)
         arrays = {"indptr": rows.indptr, "indices": rows.indices, "data": rows.data}
-        both = SparseVectors(rows), SparseVectors(encoder.sparse(predicates))
+        pair = SparseVectors(rows), SparseVectors(encoder.sparse(predicates))
         if on_progress is not None:
             on_progress(encoded, encoded)
     else:
         keys = keys_of([*nodes, *predicates])
         matrix, encoded = encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, on_progress)
         arrays = {"keys": keys.ravel(), "matrix": matrix.ravel()}
-        both = DenseVectors(matrix[: len(nodes)]), DenseVectors(matrix[len(nodes) :])
-    index = Approximate.of(both[0]) if approximate and isinstance(both[0], DenseVectors) else None
-    vectors = GraphVectors(snapshot, about, *both, encoder=encoder, approximate=index)
+        pair = DenseVectors(matrix[: len(nodes)]), DenseVectors(matrix[len(nodes) :])
+    index = Approximate.of(pair[0]) if approximate and isinstance(pair[0], DenseVectors) else None
+    vectors = GraphVectors(snapshot, about, *pair, encoder=encoder, approximate=index)
     if place is not None:
         _write(place, snapshot, about, arrays, index)
     snapshot.schema.kept[KEPT] = vectors
@@ -375,9 +375,9 @@ def vectors_of(snapshot: Snapshot, encoder: encoders.Encoder | str | None = None
     cache_key = f"vectors {lexical.id} {lexical.dimension}"
 
     def make() -> GraphVectors:
-        both = (SparseVectors(lexical.sparse(texts)) for texts in (_nodes(snapshot), predicate_names(snapshot)))
+        pair = (SparseVectors(lexical.sparse(texts)) for texts in (_nodes(snapshot), predicate_names(snapshot)))
         about = About(lexical.id, lexical.dimension, encoders.spec_of(lexical))
-        return GraphVectors(snapshot, about, *both, encoder=lexical)
+        return GraphVectors(snapshot, about, *pair, encoder=lexical)
 
     result = shared(snapshot.schema.kept, cache_key, make)
     assert isinstance(result, GraphVectors)
@@ -389,7 +389,7 @@ def within_vectors(snapshot: Snapshot, part: Snapshot) -> None:
     vectors = None if KEPT in part.schema.kept else _open(snapshot)
     if vectors is None:
         return
-    both: list[Vectors] = []
+    pair: list[Vectors] = []
     for vectors_of_graph, names, part_names in (
         (vectors.nodes, _nodes(snapshot), _nodes(part)),
         (vectors.predicates, list(vectors.predicate_names), list(predicate_names(part))),
@@ -398,8 +398,8 @@ def within_vectors(snapshot: Snapshot, part: Snapshot) -> None:
             # The vectors of the lexical encoder are computed anew.
             return
         positions = {name: at for at, name in enumerate(names)}
-        both.append(DenseVectors(vectors_of_graph.matrix[[positions[name] for name in part_names]]))
-    part.schema.kept[KEPT] = GraphVectors(part, vectors.about, *both, encoder=vectors._encoder)
+        pair.append(DenseVectors(vectors_of_graph.matrix[[positions[name] for name in part_names]]))
+    part.schema.kept[KEPT] = GraphVectors(part, vectors.about, *pair, encoder=vectors._encoder)
 
 
 def _nodes(snapshot: Snapshot) -> list[str]:
@@ -421,13 +421,13 @@ def index_of(snapshot: Snapshot) -> About | None:
 
 def _open(snapshot: Snapshot) -> GraphVectors | None:
     """Return the stored vectors of this generation, updated if they are of an earlier one; None if there are none."""
-    result = snapshot.schema.kept.get(KEPT)
-    if isinstance(result, GraphVectors):
-        return result
+    vectors = snapshot.schema.kept.get(KEPT)
+    if isinstance(vectors, GraphVectors):
+        return vectors
     place = place_of(snapshot)
     if place is None:
-        before = snapshot.schema.kept.get(BEFORE)
-        return make_vectors(snapshot, before.encoder)[0] if isinstance(before, GraphVectors) else None
+        previous = snapshot.schema.kept.get(BEFORE)
+        return make_vectors(snapshot, previous.encoder)[0] if isinstance(previous, GraphVectors) else None
     manifest = _manifest(place)
     if manifest is None:
         return None
@@ -437,25 +437,25 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
         return make_vectors(snapshot, encoder, approximate=bool(manifest["faiss"]))[0]
     arrays = ArrayFile(place / manifest["file"], manifest["arrays"])
     nodes, predicates = len(node_texts(snapshot)), predicate_names(snapshot)
-    both: tuple[Vectors, Vectors]
+    pair: tuple[Vectors, Vectors]
     if "indptr" in manifest["arrays"]:
         lexical = encoders.LexicalEncoder(about.dimension)
         if not about.id.startswith(encoders.HYBRID):
             matching(about, lexical)
         rows = encoders.Sparse(arrays.get("indptr"), arrays.get("indices"), arrays.get("data"), about.dimension)
         _fits(len(rows) == nodes, place)
-        both = SparseVectors(rows), SparseVectors(lexical.sparse(predicates))
+        pair = SparseVectors(rows), SparseVectors(lexical.sparse(predicates))
     else:
         matrix = arrays.get("matrix")
         _fits(matrix.size == (nodes + len(predicates)) * about.dimension, place)
         matrix = matrix.reshape(-1, about.dimension)
-        both = DenseVectors(matrix[:nodes]), DenseVectors(matrix[nodes:])
+        pair = DenseVectors(matrix[:nodes]), DenseVectors(matrix[nodes:])
     index = None
     if manifest["faiss"]:
         stored = manifest["faiss"]
         index = Approximate.read(place / stored["file"], stored["name"], nodes, about.dimension, stored.get("crc"))
-    result = snapshot.schema.kept[KEPT] = GraphVectors(snapshot, about, *both, approximate=index)
-    return result
+    vectors = snapshot.schema.kept[KEPT] = GraphVectors(snapshot, about, *pair, approximate=index)
+    return vectors
 
 
 def _fits(fits: bool, place: Path) -> None:
@@ -500,7 +500,7 @@ def _about(manifest: Mapping[str, Any]) -> About:
 
 def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, encoders.FloatMatrix]]:
     """Return vectors that the same encoder made before: for the last generation, in an unfinished run, or in memory."""
-    result: list[tuple[Keys, encoders.FloatMatrix]] = []
+    reusable: list[tuple[Keys, encoders.FloatMatrix]] = []
     cache, place = snapshot.schema.kept, place_of(snapshot)
     previous = cache.get(KEPT, cache.get(BEFORE))
     if (
@@ -510,9 +510,9 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, encoders.FloatM
     ):
         for texts, vectors in ((_nodes(previous.snapshot), previous.nodes), (previous.predicate_names, previous.predicates)):
             if isinstance(vectors, DenseVectors):
-                result.append((keys_of(texts), vectors.matrix))
+                reusable.append((keys_of(texts), vectors.matrix))
     if place is None:
-        return result
+        return reusable
     # Texts of an unreadable file are encoded again.
     with suppress(StoreError):
         manifest = _manifest(place)
@@ -522,9 +522,9 @@ def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, encoders.FloatM
             and "keys" in manifest["arrays"]
         ):
             arrays = ArrayFile(place / manifest["file"], manifest["arrays"])
-            result.append((arrays.get("keys").reshape(-1, 2), arrays.get("matrix").reshape(-1, about.dimension)))
-    result.extend(part for _, part in parts_in(place, about))
-    return result
+            reusable.append((arrays.get("keys").reshape(-1, 2), arrays.get("matrix").reshape(-1, about.dimension)))
+    reusable.extend(part for _, part in parts_in(place, about))
+    return reusable
 
 
 def _write(place: Path, snapshot: Snapshot, about: About, arrays: Mapping[str, NDArray[Any]], index: Approximate | None) -> None:
@@ -608,8 +608,8 @@ class VectorCache:
         name = f"{_hash(str(about))}.npz"
         cached_vectors = read_part(self.folder / name, about)
         parts = list(parts_in(self.folder, about))
-        known = [*([cached_vectors] if cached_vectors else []), *(part for _, part in parts)]
-        matrix, encoded = encode_new(encoder, texts, keys, known, self.folder, on_progress)
+        reusable = [*([cached_vectors] if cached_vectors else []), *(part for _, part in parts)]
+        matrix, encoded = encode_new(encoder, texts, keys, reusable, self.folder, on_progress)
         outdated = encoded or parts or cached_vectors is None or len(cached_vectors[0]) != len(keys)
         if outdated and write_part(self.folder, name, encoder.id, keys, matrix):
             for path, _ in parts_in(self.folder, about):
