@@ -1,5 +1,5 @@
-"""Patterns on stores: what the client keeps of a graph for them, the statements that a search asks for by plans of the
-algebra, which every store runs, and those of its solutions.
+"""Patterns on any store: the client's catalogue, and the statements of a search and of its solutions, fetched by plans
+of the algebra, which every store runs.
 """
 
 from __future__ import annotations
@@ -46,48 +46,47 @@ if TYPE_CHECKING:
 
 # -- Joins over fetched edges ------------------------------------------------------------------------
 
-# The join of a connected part over the edges that it can use, fetched from a store step by step.
+# The join of a connected part over the edges that it can use, fetched from a store.
 #
-# Step by step along the pattern, the edges of the nodes found so far are fetched, with the predicates
-# that the bound leaves; on what came the part is joined as in process. Every edge of every solution
-# under the bound is among them, so the first solutions are the same.
+# Step by step along the pattern, the edges of the nodes reached so far are fetched, with the predicates that the bound allows.
+# The part is then joined over these edges as in process. They include every edge of every solution under the bound, so the
+# first solutions are the same.
 
 
-#: Of the first node of a pattern so many are looked at before all are.
+#: How many candidates of a pattern's first node are tried, round by round; None is all.
 _FIRST: Final[tuple[int | None, ...]] = (64, 1024, None)
-#: Which end of an edge the nodes asked for are at.
+#: The end of an edge at which the requested nodes are.
 End: TypeAlias = Literal["subject", "object"]
-#: Edges as columns: subject, predicate (by number, memberships last), object, and what tells equal
-#: ones apart; shape (n, 4), int64.
+#: Edges, shape (n, 4), int64: subject, predicate (memberships last), object, and a key that tells parallel edges apart.
 Edges: TypeAlias = NDArray[np.int64]
-#: Nodes that have a value, and the predicates that they have it under.
+#: Nodes that have a value, and its predicates.
 Holders: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was fetched of nodes; of all of them where `every`."""
+    """What was fetched for nodes; for all nodes if `every`."""
 
     nodes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     every: bool = False
     found: list[Any] = field(default_factory=list)
 
     def of(self, numbers: Numbers | None, fetch: Callable[[Numbers | None], Any]) -> list[Any]:
-        """What there is of nodes (None: any) and others; what was fetched before is not fetched again."""
-        fresh = None if numbers is None else np.setdiff1d(numbers, self.nodes).astype(np.int32)
-        if not self.every and (fresh is None or len(fresh)):
+        """Return the results for nodes (None: any), possibly with those of others. Only nodes that are new are fetched."""
+        missing = None if numbers is None else np.setdiff1d(numbers, self.nodes).astype(np.int32)
+        if not self.every and (missing is None or len(missing)):
             check()
-            found = fetch(fresh)
-            if fresh is None:
+            result = fetch(missing)
+            if missing is None:
                 self.every = True
                 self.found.clear()
             else:
-                self.nodes = np.union1d(self.nodes, fresh)
-            self.found.append(found)
+                self.nodes = np.union1d(self.nodes, missing)
+            self.found.append(result)
         return self.found
 
     def add(self, numbers: NDArray[Any], found: Edges) -> None:
-        """Take edges of nodes that were fetched with others; those of nodes that are known are there already."""
+        """Add edges of nodes that were fetched with those of others, unless all nodes are known."""
         if not self.every:
             self.found.append(found)
             self.nodes = np.union1d(self.nodes, numbers)
@@ -95,119 +94,117 @@ class _Known:
 
 @dataclass(slots=True)
 class FetchedParts:
-    """The joins of a search (`patterns.problem.Server`)."""
+    """Joins the parts of a pattern over edges fetched from a store (`patterns.problem.Server`)."""
 
     store: Statements
     catalogue: Catalogue
     tally: Tally
-    #: What was fetched, by what was asked of nodes: edges by end, predicates and kind, and who has values by what these are.
+    #: Results by request: edges by end, predicates and `statements`; holders of values by condition and predicates.
     _known: dict[Any, _Known] = field(default_factory=dict)
 
     def part(self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int]) -> tuple[Rows, bool]:
-        """The first `length` solutions of a part, of each group where it has nodes of `by`."""
+        """Return the first `length` solutions of a part, per group if it has nodes of `by`, and whether there are more."""
         if bound < problem.least(nodes):
             return Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes}), False
-        # Solutions at one distance are in the order of their first node, whose first few may be enough.
-        for few in _FIRST if length is not None and bound == problem.least(nodes) and not by else (None,):
-            holders = _Holders(self, problem, bound - problem.least(nodes), list(nodes), few)
+        # Solutions at one distance are ordered by their first node, so its first few candidates may be enough.
+        for first_few in _FIRST if length is not None and bound == problem.least(nodes) and not by else (None,):
+            holders = _Holders(self, problem, bound - problem.least(nodes), list(nodes), first_few)
             graph = self._graph(problem, list(nodes), bound, holders)
-            own = replace(problem, graph=graph, server=None, domains=holders.domains, asked=())
+            part_problem = replace(problem, graph=graph, server=None, domains=holders.domains, asked=())
             if length is not None:
-                rows, more = run_part(own, list(nodes), bound, length, by)
-                if few is None or not holders.cut or len(rows) >= length:
+                rows, more = run_part(part_problem, list(nodes), bound, length, by)
+                if first_few is None or not holders.cut or len(rows) >= length:
                     return rows, more or holders.cut
-        kept = [Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})]
+        batches = [Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes})]
 
         def keep(rows: Rows) -> Limit:
-            kept.append(rows)
+            batches.append(rows)
             return bound, None
 
-        Join(own, nodes, bound, None, (), keep).run()
-        return Rows.joined(kept), False
+        Join(part_problem, nodes, bound, None, (), keep).run()
+        return Rows.joined(batches), False
 
     def joined(
         self, problem: Problem, ones: NDArray[Any], others: NDArray[Any], forward: bool, backward: bool
     ) -> NDArray[np.bool_]:
-        """Which of these pairs of nodes some edge joins."""
-        every = tuple(np.flatnonzero(self.catalogue.used).tolist())
-        found = np.zeros(len(ones), bool)
-        for near, far, wanted in ((ones, others, forward), (others, ones, backward)):
-            if wanted:
-                edges = self._fetch(np.unique(near).astype(np.int32), "subject", every, statements=False)
+        """Return which of these pairs of nodes are joined by any edge, in the given directions."""
+        predicates = tuple(np.flatnonzero(self.catalogue.used).tolist())
+        mask = np.zeros(len(ones), bool)
+        for near, far, requested in ((ones, others, forward), (others, ones, backward)):
+            if requested:
+                edges = self._fetch(np.unique(near).astype(np.int32), "subject", predicates, statements=False)
                 keys = np.unique(edges[:, 0] << 32 | edges[:, 2])
-                found |= np.isin(near.astype(np.int64) << 32 | far, keys)
-        return found
+                mask |= np.isin(near.astype(np.int64) << 32 | far, keys)
+        return mask
 
     def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """The edges between pairs of nodes."""
-        every = tuple(np.flatnonzero(self.catalogue.used).tolist())
+        """Return the edges between pairs of nodes: position of the pair, and label."""
+        predicates = tuple(np.flatnonzero(self.catalogue.used).tolist())
         near = np.unique(ones).astype(np.int32)
-        edges = [self._fetch(near, end, every, statements=True) for end in ("subject", "object")]
-        wanted = np.unique(np.concatenate([ones.astype(np.int64) << 32 | others, others.astype(np.int64) << 32 | ones]))
-        inside = [some[np.isin(some[:, 0] << 32 | some[:, 2], wanted)] for some in edges]
+        edges = [self._fetch(near, end, predicates, statements=True) for end in ("subject", "object")]
+        pairs = np.unique(np.concatenate([ones.astype(np.int64) << 32 | others, others.astype(np.int64) << 32 | ones]))
+        inside = [columns[np.isin(columns[:, 0] << 32 | columns[:, 2], pairs)] for columns in edges]
         return self._adjacency(inside).between(ones, others)
 
-    # -- what a part can use -----------------------------------------------------------------------
+    # -- the edges of a part -----------------------------------------------------------------------
 
     def _graph(self, problem: Problem, nodes: list[int], bound: int, holders: _Holders) -> SearchGraph:
-        """The edges that solutions under the bound can have, as an adjacency; nodes that are to have
-        values are looked at as they are reached.
+        """Return the edges that solutions under the bound can have, as an adjacency. Values of nodes are checked as
+        nodes are reached.
         """
         slack = bound - problem.least(nodes)
         bonds = [bond for bond in problem.bonds if bond.first in nodes]
-        several = any(len(bond.edges) > 1 for bond in [*bonds, *problem.loops.values()])
-        several = several or (problem.distinct and len(problem.bonds) + len(problem.loops) > 1)
+        parallel = any(len(bond.edges) > 1 for bond in [*bonds, *problem.loops.values()])
+        parallel = parallel or (problem.distinct and len(problem.bonds) + len(problem.loops) > 1)
         allowed = {
             node: problem.domains[node].within(problem.domains[node].least + slack)[0]
             for node in nodes
             if not problem.domains[node].open
         }
-        found: list[Edges] = []
+        fetched: list[Edges] = []
         reach: dict[int, Numbers | None] = {}
         seed = min(allowed, key=lambda node: (len(allowed[node]), node)) if allowed else min(holders.left, default=nodes[0])
         reach[seed] = holders.of(seed, allowed.get(seed))
-        left = list(bonds)
-        while left:
-            bond, near = self._ahead(left, reach)
-            left.remove(bond)
+        remaining = list(bonds)
+        while remaining:
+            bond, near = self._ahead(remaining, reach)
+            remaining.remove(bond)
             far = bond.other(near)
-            beyond = reach.get(far, allowed.get(far))
-            together = self._together(problem, bond, near, left, reach, allowed, holders, slack, statements=several)
-            if together is not None:
-                edges = together
-            elif beyond is not None and (reach[near] is None or len(beyond) < len(reach[near])):  # type: ignore[arg-type]
-                edges = self._along(problem, bond, far, beyond, slack, statements=several)
+            far_nodes = reach.get(far, allowed.get(far))
+            pushed = self._together(problem, bond, near, remaining, reach, allowed, holders, slack, statements=parallel)
+            if pushed is not None:
+                edges = pushed
+            elif far_nodes is not None and (reach[near] is None or len(far_nodes) < len(reach[near])):  # type: ignore[arg-type]
+                edges = self._along(problem, bond, far, far_nodes, slack, statements=parallel)
             else:
-                edges = self._along(problem, bond, near, reach[near], slack, statements=several)
-            edges = _between(edges, reach[near], beyond)
-            found.append(edges)
+                edges = self._along(problem, bond, near, reach[near], slack, statements=parallel)
+            edges = _between(edges, reach[near], far_nodes)
+            fetched.append(edges)
             for node, ends in ((near, edges[:, [0, 2]]), (far, _beyond(edges, reach[near]))):
-                before, met = reach.get(node, allowed.get(node)), np.unique(ends).astype(np.int32)
-                reach[node] = holders.of(node, met if before is None else met[np.isin(met, before)])
+                candidates, reached = reach.get(node, allowed.get(node)), np.unique(ends).astype(np.int32)
+                reach[node] = holders.of(node, reached if candidates is None else reached[np.isin(reached, candidates)])
         for node, loop in problem.loops.items():
             if node in nodes:
-                edges = self._along(problem, loop, node, reach.get(node, allowed.get(node)), slack, statements=several)
-                found.append(edges[edges[:, 0] == edges[:, 2]])
+                edges = self._along(problem, loop, node, reach.get(node, allowed.get(node)), slack, statements=parallel)
+                fetched.append(edges[edges[:, 0] == edges[:, 2]])
         if problem.forbidden:
             inside = np.unique(np.concatenate([numbers for numbers in reach.values() if numbers is not None] or [_none()]))
-            every = tuple(np.flatnonzero(self.catalogue.used).tolist())
-            edges = self._fetch(inside.astype(np.int32), "subject", every, statements=several)
-            found.append(edges[np.isin(edges[:, 2], inside)])
-        return self._adjacency(found)
+            predicates = tuple(np.flatnonzero(self.catalogue.used).tolist())
+            edges = self._fetch(inside.astype(np.int32), "subject", predicates, statements=parallel)
+            fetched.append(edges[np.isin(edges[:, 2], inside)])
+        return self._adjacency(fetched)
 
     def values(self, numbers: Numbers | None, plan: ValuePlan) -> Holders:
-        """The nodes that have a value as planned, and under which predicate; what was fetched before
-        is not fetched again.
-        """
+        """Return the nodes with a value that matches a plan, and its predicates. Only nodes that are new are fetched."""
         known = self._known.setdefault((plan.condition, tuple(plan.prices)), _Known())
-        found = known.of(numbers, lambda fresh: self.store.holders(self.catalogue, fresh, plan, self.tally))
-        if not found:
+        results = known.of(numbers, lambda missing: self.store.holders(self.catalogue, missing, plan, self.tally))
+        if not results:
             return _none().astype(np.int64), _none().astype(np.int64)
-        nodes, predicates = (np.concatenate(some) for some in zip(*found, strict=True))
+        nodes, predicates = (np.concatenate(columns) for columns in zip(*results, strict=True))
         return nodes, predicates
 
     def _ways(self, problem: Problem, bond: PairEdges, side: int, slack: int) -> dict[End, tuple[int, ...]]:
-        """The predicates that a bond can use, by the end of them that its side is at."""
+        """Return the predicates that a bond can use, by the end of the edge at which `side` is."""
         size = problem.graph.predicates
         ways: dict[End, set[int]] = {"subject": set(), "object": set()}
         for prices in bond.weights(side):
@@ -218,32 +215,41 @@ class FetchedParts:
             if bond.first == bond.second:
                 pairs = (("subject", prices[2 * size : 3 * size]),)
             least = min(int(prices.min(initial=BARRED)) for _, prices in pairs)
-            for end, own in pairs:
-                ways[end].update(np.flatnonzero((own <= least + slack) & (own < BARRED) & self.catalogue.used).tolist())
+            for end, costs in pairs:
+                ways[end].update(np.flatnonzero((costs <= least + slack) & (costs < BARRED) & self.catalogue.used).tolist())
         return {end: tuple(sorted(predicates)) for end, predicates in ways.items() if predicates}
 
     def _along(
         self, problem: Problem, bond: PairEdges, side: int, numbers: Numbers | None, slack: int, *, statements: bool
     ) -> Edges:
-        """The edges that a bond can use, at some nodes of one of its sides."""
+        """Return the edges that a bond can use, at some nodes of one of its sides."""
         ways = self._ways(problem, bond, side, slack)
-        found = [self._fetch(numbers, end, predicates, statements=statements) for end, predicates in ways.items()]
-        return np.concatenate(found) if found else np.empty((0, 4), np.int64)
+        edges = [self._fetch(numbers, end, predicates, statements=statements) for end, predicates in ways.items()]
+        return np.concatenate(edges) if edges else np.empty((0, 4), np.int64)
 
     @staticmethod
     def _ahead(bonds: Sequence[PairEdges], reach: Mapping[int, Numbers | None]) -> tuple[PairEdges, int]:
-        """The next bond to be looked at, and its side that is found."""
-        ahead = [bond for bond in bonds if bond.first in reach or bond.second in reach]
-        # Edges between nodes that are found first: they leave fewer of them.
-        bond = min(ahead, key=lambda one: (not (one.first in reach and one.second in reach), -one.least, one.first, one.second))
+        """Return the bond to fetch next, and a side of it that is already reached."""
+        reachable = [bond for bond in bonds if bond.first in reach or bond.second in reach]
+        # Bonds between two reached nodes come first: they leave fewer candidates.
+        bond = min(
+            reachable,
+            key=lambda candidate: (
+                not (candidate.first in reach and candidate.second in reach),
+                -candidate.least,
+                candidate.first,
+                candidate.second,
+            ),
+        )
         return bond, bond.first if bond.first in reach else bond.second
 
     def _together(
         self, problem: Problem, bond: PairEdges, near: int, left: Sequence[PairEdges], reach: Mapping[int, Numbers | None],
         allowed: Mapping[int, Numbers], holders: _Holders, slack: int, *, statements: bool,
     ) -> Edges | None:  # fmt: skip
-        """The edges of a bond to a node of which nothing is known yet: of the first few where no more are looked at. Those of
-        the next bond, which lead on from there, are fetched with them. None where a store has no query for that.
+        """Fetch the edges of a bond to a node of which nothing is known yet, limited to its first few nodes if no more
+        are tried, in one query with those of the next bond if it leads on from there. None if the store has no such
+        query.
         """
         far, ways = bond.other(near), self._ways(problem, bond, near, slack)
         numbers = reach[near]
@@ -252,76 +258,76 @@ class FetchedParts:
         ((end, predicates),) = ways.items()
         then: tuple[End, tuple[int, ...]] | None = None
         if left:
-            other, side = self._ahead(left, {**reach, far: None})
-            onward = self._ways(problem, other, side, slack)
-            if side == far and other.other(side) not in reach and other.other(side) not in allowed and len(onward) == 1:
+            next_bond, side = self._ahead(left, {**reach, far: None})
+            onward = self._ways(problem, next_bond, side, slack)
+            if side == far and next_bond.other(side) not in reach and next_bond.other(side) not in allowed and len(onward) == 1:
                 ((then),) = onward.items()
-        few = holders.first_of(far)
+        limit = holders.first_of(far)
         known = self._known.setdefault((end, predicates, statements), _Known())
-        if known.every or (few is None and then is None) or not len(np.setdiff1d(numbers, known.nodes)):
+        if known.every or (limit is None and then is None) or not len(np.setdiff1d(numbers, known.nodes)):
             return None
-        found = self.store.edges_on(self.catalogue, numbers, end, predicates, few, then, statements=statements, tally=self.tally)
-        if found is None:
+        result = self.store.edges_on(self.catalogue, numbers, end, predicates, limit, then, statements=statements, tally=self.tally)
+        if result is None:
             return None
-        edges, more, whole = found
-        if whole:
+        edges, onward_edges, complete = result
+        if complete:
             known.add(numbers, edges)
         if then is not None:
             ends = np.unique(edges[:, 2 if end == "subject" else 0])
-            self._known.setdefault((*then, statements), _Known()).add(ends, more)
+            self._known.setdefault((*then, statements), _Known()).add(ends, onward_edges)
         return edges
 
     def _fetch(self, numbers: Numbers | None, end: End, predicates: tuple[int, ...], *, statements: bool) -> Edges:
-        """The edges of nodes at one end; what was fetched before is not fetched again."""
+        """Return the edges of nodes at one end. Only nodes that are new are fetched."""
 
         def fetch(fresh: Numbers | None) -> Edges:
             return self.store.edges(self.catalogue, fresh, end, predicates, statements=statements, tally=self.tally)
 
-        kept = self._known.setdefault((end, predicates, statements), _Known()).of(numbers, fetch)
-        found = np.concatenate(kept) if kept else np.empty((0, 4), np.int64)
-        return found if numbers is None else found[np.isin(found[:, 0 if end == "subject" else 2], numbers)]
+        results = self._known.setdefault((end, predicates, statements), _Known()).of(numbers, fetch)
+        edges = np.concatenate(results) if results else np.empty((0, 4), np.int64)
+        return edges if numbers is None else edges[np.isin(edges[:, 0 if end == "subject" else 2], numbers)]
 
     def _adjacency(self, found: Sequence[Edges]) -> SearchGraph:
-        """Edges as a search sees them; each of them once."""
-        whole = self.catalogue.graph
-        size, predicates = self.catalogue.size, whole.predicates
+        """Return distinct edges as an adjacency."""
+        graph = self.catalogue.graph
+        size, predicates = self.catalogue.size, graph.predicates
         edges = np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 4), np.int64)
-        subject, predicate, thing = edges[:, 0], edges[:, 1], edges[:, 2]
-        loop = subject == thing
-        nodes = np.concatenate([subject, thing[~loop]])
-        others = np.concatenate([thing, subject[~loop]])
+        subject, predicate, target = edges[:, 0], edges[:, 1], edges[:, 2]
+        loop = subject == target
+        nodes = np.concatenate([subject, target[~loop]])
+        neighbours = np.concatenate([target, subject[~loop]])
         labels = np.concatenate([np.where(loop, 2 * predicates + predicate, 2 * predicate), 2 * predicate[~loop] + 1])
-        order = np.lexsort((labels, others, nodes))
+        order = np.lexsort((labels, neighbours, nodes))
         offsets = np.zeros(size + 1, np.int64)
         np.cumsum(np.bincount(nodes, minlength=size), out=offsets[1:])
         return SearchGraph(
-            offsets, others[order].astype(np.int32), labels[order].astype(np.int32), predicates, whole.entities, whole.rank
+            offsets, neighbours[order].astype(np.int32), labels[order].astype(np.int32), predicates, graph.entities, graph.rank
         )
 
 
 class _Holders:
-    """The domains of a part with the values that its nodes are to have, and the types that they are to be of: each node's
-    are fetched once, for the nodes that it may be by then.
+    """The domains of a part, narrowed by the values and types that its nodes must have. Each node's values and types
+    are fetched once, for the candidates that remain by then.
     """
 
     def __init__(self, parts: FetchedParts, problem: Problem, slack: int, nodes: list[int], few: int | None) -> None:
-        """Of the first node only the first `few` are looked at (None: all)."""
+        """Only the first `few` candidates of the first node are tried (None: all)."""
         self._parts, self._problem = parts, problem
         self._plans = value_plans(problem, parts.catalogue, nodes, slack)
         self.domains = list(problem.domains)
         self._types = {node: types for node in nodes if (types := problem.domains[node].types) is not None}
-        #: Nodes whose values, and types, have not been looked at.
+        #: Nodes whose values and types are still to be checked.
         self.left = {*self._plans, *self._types}
         self._first, self._few = min(nodes), few
-        #: Whether only the first few of the first node were looked at.
+        #: Whether candidates of the first node were left out.
         self.cut = False
 
     def first_of(self, node: int) -> int | None:
-        """Of how many nodes the first are looked at for a node of the pattern; None is all."""
+        """Return how many candidates of a node of the pattern are tried; None is all."""
         return self._few if node == self._first else None
 
     def of(self, node: int, numbers: Numbers | None) -> Numbers | None:
-        """Of some nodes (None: any) those that a node of the pattern may be by its values."""
+        """Return those of some nodes (None: any) that a node of the pattern may be by its values and types."""
         numbers = self._checked(node, numbers)
         if node == self._first and numbers is not None and self._few is not None and len(numbers) > self._few:
             order = np.argsort(self._problem.graph.rank.take(numbers))[: self._few]
@@ -339,11 +345,11 @@ class _Holders:
             self.domains[node] = Domain(np.zeros(len(numbers), np.int64), numbers).without(self.domains[node].excluded)
         edges = [edge for edge in self._problem.asked if edge.node == node]
         for edge, plan in zip(edges, self._plans.get(node, ()), strict=True):
-            held = self._parts.values(numbers, plan)
-            self.domains[node] = with_value(self.domains[node], edge, *held)
-            some = self.domains[node].nodes
-            assert some is not None
-            numbers = some if numbers is None else some[np.isin(some, numbers)]
+            matches = self._parts.values(numbers, plan)
+            self.domains[node] = with_value(self.domains[node], edge, *matches)
+            candidates = self.domains[node].nodes
+            assert candidates is not None
+            numbers = candidates if numbers is None else candidates[np.isin(candidates, numbers)]
         return numbers
 
 
@@ -352,131 +358,133 @@ def _none() -> Numbers:
 
 
 def _beyond(edges: Edges, nodes: Numbers | None) -> NDArray[np.int64]:
-    """The nodes at the other ends of edges of some nodes (None: any)."""
+    """Return the far ends of the edges of some nodes (None: any)."""
     if nodes is None:
         return edges[:, [0, 2]]
     return np.concatenate([edges[np.isin(edges[:, 0], nodes), 2], edges[np.isin(edges[:, 2], nodes), 0]])
 
 
 def _between(edges: Edges, one: Numbers | None, two: Numbers | None) -> Edges:
-    """The edges between two sets of nodes (None: any), in either direction."""
+    """Return the edges between two sets of nodes (None: any), in either direction."""
     if not len(edges) or (one is None and two is None):
         return edges
 
     def inside(column: NDArray[np.int64], numbers: Numbers | None) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = np.ones(len(column), bool) if numbers is None else np.isin(column, numbers)
-        return found
+        mask: NDArray[np.bool_] = np.ones(len(column), bool) if numbers is None else np.isin(column, numbers)
+        return mask
 
     keep = (inside(edges[:, 0], one) & inside(edges[:, 2], two)) | (inside(edges[:, 0], two) & inside(edges[:, 2], one))
-    found: Edges = edges[keep]
-    return found
+    result: Edges = edges[keep]
+    return result
 
 
 # -- Plans -------------------------------------------------------------------------------------------
 
-#: Nodes that a plan names.
+#: The most nodes that a plan names.
 _NAMED: Final = 1_000
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
-#: Seconds for which the names of a store that others change serve further patterns.
+#: The least time in seconds after which the names of a store that changes unnoticed are read again.
 _LASTS: Final = 10.0
 
 
 def planned(
     store: QueryStore, place: str, graph: str, *, changing: bool = False, kind: type[PlannedPatterns] | None = None
 ) -> PlannedPatterns:
-    """Patterns on a store as it is now; what the client keeps for them is fetched once for each content. `place` and `graph`
-    say where vectors are kept for it on this machine. Of a store that is `changing` without a word, names are read again
-    after `_LASTS` seconds, and not before ten times as long as reading them took.
+    """Return patterns on a store in its present state. The client's catalogue is read once per state of the graph.
+    `place` and `graph` name the folder where vectors are cached on this machine. If the store is `changing` without
+    notice, names are read again after `_LASTS` seconds, or after ten times the seconds that reading took, if that is
+    more.
     """
-    kept = store.naming_schema.kept
-    result: PlannedPatterns = shared(kept, "patterns", lambda: (kind or PlannedPatterns)(store, CachedVectors(place, graph)))
+    cache = store.naming_schema.kept
+    result: PlannedPatterns = shared(cache, "patterns", lambda: (kind or PlannedPatterns)(store, CachedVectors(place, graph)))
     if changing and time.monotonic() > result.fresh_until:
-        kept.pop("patterns", None)
-        before, result = result, planned(store, place, graph, kind=kind)
-        if result.catalogue.is_equal(before.catalogue):
-            # The names are encoded already.
-            before.fresh_until = result.fresh_until
-            result = kept["patterns"] = before
+        cache.pop("patterns", None)
+        previous, result = result, planned(store, place, graph, kind=kind)
+        if result.catalogue.is_equal(previous.catalogue):
+            # Reuse the encoded names.
+            previous.fresh_until = result.fresh_until
+            result = cache["patterns"] = previous
     return result
 
 
 class Statements:
-    """The statements of one state of a graph in a store, as patterns ask for them (`patterns.remote.solutions.PatternStore`)."""
+    """The statements of one state of a graph in a store, as patterns need them (`patterns.remote.solutions.PatternStore`)."""
 
     def __init__(self, store: QueryStore) -> None:
         self._store = store
         self._period: Period | None = None
 
     def at(self, period: Period | None) -> Self:
-        """The same, of the statements that hold in a period."""
+        """Return the same, restricted to statements that hold in a period."""
         result = copy(self)
         result._period = period
         return result
 
     def parts(self, catalogue: Catalogue, tally: Tally) -> FetchedParts:
-        """The joins of a search, over fetched edges."""
+        """Return the joins of a search, over fetched edges."""
         return FetchedParts(self, catalogue, tally)
 
     def catalogue_now(self) -> Catalogue:
-        """What the client knows of the graph."""
+        """Read the catalogue of the graph."""
         schema = cast("StoredSchema", self._store.naming_schema)
-        entities = [(one.id, one.name, int(one.kind)) for one in plan_answer(self._store, _ALL).entities]
-        texts, edged = self.texts_now(schema)
+        entities = [(entity.id, entity.name, int(entity.kind)) for entity in plan_answer(self._store, _ALL).entities]
+        texts, predicates = self.texts_now(schema)
         values = {name: schema.attribute_kinds(name) for name in schema.attributes}
         concepts = alg.AllEntities((EntityKind.CONCEPT,))
         memberships = bool(schema.concepts) and (
             plan_answer(self._store, alg.Count(alg.Members(concepts))).values[0] > 0
             or (schema.concept_members and len(self._read([_memberships(concepts, concepts)], Tally()).arrays.get("mem.e")) > 0)
         )
-        return Catalogue(entities, texts, edged, memberships=memberships, values=values)
+        return Catalogue(entities, texts, predicates, memberships=memberships, values=values)
 
     def texts_now(self, schema: StoredSchema) -> tuple[list[str], dict[str, bool]]:
-        """The texts that attributes have, and the names of all predicates and whether they have edges."""
+        """Read the distinct texts of attributes, and tell for every predicate whether it has edges."""
         attributes, texts = texts_of(schema), list[str]()
         if attributes:
-            found = plan_answer(self._store, alg.Distinct(alg.Objects(alg.Scan(None, attributes, family="attribute"))))
-            texts = [value for value in dict.fromkeys(found.values) if isinstance(value, str)]
+            answer = plan_answer(self._store, alg.Distinct(alg.Objects(alg.Scan(None, attributes, family="attribute"))))
+            texts = [value for value in dict.fromkeys(answer.values) if isinstance(value, str)]
         return texts, edged_predicates(schema)
 
     def of_types(self, catalogue: Catalogue, types: Sequence[str], nodes: Numbers | None = None) -> Numbers:
-        """Of some nodes (None: any) the entities, and no concepts, in any of some concepts, closed under subclass."""
-        found: set[int] = set()
+        """Return the entities among some nodes (None: any), without concepts, in any of some concepts, closed under
+        subclass.
+        """
+        numbers: set[int] = set()
         members: alg.Entities = alg.Members(self.concepts(catalogue, types))
-        for some in [None] if nodes is None else _chunks(nodes.tolist()):
-            plan = members if some is None else alg.intersect(_entities(catalogue, some), members)
-            found.update(catalogue.identified(one.id) for one in plan_answer(self._store, plan).entities)
-        return np.array(sorted(found - {-1}), np.int32)
+        for chunk in [None] if nodes is None else _chunks(nodes.tolist()):
+            plan = members if chunk is None else alg.intersect(_entities(catalogue, chunk), members)
+            numbers.update(catalogue.identified(entity.id) for entity in plan_answer(self._store, plan).entities)
+        return np.array(sorted(numbers - {-1}), np.int32)
 
     def concepts(self, catalogue: Catalogue, ids: Sequence[str]) -> alg.Entities:
-        """The concepts of some ids."""
         return alg.ById(tuple(ids))
 
     def gathered(self, units: Sequence[Unit], *, ends: bool) -> Snapshot:
-        """The statements and memberships of units; with `ends`, qualifiers and names need not be among them."""
+        """Return the statements and memberships of units. With `ends`, qualifiers and names may be missing."""
         return self._store.gather(units)
 
     def _read(self, units: Sequence[Unit], tally: Tally, *, ends: bool = False) -> Snapshot:
-        """The statements and memberships of units, those of the period alone."""
-        found = self.gathered(units, ends=ends and self._period is None)
+        """Return the statements and memberships of units within the period, and count them."""
+        part = self.gathered(units, ends=ends and self._period is None)
         tally.queries += 1
-        tally.rows += found.statements + len(found.arrays.get("mem.e"))
-        return found if self._period is None else cut(found, self._period)
+        tally.rows += part.statements + len(part.arrays.get("mem.e"))
+        return part if self._period is None else cut(part, self._period)
 
     def edges(
         self, catalogue: Catalogue, nodes: Numbers | None, end: End, predicates: Sequence[int], *, statements: bool, tally: Tally
     ) -> Edges:
-        """The edges with these nodes (None: any) at one end and one of these predicates.
+        """Return the edges with these nodes (None: any) at one end and one of these predicates.
 
-        With `statements`, one row a statement, told apart by its id; else equal triples may be one row.
+        With `statements`, there is one row per statement, with a key from its id; else equal triples may share one row.
         """
         last = len(catalogue.predicates)
         names = tuple(catalogue.predicates[number] for number in predicates if number != last)
         edges = [np.empty((0, 4), np.int64)]
-        for some in [None] if nodes is None else _chunks(nodes.tolist()):
-            of, units = None if some is None else _entities(catalogue, some), list[Unit]()
+        for chunk in [None] if nodes is None else _chunks(nodes.tolist()):
+            of, units = None if chunk is None else _entities(catalogue, chunk), list[Unit]()
             if names and (of is None or of.ids):
                 units.append(Unit(alg.Scan(of, names, end, family="any" if end == "subject" else "relation")))
-            texts = [catalogue.key(number) for number in some or () if catalogue.is_text(number)]
+            texts = [catalogue.key(number) for number in chunk or () if catalogue.is_text(number)]
             if names and texts and end == "object":
                 units.append(_with_text(None, names, texts))
             if last in predicates and (of is None or of.ids):
@@ -490,43 +498,43 @@ class Statements:
         self, catalogue: Catalogue, nodes: Numbers, end: End, predicates: Sequence[int], few: int | None,
         then: tuple[End, tuple[int, ...]] | None, *, statements: bool, tally: Tally,
     ) -> tuple[Edges, Edges, bool] | None:  # fmt: skip
-        """Edges as of `edges`, those to the first `few` nodes (None: all) and the next one; the edges that lead on from these
-        by `then`; and whether these are all nodes. None where there is no one query for it.
+        """Return edges as `edges` does, those to the first `few` nodes (None: all) and the next one; the edges that
+        lead on from these by `then`; and whether no node was left out. None if the store has no single query for this.
         """
         return None
 
     def _members(self, catalogue: Catalogue, of: alg.ById | None, end: End) -> Unit:
-        """The memberships with some entities (None: any) at one end."""
+        """Return the memberships with some entities (None: any) at one end."""
         if of is None or end == "subject":
             return _memberships(of, None)
         concepts = self.concepts(catalogue, of.ids)
         members: alg.Entities = alg.Members(concepts)
         if cast("StoredSchema", self._store.naming_schema).concept_members:
-            # They have no concepts among them.
+            # `Members` leaves concepts out.
             members = alg.Union((members, alg.AllEntities((EntityKind.CONCEPT,))))
         return Unit(members, (members,), concepts)
 
     def holders(self, catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan, tally: Tally) -> Holders:
-        """Of these nodes (None: any) those that have a value as planned, and under which predicate,
-        by number; a pair a statement at least once.
+        """Return those of some nodes (None: any) that have a value matching a plan, and its predicate, by number. A
+        pair may repeat, once per statement.
         """
-        found = [np.empty((0, 2), np.int64)]
+        batches = [np.empty((0, 2), np.int64)]
         for unit in _valued(catalogue, nodes, plan):
             part = self._read([unit], tally)
             _, subjects, predicates = holders(part, plan.condition)
             own, names = _numbers_in(part, catalogue)
-            found.append(np.stack([own[subjects], names[predicates]], axis=1))
-        pairs = np.concatenate(found)
+            batches.append(np.stack([own[subjects], names[predicates]], axis=1))
+        pairs = np.concatenate(batches)
         pairs = pairs[(pairs >= 0).all(axis=1)]
         return pairs[:, 0], pairs[:, 1]
 
     def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]], values: Sequence[Held] = ()) -> Snapshot:
-        """All statements and stated memberships between pairs of nodes, and statements of values,
-        with qualifiers and sources.
+        """Return all statements and stated memberships between pairs of nodes, and statements of values, with
+        qualifiers and sources.
         """
-        met = sorted({number for pair in pairs for number in pair})
-        of = _entities(catalogue, [*met, *(number for numbers, _ in values for number in numbers)])
-        texts = [catalogue.key(number) for number in met if catalogue.is_text(number)]
+        ends = sorted({number for pair in pairs for number in pair})
+        of = _entities(catalogue, [*ends, *(number for numbers, _ in values for number in numbers)])
+        texts = [catalogue.key(number) for number in ends if catalogue.is_text(number)]
         units = [Unit(of, (of,))]
         if pairs:
             units.append(Unit(alg.Where(alg.Scan(of, None, reach="object", family="relation"), alg.Among(of))))
@@ -545,7 +553,7 @@ class PlannedPatterns(Statements):
     def __init__(self, store: QueryStore, vectors: CachedVectors) -> None:
         super().__init__(store)
         self._vectors = vectors
-        #: Warnings of every search.
+        #: Warnings added to every search.
         self.notes: list[str] = []
         self._terms: dict[tuple[str, int], CatalogueTerms] = {}
         begin = time.monotonic()
@@ -562,33 +570,33 @@ class PlannedPatterns(Statements):
         period: Period | None = None,
         **options: Any,
     ) -> Matches:
-        """The subgraphs that are nearest to a pattern, as a snapshot of the graph (of a period) gives them."""
-        asked = ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
-        terms = self._terms.get(asked)
+        """Return the subgraphs that are nearest to a pattern, as on a snapshot of the graph (of a period)."""
+        key = ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
+        terms = self._terms.get(key)
         if terms is None:
-            terms = self._terms[asked] = self._vectors.terms(self.catalogue, encoder)
+            terms = self._terms[key] = self._vectors.terms(self.catalogue, encoder)
         names = NamedCatalogue(self.catalogue, lambda types: self.of_types(self.catalogue, types))
-        found, tally = match_remote(
+        matches, tally = match_remote(
             self.at(period), names, self.catalogue, terms, program, limit=limit, noted=self.notes, period=period, **options
         )
-        found.sparql = "\n\n".join(tally.texts) or None
-        return found
+        matches.sparql = "\n\n".join(tally.texts) or None
+        return matches
 
     def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
-        """Keep the vectors of the graph's names; patterns go by them from now on."""
+        """Encode and store the vectors of the graph's names, for patterns from now on."""
         self._terms.clear()
         return self._vectors.index(self.catalogue, encoder, on_progress)
 
 
 def texts_of(schema: StoredSchema) -> tuple[str, ...]:
-    """The attributes that have texts."""
+    """Return the attributes that have texts."""
     return tuple(name for name in schema.attributes if any(kind is Kind.TEXT for kind, _ in schema.attribute_kinds(name)))
 
 
 def edged_predicates(schema: StoredSchema) -> dict[str, bool]:
-    """All predicates, and keys of qualifiers, and whether they have edges between nodes."""
-    edged = {*schema.relations, *texts_of(schema)}
-    return {name: name in edged for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
+    """Return all predicates and qualifier keys, each with whether it has edges between nodes."""
+    with_edges = {*schema.relations, *texts_of(schema)}
+    return {name: name in with_edges for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
 
 
 def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -596,7 +604,7 @@ def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _entities(catalogue: Catalogue, numbers: Iterable[int]) -> alg.ById:
-    """The entities among nodes."""
+    """Return the entities among nodes, without texts."""
     return alg.ById(tuple(dict.fromkeys(catalogue.key(number) for number in numbers if not catalogue.is_text(number))))
 
 
@@ -605,48 +613,48 @@ def _with_text(of: alg.Entities | None, names: tuple[str, ...] | None, texts: Se
 
 
 def _memberships(members: alg.Entities | None, concepts: alg.Entities | None) -> Unit:
-    """The memberships that are stated of some entities (None: any) in some concepts."""
+    """Return the stated memberships of some entities (None: any) in some concepts (None: any)."""
     of = members or _ALL
     return Unit(of, (of,), concepts or alg.AllEntities((EntityKind.CONCEPT,)))
 
 
 def _valued(catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan) -> list[Unit]:
-    """Statements with a value as planned, or nearly so, of some nodes (None: any)."""
+    """Return units for the statements of some nodes (None: any) whose values match a plan, or nearly so."""
     names, tests = tuple(plan.prices), list[alg.Condition]()
     units = dict.fromkeys(unit for name in names for unit in catalogue.units(name))
-    for one in plan.numbers:
+    for number in plan.numbers:
         # A number without a unit compares with any.
-        every = [replace(one, unit=unit) for unit in units] if one.unit == NO_UNIT else [one]
-        tests += [alg.Compare(plan.condition.operator, number) for number in every]
+        variants = [replace(number, unit=unit) for unit in units] if number.unit == NO_UNIT else [number]
+        tests += [alg.Compare(plan.condition.operator, in_unit) for in_unit in variants]
     if plan.time is not None:
         tests.append(alg.Compare(plan.condition.operator, plan.time))
     if not tests:
         return []
     test = alg.any_of(tests)
-    some = [None] if nodes is None else [_entities(catalogue, part) for part in _chunks(nodes.tolist())]
-    return [Unit(alg.Where(alg.Scan(of, names, family="attribute"), test)) for of in some]
+    chunks = [None] if nodes is None else [_entities(catalogue, part) for part in _chunks(nodes.tolist())]
+    return [Unit(alg.Where(alg.Scan(of, names, family="attribute"), test)) for of in chunks]
 
 
 def _numbers_in(part: Snapshot, catalogue: Catalogue) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers that the catalogue has for the entities and the predicates of a part; -1 for none."""
+    """Return the catalogue's numbers for the entities and the predicates of a part; -1 if unknown."""
     nodes = [catalogue.identified(part.ident(number)) for number in range(part.entities)]
     names = [catalogue.predicate_numbers.get(part.predicate_name(number), -1) for number in range(part.predicate_count)]
     return np.array(nodes, np.int64), np.array(names, np.int64)
 
 
 def edges_in(part: Snapshot, catalogue: Catalogue, *, statements: bool) -> Edges:
-    """The edges of a part of a graph."""
+    """Return the edges of a part of a graph that the catalogue knows."""
     get, last = part.arrays.get, len(catalogue.predicates)
     nodes, names = _numbers_in(part, catalogue)
-    every = np.arange(part.statements, dtype=np.int32)
+    statement_numbers = np.arange(part.statements, dtype=np.int32)
     objects = np.full(part.statements, -1, np.int64)
     objects[: part.relations] = nodes[part.relation_object]
     if part.statements > part.relations:
         texts = np.flatnonzero(get("att.kind") == Kind.TEXT)
         objects[part.relations + texts] = [catalogue.text(text) for text in part.texts.take(get("att.ref")[texts])]
     keys = statement_ids(part) if statements else np.zeros(part.statements, np.int64)
-    found = np.stack([nodes[part.subjects(every)], names[part.predicates(every)], objects, keys], axis=1)
+    edges = np.stack([nodes[part.subjects(statement_numbers)], names[part.predicates(statement_numbers)], objects, keys], axis=1)
     members, concepts = nodes[get("mem.e")], nodes[get("mem.c")]
-    linked = np.stack([members, np.full(len(members), last), concepts, np.zeros(len(members), np.int64)], axis=1)
-    result = np.concatenate([found, linked])
+    memberships = np.stack([members, np.full(len(members), last), concepts, np.zeros(len(members), np.int64)], axis=1)
+    result = np.concatenate([edges, memberships])
     return result[(result[:, :3] >= 0).all(axis=1)]

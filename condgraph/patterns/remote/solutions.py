@@ -1,5 +1,5 @@
-"""Solutions of a pattern on a server read back: nodes from the catalogue, and the statements between
-them, fetched for many solutions together.
+"""Reads solutions of a pattern on a server: nodes from the catalogue, and the statements between them, fetched for many
+solutions at once.
 """
 
 from __future__ import annotations
@@ -28,55 +28,53 @@ TOGETHER: Final = 1000
 
 
 class PatternStore(Protocol):
-    """A store that patterns are searched on."""
+    """A store on which patterns are searched."""
 
     def parts(self, catalogue: Catalogue, tally: Tally) -> Server:
-        """What joins the connected parts of a pattern there."""
+        """Return the server side of a search, which joins the connected parts of a pattern."""
         ...
 
     def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]], values: Sequence[Held] = ()) -> Snapshot:
-        """All statements and memberships between these pairs of nodes, in either direction, as a
-        small snapshot; and statements of nodes whose values are as planned.
+        """Return all statements and memberships between these pairs of nodes, in either direction, as a small snapshot,
+        together with the statements whose values match the given plans.
         """
         ...
 
 
-#: Nodes, ascending, and what values of theirs have to be.
+#: Nodes, ascending, and the plan that a value of each must match.
 Held: TypeAlias = tuple[Sequence[int], ValuePlan]
 
 
 class SmallNumbers:
-    """The nodes and predicates of a small snapshot by the numbers of a catalogue."""
+    """Translates a catalogue's numbers of nodes and predicates into those of a small snapshot."""
 
     def __init__(self, small: Snapshot, catalogue: Catalogue) -> None:
         self._snapshot, self._catalogue = small, catalogue
         texts = small.texts.take(text_nodes(small))
-        self._texts = {text: small.entities + place for place, text in enumerate(texts)}
+        self._texts = {text: small.entities + position for position, text in enumerate(texts)}
         names = map(small.predicate_name, range(small.predicate_count))
         self.predicates = [catalogue.predicate_numbers.get(name, -1) for name in names]
 
     def node(self, number: int) -> int:
-        """The number of a node in the small snapshot; -1 where it has none."""
+        """Return the number of a node in the small snapshot, or -1."""
         value = self._catalogue.key(number)
         return self._texts.get(value, -1) if self._catalogue.is_text(number) else self._snapshot.identified(value)
 
     def labels(self, one: int, two: int) -> list[int]:
-        """The labels (`patterns.graph`) of all edges between two nodes, as seen from the first."""
+        """Return the labels (`patterns.graph`) of all edges between two nodes, as seen from the first."""
         size = self._catalogue.graph.predicates
         a, b = self.node(one), self.node(two)
         if a < 0 or b < 0:
             return []
-        found = []
+        labels = []
         for number, outward in edges_between(self._snapshot, a, b):
             predicate = size - 1 if number < 0 else self.predicates[self._snapshot.predicate_of(number)]
-            found.append(2 * size + predicate if one == two else 2 * predicate + (0 if outward else 1))
-        return found
+            labels.append(2 * size + predicate if one == two else 2 * predicate + (0 if outward else 1))
+        return labels
 
 
 class RemoteReader:
-    """Reads solutions back: nodes from the catalogue, statements fetched when the first edge is
-    looked at (`patterns.result.Reader`).
-    """
+    """Reads solutions: nodes from the catalogue, statements when the first edge is looked at (`patterns.result.Reader`)."""
 
     def __init__(
         self, store: PatternStore, catalogue: Catalogue, pattern: Pattern, problem: Problem, options: MatchOptions
@@ -87,43 +85,43 @@ class RemoteReader:
         self._readers: dict[tuple[int, ...], _SmallReader] = {}
 
     def expect(self, solutions: NDArray[np.int32]) -> None:
-        """The solutions there are, so that their statements are fetched together."""
+        """Note all solutions, so that their statements are fetched together."""
         self._ahead = [tuple(row) for row in solutions.tolist()]
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
-        """What the nodes are, with their terms."""
+        """Return the nodes, with their terms."""
         if not self._read:
             self._read = True
-            self._catalogue.expect({number for one in self._ahead for number in one})
-        found = []
+            self._catalogue.expect({number for solution in self._ahead for number in solution})
+        matches = []
         for node, domain, number in zip(self._pattern.nodes, self._problem.named, numbers, strict=False):
             terms = domain.at(np.array([number])) if node.known else None
-            found.append(NodeMatch(node, self._catalogue.value(number), None if terms is None else int(terms[0])))
-        return (*found, *(self._reader(numbers).values(numbers) if self._problem.values else ()))
+            matches.append(NodeMatch(node, self._catalogue.value(number), None if terms is None else int(terms[0])))
+        return (*matches, *(self._reader(numbers).values(numbers) if self._problem.values else ()))
 
     def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
-        """The statement of each edge."""
+        """Return the statement of each edge."""
         return self._reader(numbers).edges(numbers)
 
     def _reader(self, numbers: Sequence[int]) -> _SmallReader:
-        """What reads a solution from the statements that were fetched for it, and for those after it."""
+        """Return a reader of this solution; a new one fetches the statements of the solutions that follow, too."""
         key = tuple(numbers)
         reader = self._readers.get(key)
         if reader is None:
-            at = self._ahead.index(key) if key in self._ahead else -1
-            together = [key] if at < 0 else self._ahead[at : at + TOGETHER]
+            position = self._ahead.index(key) if key in self._ahead else -1
+            solutions = [key] if position < 0 else self._ahead[position : position + TOGETHER]
             bonds = [*self._problem.bonds, *self._problem.loops.values()]
-            pairs = sorted({(one[bond.first], one[bond.second]) for one in together for bond in bonds})
-            held = []
+            pairs = sorted({(solution[bond.first], solution[bond.second]) for solution in solutions for bond in bonds})
+            values = []
             for edge, plan in zip(self._problem.values, every_plan(self._problem, self._catalogue), strict=True):
-                held.append((sorted({one[edge.node] for one in together}), plan))
-            small = self._store.between(self._catalogue, pairs, held)
+                values.append((sorted({solution[edge.node] for solution in solutions}), plan))
+            small = self._store.between(self._catalogue, pairs, values)
             reader = _SmallReader(small, self._catalogue, self._pattern, self._problem, self._options)
-            self._readers.update(dict.fromkeys(together, reader))
+            self._readers.update(dict.fromkeys(solutions, reader))
         return reader
 
     def count(self, numbers: Sequence[int], total: int) -> int:
-        """How many solutions of the same group have this distance."""
+        """Return the number of solutions of the same group at this distance."""
         from condgraph.patterns.join.count import count
         from condgraph.patterns.join.driver import limited
 
@@ -133,16 +131,14 @@ class RemoteReader:
 
 
 class _SmallReader(SnapshotReader):
-    """Statements read from a small snapshot, whose nodes and predicates have other numbers than the
-    catalogue's.
-    """
+    """Reads statements from a small snapshot, which numbers nodes and predicates differently from the catalogue."""
 
     def __init__(self, small: Snapshot, catalogue: Catalogue, pattern: Pattern, problem: Problem, options: MatchOptions) -> None:
         super().__init__(small, pattern, problem, options)
         self._numbers = SmallNumbers(small, catalogue)
 
     def values(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
-        """What the values of the pattern are."""
+        """Return the values of the pattern."""
         return tuple(self._values(self.valued(numbers)))
 
     def _own(self, number: int) -> int:
