@@ -1,3 +1,3 @@
-"""Fact verification: a claim against a graph that may not hold everything. Rules decide, never a model
+"""Fact verification: check claims against a graph that may be incomplete, by rules and never by a model
 (`docs/reference/claims.md`).
 """

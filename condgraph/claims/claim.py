@@ -1,9 +1,8 @@
-"""Claims, and their verdicts.
+"""Claims and verdicts.
 
-A claim is triples as in a pattern, each of which may be denied: `("Nepal", "capital", "Kathmandu")`
-states, `("Nepal", "NOT capital", "Pokhara")` denies; `UNKNOWN person 1` is anybody. An unknown node
-that occurs in one denied triple alone is denied as a whole: `("Ann", "NOT spouse", "UNKNOWN 1")`
-means that Ann has no spouse.
+A claim consists of triples as in a pattern, each stated or denied: `("Nepal", "capital", "Kathmandu")` is stated,
+`("Nepal", "NOT capital", "Pokhara")` is denied; `UNKNOWN person 1` stands for any person. An unknown node that occurs
+only in one denied triple is denied as a whole: `("Ann", "NOT spouse", "UNKNOWN 1")` means that Ann has no spouse.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ if TYPE_CHECKING:
     from condgraph.patterns.result import Solution
 
 
-# -- Claims ------------------------------------------------------------------------------------------
+# -- claims ------------------------------------------------------------------------------------------
 
 
-#: The most triples of a claim; those of people have up to five.
+#: The maximum number of triples of a claim. Claims in practice have up to five.
 MOST_TRIPLES: Final = 16
-#: What a denied relation begins with.
+#: The prefix of a denied relation.
 NOT: Final = "NOT"
 _NOT: Final = re.compile(r"NOT\s+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimTriple:
-    """A triple of a claim, with the numbers of its nodes. `relation` is None for any; `denied` is
-    whether the claim denies it.
+    """A triple of a claim, with its nodes by number. `relation` is None if it may be any; `denied` is whether the
+    claim denies the triple.
     """
 
     head: int
@@ -55,19 +54,19 @@ class ClaimTriple:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim: its nodes in the order of their first mention, and its triples."""
+    """A claim: its nodes in the order of their first use, and its triples."""
 
     nodes: tuple[PatternNode, ...]
     triples: tuple[ClaimTriple, ...]
-    #: The text that it was read from; empty for triples.
+    #: The claim in plain words, if it was read from a text; else empty.
     text: str = ""
 
     @classmethod
     def of(cls, given: Any, text: str = "") -> Claim:
-        """Read a claim in any form that a pattern has; a triple as an object may have `"negated":
-        true`, in any form the relation may begin with `NOT`.
+        """Read a claim in any form of a pattern. In every form a relation that begins with `NOT` is denied; a triple
+        as an object may have `"negated": true` instead.
 
-        Raises `ParseError` (with a place) or `PlanError`.
+        Raises `ParseError` (with a position) or `PlanError` if it is not a claim.
         """
         if isinstance(given, Claim):
             return given
@@ -82,14 +81,14 @@ class Claim:
         return cls(pattern.nodes, tuple(triples), text)
 
     def shown(self, triple: ClaimTriple) -> str:
-        """A triple as text."""
+        """Return a triple as text."""
         relation = triple.relation or "any relation"
         return " | ".join(
             (self.nodes[triple.head].text, ("NOT " if triple.denied else "") + relation, self.nodes[triple.tail].text)
         )
 
     def data(self) -> list[dict[str, Any]]:
-        """The triples for JSON, in a form that `of` reads."""
+        """Return the triples as values for JSON, in a form that `of` reads."""
         return [
             {
                 "head": self.nodes[triple.head].text,
@@ -105,7 +104,7 @@ class Claim:
 
 
 def _marked(given: Any) -> Any:
-    """Objects that are `negated`, with the mark in their relation."""
+    """Move the `negated` of triples that are objects into their relations."""
     triples = given.get("triples") if isinstance(given, Mapping) else given
     if isinstance(triples, str | Pattern) or not isinstance(triples, Iterable):
         return given
@@ -123,38 +122,38 @@ def _one(triple: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class Asking(Protocol):
-    """A graph as verification sees it: `condgraph.Graph`."""
+    """The methods of `condgraph.Graph` that verification uses."""
 
     timeout: float | None
 
     def kopl(self, program: Any) -> Answer:
-        """`Graph.kopl`."""
+        """Answer a KoPL program (`Graph.kopl`)."""
 
     def match(self, pattern: Any, *, k: int | None = 3) -> Matches:
-        """`Graph.match`."""
+        """Search for the subgraphs nearest to a pattern (`Graph.match`)."""
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
-        """`Graph.counted`."""
+        """Count the results of operators (`Graph.counted`)."""
 
     def schema(self) -> GraphSchema:
-        """`Graph.schema`."""
+        """Return the schema (`Graph.schema`)."""
 
     def _survey(self) -> Survey: ...
 
 
-# -- Verdicts ----------------------------------------------------------------------------------------
+# -- verdicts ----------------------------------------------------------------------------------------
 
 
 Status = Literal["supported", "refuted", "not enough facts"]
-#: By which rule a triple counts: it is stated; it is denied and stated; its predicate has another
-#: value, or another subject, and has one; the graph has all of the predicate, and not this; nothing
-#: is known.
+#: The rule that applies to a triple: it is stated; it is denied, but stated; its predicate has one value, and another is
+#: stated; its predicate has one subject for each object, and another is stated; its predicate is closed, and it is not
+#: stated; nothing is known.
 Rule = Literal["stated", "denied", "one value", "one subject", "closed", "open"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A triple of the claim, the rule that applies to it, and the statements for that."""
+    """A triple of the claim, the rule that applies to it, and the statements that the rule rests on."""
 
     triple: ClaimTriple
     rule: Rule
@@ -165,11 +164,13 @@ class Reason:
 class Verdict:
     """The verdict on a claim.
 
-    `status` is "supported", "refuted" or "not enough facts"; `reasons` are the reasons, triple by
-    triple; `evidence` are the statements that they cite, each with its sources; `notes` list names
-    that the graph does not have, and what was taken for what. `nearest` are the most similar
-    subgraphs, on request. `queries` is the number of queries; `attempts` and `usage` are those of
-    the model that read the claim.
+    - `status`: "supported", "refuted" or "not enough facts"
+    - `reasons`: triples, each with its rule and statements
+    - `evidence`: the statements that the reasons cite, with their sources
+    - `notes`: names that the graph does not have, and how names were interpreted
+    - `nearest`: the most similar subgraphs, on request
+    - `queries`, `seconds`: the number of queries, and the time of the call
+    - `attempts`, `usage`, `model`: the attempts and tokens of the model that read the claim, and its name
     """
 
     status: Status
@@ -186,12 +187,12 @@ class Verdict:
 
     @property
     def triples(self) -> list[tuple[str, str, str]]:
-        """The statements as triples of texts."""
+        """The statements of the evidence as triples of texts."""
         return [(fact.subject.name, fact.predicate, _end(fact)) for fact in self.evidence]
 
     @property
     def text(self) -> str:
-        """The verdict in words, with the numbers of the statements that it cites."""
+        """The verdict in words, with the numbers of the cited statements."""
         lines = [_HEADS[self.status]]
         lines += [self._sentence(reason) for reason in self.reasons]
         return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
@@ -209,11 +210,11 @@ class Verdict:
     def _cited(self, reason: Reason) -> str:
         numbers = [self.evidence.index(fact) + 1 for fact in reason.facts if fact in self.evidence]
         shown = [f'"{" | ".join(self.triples[number - 1])}" [{number}]' for number in numbers[:_MOST_CITED]]
-        more = len(numbers) - len(shown)
-        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+        omitted = len(numbers) - len(shown)
+        return ", ".join(shown) + (f" and {omitted} more" if omitted > 0 else "")
 
     def data(self) -> dict[str, Any]:
-        """All of it for JSON."""
+        """Return the verdict as values for JSON. Reasons refer to the statements by number, from 1."""
         return {
             "status": self.status,
             "text": self.text,
@@ -236,7 +237,7 @@ class Verdict:
         }
 
     def _repr_html_(self) -> str:
-        """The verdict with its statements, for notebooks."""
+        """Show the verdict with its statements in notebooks."""
         rows = [(str(number), *triple) for number, triple in enumerate(self.triples[: html.MOST_ROWS], 1)]
         below = [html.table("statements", ("", "subject", "predicate", "object"), rows, len(self.evidence) - len(rows))]
         return html.page(f"{self.status}: {self.claim}", below if rows else [], self.notes)

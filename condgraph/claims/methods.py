@@ -1,4 +1,4 @@
-"""The method of `Graph` that verifies claims."""
+"""The method of `Graph` for verifying claims."""
 
 from __future__ import annotations
 
@@ -30,39 +30,44 @@ def verify(
     timeout: float | None = None,
     cancelled: Event | None = None,
 ) -> Verdict:
-    """Whether a claim is supported, refuted, or the graph has not enough facts, with the
-    statements that say so (SimGRAG, fact verification; the rules are in
-    `docs/reference/claims.md`).
+    """Verify a claim: it is supported, refuted, or the graph has not enough facts. Returns the verdict with the
+    statements that prove it (SimGRAG, fact verification). `docs/reference/claims.md` has the rules.
 
-    `claim` is triples, in any form of a pattern, a relation that begins with `NOT` denied; with
-    `llm`, a text that the model reads as triples. The model decides nothing. `closed` names the
-    predicates whose statements the graph has all of (True: every predicate), so that what it
-    does not state is not so. `single` names those with one value, or says it of each; by
-    default they are found by counting. `nearest` asks for so many of the most similar subgraphs
-    besides. `retries` is how often the model is told what is wrong with its reading, `prompt` a
-    file in place of the package's. `timeout` is in seconds.
+    - `claim`: triples in any form of a pattern, in which a relation that begins with `NOT` is denied; with `llm`, a text
+    - `llm`: a model that translates the text into triples, and decides nothing
+    - `closed`: the predicates with all their statements in the graph, so that what is not stated is false; True: every
+      predicate
+    - `single`: the predicates that have one value, or a mapping from predicates to whether they do; by default this is
+      determined by counting
+    - `nearest`: the number of most similar subgraphs to return as well
+    - `retries`: how often the model is told of errors in its triples
+    - `seed`: the seed for the model
+    - `prompt`: the path of a prompt to use instead of the built-in one
+    - `timeout`: in seconds
 
-    Raises `ParseError` or `PlanError` for what is no claim, `ModelError` where the model gives
-    none, `OptionError` for a predicate in `closed` or `single` that the graph does not have.
+    Raises `ParseError` or `PlanError` if it is not a claim, `ModelError` if the model returns none, and `OptionError`
+    for a predicate in `closed` or `single` that the graph does not have.
     """
     from condgraph.claims.claim import Claim
     from condgraph.claims.verify import Facts, verify
 
     if isinstance(closed, str) or isinstance(single, str):
         raise OptionError("closed and single are several names, in a list, and not one text")
-    for what, number in (("nearest", nearest), ("retries", retries)):
+    for option, number in (("nearest", nearest), ("retries", retries)):
         if number < 0:
-            raise OptionError(f"{what} is a number from 0, not {number!r}")
-    named = dict(single) if isinstance(single, Mapping) else dict.fromkeys(single, True)
+            raise OptionError(f"{option} is a number from 0, not {number!r}")
+    single_valued = dict(single) if isinstance(single, Mapping) else dict.fromkeys(single, True)
     begin = time.perf_counter()
     with within(graph.timeout if timeout is None else timeout, cancelled):
         if llm is None:
-            return verify(graph, Claim.of(claim), closed, named, nearest)
+            return verify(graph, Claim.of(claim), closed, single_valued, nearest)
         from condgraph.claims.reading import read_claim
         from condgraph.models.adapters import model_of
 
         if not isinstance(claim, str):
             raise OptionError(f"a model reads a claim that is a text, not {type(claim).__name__}", hint="leave llm out")
-        read = read_claim(claim, model_of(llm), graph.schema(), Facts(graph, {}), retries=retries, seed=seed, prompt=prompt)
-        verdict = verify(graph, read.claim, closed, named, nearest)
-    return replace(verdict, attempts=read.attempts, usage=read.usage, model=read.model, seconds=time.perf_counter() - begin)
+        reading = read_claim(claim, model_of(llm), graph.schema(), Facts(graph, {}), retries=retries, seed=seed, prompt=prompt)
+        verdict = verify(graph, reading.claim, closed, single_valued, nearest)
+    return replace(
+        verdict, attempts=reading.attempts, usage=reading.usage, model=reading.model, seconds=time.perf_counter() - begin
+    )

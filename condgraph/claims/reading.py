@@ -1,8 +1,7 @@
-"""A claim in plain words, read by a language model as triples (SimGRAG, section 4.1 and Table 17),
-and read again where names in it are not the graph's.
+"""Read a claim in plain words by a language model as triples (SimGRAG, section 4.1 and Table 17), and again if the
+triples contain names that the graph does not have.
 
-The model reads and decides nothing. The prompt is a file with a version (`prompts/`), which a file
-of the user's own may take the place of.
+The model only translates and decides nothing. The prompt is a versioned file (`prompts/`), which users can replace.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ if TYPE_CHECKING:
     from condgraph.models.chat import ChatModel
     from condgraph.overview.schema import GraphSchema
 
-#: The prompt of this version.
+#: The file of the current prompt.
 PROMPT: Final = "read-claim.1.txt"
-#: Characters of the block of names: about a thousand tokens.
+#: The maximum length of the block of names in characters: about a thousand tokens.
 MOST_NAMES: Final = 4_000
-#: Characters of a name that are shown, and of a claim that is read.
+#: The maximum length of a name in the prompt, and of a claim, in characters.
 LONGEST_SHOWN: Final = 120
 LONGEST_CLAIM: Final = 4_000
 MOST_TOKENS: Final = 800
-#: What the model has to write.
+#: The JSON schema of the model's output.
 SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
@@ -65,7 +64,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A claim as a model read it: after how many attempts, and what they cost."""
+    """A claim as read by a model, with the number of attempts and the tokens used."""
 
     claim: Claim
     attempts: int
@@ -83,65 +82,65 @@ def read_claim(
     seed: int | None = 0,
     prompt: str | os.PathLike[str] | None = None,
 ) -> Read:
-    """Have a model read a claim; raises `ModelError` if its text cannot be read.
+    """Let a model read a claim. Raises `ModelError` if its output is not a claim.
 
-    Errors in its text, and names that the graph does not have, are sent back to it at most
-    `retries` times; the last reading counts.
+    Errors in its output, and names that the graph does not have, are sent back to it at most `retries` times; the
+    last reading counts.
     """
     if not text.strip():
         raise OptionError("the claim is empty")
     if len(text) > LONGEST_CLAIM:
         raise OptionError(f"the claim has {len(text):,} characters, and at most {LONGEST_CLAIM:,} are read")
     messages: list[Message] = [{"role": "user", "content": prompt_for(text, schema, prompt)}]
-    usage, claim, wrong = Usage(0, 0), None, ""
+    usage, claim, errors = Usage(0, 0), None, ""
     attempts = 0
     while attempts <= retries:
         attempts += 1
         check()
-        accepts = "json-schema" in model.accepts
+        accepts_schema = "json-schema" in model.accepts
         completions = model.chat(
-            messages, schema=SCHEMA if accepts else None, max_tokens=MOST_TOKENS, temperature=0.0, seed=seed, timeout=left()
+            messages, schema=SCHEMA if accepts_schema else None, max_tokens=MOST_TOKENS, temperature=0.0, seed=seed, timeout=left()
         )
         usage += completions.usage
         if not completions:
             raise ModelError(f"{model.name} gave no completion")
-        written = completions[0]
-        if written.finish == "refusal":
-            raise ModelError(f"{model.name} did not read the claim: {shortened(written.text, 200)}")
+        completion = completions[0]
+        if completion.finish == "refusal":
+            raise ModelError(f"{model.name} did not read the claim: {shortened(completion.text, 200)}")
         try:
-            claim = Claim.of(_json(spoken(written.text)), text)
+            claim = Claim.of(_json(spoken(completion.text)), text)
             problems = [*unknown(claim, facts), *reversed_notes(claim, facts)]
-            wrong = "; ".join(problem for problem in problems if problem.startswith("the graph "))
+            errors = "; ".join(problem for problem in problems if problem.startswith("the graph "))
         except CondgraphError as error:
-            claim, wrong = None, str(error)
-        if not wrong:
+            claim, errors = None, str(error)
+        if not errors:
             break
-        messages += [{"role": "assistant", "content": written.text}, {"role": "user", "content": _again(wrong)}]
+        messages += [{"role": "assistant", "content": completion.text}, {"role": "user", "content": _again(errors)}]
     if claim is None:
-        raise ModelError(f"{model.name} wrote no claim in {attempts} attempts: {wrong}", hint="give the claim as triples")
+        raise ModelError(f"{model.name} wrote no claim in {attempts} attempts: {errors}", hint="give the claim as triples")
     return Read(claim, attempts, usage, model.name)
 
 
 def prompt_for(text: str, schema: GraphSchema, prompt: str | os.PathLike[str] | None = None) -> str:
-    """The prompt for a claim: first the predicates that share words with it, then the most frequent
-    ones.
+    """Return the prompt for a claim: predicates that share words with it come first, then the most frequent ones.
+    Raises `OptionError` if the template cannot be filled in.
     """
-    own = resources.files("condgraph.claims") / "prompts" / PROMPT
-    template = own.read_text("utf-8") if prompt is None else Path(prompt).read_text("utf-8")
+    built_in = resources.files("condgraph.claims") / "prompts" / PROMPT
+    template = built_in.read_text("utf-8") if prompt is None else Path(prompt).read_text("utf-8")
     words = set(re.findall(r"\w{3,}", text.casefold()))
     ordered = sorted(schema.predicates, key=lambda item: -len(words & set(re.findall(r"\w{3,}", item.name.casefold()))))
-    lines, room = [], MOST_NAMES
+    lines, remaining = [], MOST_NAMES
     for predicate in ordered:
-        shown = unmarked(json.dumps(_clean(predicate.name), ensure_ascii=False))
+        line = unmarked(json.dumps(_clean(predicate.name), ensure_ascii=False))
         kinds = [_kind(ends[0].name) if ends else "" for ends in (predicate.subjects, predicate.objects)]
         if any(kinds):
-            shown += f", from {kinds[0] or 'anything'} to {kinds[1] or 'anything'}"
+            line += f", from {kinds[0] or 'anything'} to {kinds[1] or 'anything'}"
         if predicate.values:
-            shown += f", a {predicate.values[0].type}"
-        room -= len(shown) + 1
-        if room < 0:
+            line += f", a {predicate.values[0].type}"
+        remaining -= len(line) + 1
+        if remaining < 0:
             break
-        lines.append(shown)
+        lines.append(line)
     block = "\n".join(lines)
     nonce = "names-" + hashlib.sha256(f"{text}\0{block}".encode()).hexdigest()[:16]
     try:
@@ -161,7 +160,7 @@ def _clean(name: str) -> str:
 
 
 def _json(text: str) -> Any:
-    """The JSON object in a model's text, whatever is around it; else the text."""
+    """Return the JSON object in a model's text, ignoring what surrounds it, or the text itself if there is none."""
     start = text.find("{")
     if start >= 0:
         try:

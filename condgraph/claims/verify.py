@@ -1,4 +1,6 @@
-"""Verification of a claim: what the graph says of its names, the rules that support and refute it, and its verdict."""
+"""Verify a claim: query the graph about its names, apply the rules that support and refute it, and return the
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +27,25 @@ if TYPE_CHECKING:
     from condgraph.claims.claim import Asking
 
 
-# -- Values ------------------------------------------------------------------------------------------
-# Whether a value that a claim writes as text is one that the graph has: the same, another, or
-# undecided.
+# -- values ------------------------------------------------------------------------------------------
+# Compare a value in a claim, which is a text, with a value in the graph: the same, another, or undecided.
 #
-# A time that the graph knows more exactly than the claim (a day of the claimed year) is the same; one
-# that it knows less exactly decides nothing. A number is the same if it is equal, in one unit, or if
-# it becomes the claimed one when rounded to as many decimals. Texts are the same but for case and
-# white space, and a different text is not taken for another value: it may mean the same in other
-# words.
+# A time in the graph that lies within the claimed one (a day of the claimed year) is the same; a less exact one decides nothing.
+# A number is the same if it is equal in the same unit, or equals the claimed one when rounded to the same number of decimals.
+# Texts are compared without case and white space. A different text does not count as another value, since it may mean the same in
+# other words.
 
 
 Likeness = Literal["same", "other", "open"]
 
 
 def folded(text: str) -> str:
-    """A text without what does not distinguish names: case, and the amount of white space."""
+    """Return a text without case and repeated white space, which do not distinguish names."""
     return collapse(text).casefold()
 
 
 def likeness(claimed: str, value: Entity | Value) -> Likeness:
-    """Whether `claimed` is `value`."""
+    """Return whether `claimed` is `value`."""
     if isinstance(value, Entity):
         return "same" if folded(claimed) == folded(value.name) else "open"
     if isinstance(value, Unknown):
@@ -88,20 +88,19 @@ def _quantity(claimed: str, value: Quantity) -> Likeness:
     return "open"
 
 
-# -- Facts -------------------------------------------------------------------------------------------
-# What the graph states of a name, asked in KoPL, so that every store answers: which entities have it,
-# the statements from an entity or to it, and whether a predicate has one value. Each question is
-# asked once a call.
+# -- facts -------------------------------------------------------------------------------------------
+# Queries about the names in a claim, in KoPL, so that every store can answer: the entities with a name, the statements from or to
+# an entity, and whether a predicate has one value. Each query runs at most once per call.
 
 
 #: The predicate of memberships.
 INSTANCE_OF: Final = "instance of"
-#: Fewer subjects of a predicate do not show whether it has one value.
+#: The minimum number of subjects of a predicate to conclude that it has one value.
 LEAST_SUBJECTS: Final = 30
-#: At most one in so many statements may be a second one of its subject.
+#: At most one in this many statements may be a further one of its subject.
 MOST_DOUBLED: Final = 100
 
-#: The most concepts of one entity that are read.
+#: The maximum number of concepts of an entity that are read.
 _MOST_CONCEPTS: Final = 20
 
 Direction = Literal["forward", "backward"]
@@ -109,15 +108,15 @@ Direction = Literal["forward", "backward"]
 
 @dataclass(frozen=True, slots=True)
 class NameMatch:
-    """What a name of a claim is in the graph: entities, or none with the nearest names."""
+    """The entities that a name in a claim refers to, or none, with the nearest names."""
 
     entities: tuple[Entity, ...]
     candidates: tuple[str, ...] = ()
 
 
 class Facts:
-    """What one call has queried from a graph. `single` has the predicates that the caller declares
-    to have one value (True) or several.
+    """The facts that one call has queried from a graph. `single` maps predicates to whether the caller declares them
+    to have one value.
     """
 
     def __init__(self, graph: Asking, single: dict[str, bool]) -> None:
@@ -140,8 +139,8 @@ class Facts:
     # -- names -------------------------------------------------------------------------------------
 
     def predicate(self, text: str) -> str | None:
-        """The predicate of a name: of exactly that name, or the only one that differs in case, spacing,
-        plural or tense.
+        """Return the predicate for a name: the one with exactly that name, or the only one that differs in case,
+        spacing, plural or tense; else None.
         """
         if text in self._kinds:
             return text
@@ -151,11 +150,11 @@ class Facts:
         return INSTANCE_OF if not matches and folded(text) == INSTANCE_OF else None
 
     def has_values(self, predicate: str) -> bool:
-        """Whether some statement of a predicate has a value, and no entity, as its object."""
+        """Return whether some statement of a predicate has a value as its object."""
         return self._kinds.get(predicate, (False, False))[1]
 
     def nearest_predicates(self, text: str) -> tuple[str, ...]:
-        """The names of predicates most like a text."""
+        """Return the names of predicates most similar to a text."""
         return tuple(nearest(text, self._kinds))
 
     def _named(self, text: str) -> NameMatch:
@@ -175,7 +174,7 @@ class Facts:
     # -- statements --------------------------------------------------------------------------------
 
     def _statements(self, entity: Entity, predicate: str, direction: Direction) -> tuple[Evidence, ...]:
-        """The statements of a predicate from an entity (forward) or to it (backward)."""
+        """Return the statements of a predicate from an entity (forward) or to it (backward)."""
         relation, attribute = self._kinds.get(predicate, (False, False))
         evidence: list[Evidence] = []
         if relation:
@@ -185,13 +184,13 @@ class Facts:
         return tuple(item for item in evidence if _end(item, direction) == entity.id and item.kind == "statement")
 
     def having(self, value: str, predicate: str) -> tuple[Evidence, ...]:
-        """The statements of an attribute whose value is a text."""
+        """Return the statements of an attribute with a text as their value."""
         if not self.has_values(predicate):
             return ()
         return tuple(self._evidence(("FindAll", []), ("FilterStr", [predicate, value])))
 
     def between(self, first: Entity, second: Entity) -> tuple[Evidence, ...]:
-        """The statements of any predicate from one entity to another."""
+        """Return the statements from one entity to another, with any predicate."""
         evidence = self._evidence(("Find", [first.name]), ("Find", [second.name]), ("QueryRelation", []))
         return tuple(
             fact
@@ -200,17 +199,17 @@ class Facts:
         )
 
     def membership(self, entity: Entity, concept: Entity) -> tuple[Evidence, ...]:
-        """The steps by which an entity is an instance of a concept; none where it is not."""
+        """Return the statements by which an entity is an instance of a concept, or nothing if it is not."""
         if concept.kind is not EntityKind.CONCEPT:
             return ()
         evidence = self._evidence(("Find", [entity.name]), ("FilterConcept", [concept.name]))
         member = [item for item in evidence if item.kind == "membership" and item.subject.id == entity.id]
-        above = {item.object.id for item in evidence if isinstance(item.object, Entity)}
-        return (*member, *(item for item in evidence if item.kind == "subclass")) if member and concept.id in above else ()
+        concepts = {item.object.id for item in evidence if isinstance(item.object, Entity)}
+        return (*member, *(item for item in evidence if item.kind == "subclass")) if member and concept.id in concepts else ()
 
     def concepts(self, entity: Entity) -> tuple[Evidence, ...]:
-        """The memberships of an entity in concepts, as they were stated: edges of a pattern, since no
-        program gives concepts.
+        """Return the stated memberships of an entity. They come from a pattern, since no KoPL program returns
+        concepts.
         """
         check()
         self.queries += 1
@@ -219,19 +218,20 @@ class Facts:
         return distinct(edge for edge in edges if edge.kind == "membership" and edge.subject.id == entity.id)
 
     def members(self, concept: Entity) -> tuple[Evidence, ...]:
-        """The memberships in a concept, and the steps to it from those below."""
+        """Return the memberships in a concept and the concepts below it, and the subclass statements between these."""
         if concept.kind is not EntityKind.CONCEPT:
             return ()
         return tuple(self._evidence(("FindAll", []), ("FilterConcept", [concept.name])))
 
-    # -- how many values ---------------------------------------------------------------------------
+    # -- numbers of values -------------------------------------------------------------------------
 
     def _has_one(self, predicate: str, direction: Direction) -> bool:
-        """Whether a subject has one object of a predicate (forward), or an object one subject.
+        """Return whether a predicate has one object for each subject (forward), or one subject for each object
+        (backward).
 
-        As the caller declares (forward), or where nearly every subject of the graph has one: at
-        least `LEAST_SUBJECTS` of them, and at most 1 in `MOST_DOUBLED` statements more than
-        subjects.
+        The caller may declare this (forward). Otherwise it holds if nearly every subject in the graph has one: there
+        are at least `LEAST_SUBJECTS` subjects, and at most 1 in `MOST_DOUBLED` statements is a further one of its
+        subject.
         """
         if direction == "forward" and predicate in self._single:
             return self._single[predicate]
@@ -243,7 +243,7 @@ class Facts:
         statements, ends = self._graph.counted([scan, Reached(scan)], lambda node: ())
         return ends >= LEAST_SUBJECTS and (statements - ends) * MOST_DOUBLED <= statements
 
-    # -- asking ------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     def _evidence(self, *steps: tuple[str, list[str]]) -> list[Evidence]:
         return list(self._ask(_program(*steps)).evidence)
@@ -261,51 +261,49 @@ def _end(fact: Evidence, direction: Direction) -> str:
 
 
 def _program(*steps: tuple[str, list[str]]) -> list[dict[str, Any]]:
-    """A program in the data set's JSON form, which takes names as they are; each step takes the
-    earlier steps that no other one took.
+    """Return a program in the JSON form of the KQA Pro data set, in which names need no quotes. Each step depends on
+    the earlier steps that no other step depends on.
     """
     program: list[dict[str, Any]] = []
     free: list[int] = []
     for number, (function, inputs) in enumerate(steps):
-        taken = [] if function in ("Find", "FindAll") else [*free]
-        free = [*free, number] if not taken else [number]
-        program.append({"function": function, "inputs": inputs, "dependencies": taken})
+        dependencies = [] if function in ("Find", "FindAll") else [*free]
+        free = [*free, number] if not dependencies else [number]
+        program.append({"function": function, "inputs": inputs, "dependencies": dependencies})
     return program
 
 
 def distinct(facts: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Statements, each once, in their order."""
+    """Return the distinct statements, in order."""
     return tuple({repr(fact): fact for fact in facts}.values())
 
 
-# -- The rules ---------------------------------------------------------------------------------------
-# What supports a claim, what refutes it, and what leaves it open. The graph may lack statements (open
-# world), so what it does not state is not false.
+# -- rules -------------------------------------------------------------------------------------------
+# What supports or refutes a claim, or leaves it open. The graph may lack statements (open world), so what it does not state is
+# not false.
 #
-# - Supported: some choice of its unknown nodes makes every triple stated, and every denied triple
-#   excluded.
-# - Refuted: every choice has a triple that is excluded, or a denied one that is stated. The choices
-#   are known only where a predicate has one value, or is closed.
-# - A triple is excluded if its predicate has one value and the graph states another one; or if it is
-#   closed, as the caller declares, and the graph does not state it.
+# - Supported: some choice of the unknown nodes makes every triple stated, and every denied triple excluded.
+# - Refuted: every choice has a triple that is excluded, or a denied one that is stated. All choices are known only if a predicate
+#   has one value, or is closed.
+# - A triple is excluded if its predicate has one value and the graph states another one; or if the caller declares the predicate
+#   closed, and the graph does not state the triple.
 #
-# Values differ only by their type: numbers and times that differ, entities that are two in the graph,
-# have two names, and are joined by no statement (one may lie within the other). A statement with a
-# time of its own excludes nothing: it may have been otherwise at another time.
+# Another value is a number or a time that differs, or an entity with a different id and name that no statement connects with the
+# claimed one (one may be part of the other). A statement with a time excludes nothing: at another time the value may have differed.
 
 
-#: The most choices of the unknown nodes in one reading of a claim.
+#: The maximum number of choices of the unknown nodes in one reading of a claim.
 MOST_CHOICES: Final = 20_000
 _TIMES: Final = frozenset((START_TIME, END_TIME, POINT_IN_TIME))
 
-#: What nodes of a claim are, by number; a text where a known node is none of the graph's entities.
+#: Maps nodes of a claim by number to entities or values; a known node that is not an entity of the graph maps to its text.
 Binding: TypeAlias = Mapping[int, Entity | Value]
 Reasons: TypeAlias = tuple[Reason, ...]
 
 
 @dataclass(slots=True)
 class _ChoiceBudget:
-    """How many choices may still be looked at."""
+    """The number of choices that may still be examined."""
 
     choices: int = MOST_CHOICES
 
@@ -316,9 +314,9 @@ class _ChoiceBudget:
 
 
 class Judge:
-    """Judges one reading of a claim: known nodes are the entities, or the texts, of `start`.
+    """Judges one reading of a claim: `start` maps its known nodes to entities or texts.
 
-    `closed` has the predicates of which the graph has all statements.
+    `closed` lists the predicates with all their statements in the graph; True means every predicate.
     """
 
     def __init__(self, claim: Claim, facts: Facts, closed: Collection[str] | bool, start: Binding) -> None:
@@ -332,40 +330,40 @@ class Judge:
 
     @property
     def cut(self) -> bool:
-        """Whether there were more choices than are looked at."""
+        """Whether there were more choices than can be examined."""
         return self._left.choices < 0
 
     # -- supported ---------------------------------------------------------------------------------
 
     def supported(self) -> Reasons | None:
-        """Why the claim is true; None if the graph does not state it."""
+        """Return the reasons why the claim is true, or None if the graph does not state it."""
         for binding, reasons in self._choices(self.start, self._stated):
             denials = [self._excluded_all(triple, binding) for triple in self._denied]
             denied = [denial for denial in denials if denial is not None]
             if len(denied) == len(denials):
-                return (*reasons, *(reason for item in denied for reason in item))
+                return (*reasons, *(reason for denial in denied for reason in denial))
         return None
 
     def _choices(self, binding: Binding, triples: list[ClaimTriple]) -> Iterator[tuple[Binding, Reasons]]:
-        """The choices of unknown nodes under which all triples are stated, with their statements."""
+        """Yield the choices of unknown nodes for which all triples are stated, with their statements."""
         if not triples:
             yield binding, ()
             return
         triple = min(triples, key=lambda item: self._effort(item, binding))
-        rest = [item for item in triples if item is not triple]
+        other_triples = [item for item in triples if item is not triple]
         for extended, reason in self._matches(triple, binding):
             if not self._left.one():
                 return
-            for whole, reasons in self._choices(extended, rest):
-                yield whole, (reason, *reasons)
+            for complete, reasons in self._choices(extended, other_triples):
+                yield complete, (reason, *reasons)
 
     def _effort(self, triple: ClaimTriple, binding: Binding) -> int:
-        """Triples with both nodes first, memberships without a known node last."""
+        """Return a sort key of triples: those with both nodes bound first, memberships without a bound node last."""
         free = (triple.head not in binding) + (triple.tail not in binding)
         return free + (3 if free and self._name(triple) in (None, INSTANCE_OF) else 0)
 
     def _matches(self, triple: ClaimTriple, binding: Binding) -> Iterator[tuple[Binding, Reason]]:
-        """The statements that a triple can be, each with what its unknown nodes are then."""
+        """Yield the statements that a triple matches, each with the resulting binding."""
         head, tail = binding.get(triple.head), binding.get(triple.tail)
         if triple.head in binding and triple.tail in binding:
             stated = self.stated(triple, binding)
@@ -402,7 +400,7 @@ class Judge:
         return self._facts.having(tail, name) if isinstance(tail, str) else ()
 
     def stated(self, triple: ClaimTriple, binding: Binding) -> tuple[Evidence, ...]:
-        """The statements of a triple whose nodes are both bound; empty if there are none."""
+        """Return the statements of a triple with both nodes bound."""
         head, tail = binding[triple.head], binding[triple.tail]
         if not isinstance(head, Entity):
             return ()
@@ -418,15 +416,17 @@ class Judge:
 
     def _same(self, there: Entity | Value, node: int, bound: Entity | Value) -> bool:
         if isinstance(there, Entity) or isinstance(bound, Entity):
-            same = isinstance(there, Entity) and isinstance(bound, Entity) and there.id == bound.id
-            # A known name of an entity may be a text as well.
-            return same or (not isinstance(there, Entity) and self._known(node) and likeness(self._text(node), there) == "same")
+            same_entity = isinstance(there, Entity) and isinstance(bound, Entity) and there.id == bound.id
+            # The name of an entity may also be a text value.
+            return same_entity or (
+                not isinstance(there, Entity) and self._known(node) and likeness(self._text(node), there) == "same"
+            )
         return likeness(self._text(node), there) == "same" if self._known(node) else there == bound
 
     # -- refuted -----------------------------------------------------------------------------------
 
     def refuted(self) -> Reasons | None:
-        """Why the claim cannot be true; None if the graph does not rule it out."""
+        """Return the reasons why the claim cannot be true, or None if the graph does not rule it out."""
         return self._refuted(self.start)
 
     def _refuted(self, binding: Binding) -> Reasons | None:
@@ -454,9 +454,7 @@ class Judge:
         return None
 
     def _all_choices(self, triple: ClaimTriple, binding: Binding) -> list[tuple[Binding, Reason]] | None:
-        """All values of the one free node of a triple, where the graph is known to have them all;
-        else None.
-        """
+        """Return all bindings of the one free node of a triple, or None if the graph may lack some."""
         free = [node for node in (triple.head, triple.tail) if node not in binding]
         name = self._name(triple)
         if len(free) != 1 or name is None or name == INSTANCE_OF:
@@ -467,7 +465,7 @@ class Judge:
             return None
         direction: Direction = "forward" if forward else "backward"
         if not self._is_closed(name):
-            # It has one value, and the graph states it: there is no other.
+            # The predicate has one value, and the graph states it, so there is no other.
             if not self._facts.single(name, direction):
                 return None
             facts = self._facts.statements(bound, name, direction)
@@ -482,22 +480,22 @@ class Judge:
             return Reason(triple, "denied", stated) if stated else None
         if not self._alone(triple, binding):
             return None
-        # The claim denies that there is any; the first one refutes it.
+        # The claim denies that there is a match, so that the first one refutes it.
         match = next(self._matches(triple, binding), None)
         return None if match is None else Reason(triple, "denied", match[1].facts)
 
     def _alone(self, triple: ClaimTriple, binding: Binding) -> bool:
-        """Whether the free nodes of a denied triple occur in it alone, so that it denies that there
-        is any.
+        """Return whether the free nodes of a denied triple occur in no other triple, so that the claim denies that
+        any such node exists.
         """
         free = {node for node in (triple.head, triple.tail) if node not in binding}
-        others = [item for item in self._claim.triples if item is not triple]
-        return not any(other.head in free or other.tail in free for other in others)
+        other_triples = [item for item in self._claim.triples if item is not triple]
+        return not any(other.head in free or other.tail in free for other in other_triples)
 
     # -- excluded ----------------------------------------------------------------------------------
 
     def _excluded_all(self, triple: ClaimTriple, binding: Binding) -> Reasons | None:
-        """Why a denied triple is not so."""
+        """Return the reasons why a denied triple is false."""
         if triple.head in binding and triple.tail in binding:
             reason = self.excluded(triple, binding)
             return None if reason is None else (reason,)
@@ -508,20 +506,24 @@ class Judge:
         return (Reason(triple, "closed", ()),) if next(self._matches(triple, binding), None) is None else None
 
     def excluded(self, triple: ClaimTriple, binding: Binding) -> Reason | None:
-        """Why a triple whose nodes are both bound is not so; None where it is, or may be."""
+        """Return the reason why a triple with both nodes bound is false, or None if it is or may be true."""
         head, tail, name = binding[triple.head], binding[triple.tail], self._name(triple)
         if name is None or not isinstance(head, Entity) or self.stated(triple, binding):
             return None
         if name != INSTANCE_OF:
             if self._facts.single(name, "forward"):
-                others = self._facts.statements(head, name, "forward")
-                apart = all(self._other(fact.object, triple.tail, tail) for fact in others)
-                if others and apart and not any(map(_timed, others)):
-                    return Reason(triple, "one value", others)
+                stated_facts = self._facts.statements(head, name, "forward")
+                all_differ = all(self._other(fact.object, triple.tail, tail) for fact in stated_facts)
+                if stated_facts and all_differ and not any(map(_timed, stated_facts)):
+                    return Reason(triple, "one value", stated_facts)
             if isinstance(tail, Entity) and self._facts.single(name, "backward"):
-                others = self._facts.statements(tail, name, "backward")
-                if others and not any(map(_timed, others)) and all(self._apart(fact.subject, head) for fact in others):
-                    return Reason(triple, "one subject", others)
+                stated_facts = self._facts.statements(tail, name, "backward")
+                if (
+                    stated_facts
+                    and not any(map(_timed, stated_facts))
+                    and all(self._apart(fact.subject, head) for fact in stated_facts)
+                ):
+                    return Reason(triple, "one subject", stated_facts)
         if self._is_closed(name) and self._grounded(tail, name):
             return Reason(triple, "closed", ())
         return None
@@ -532,7 +534,7 @@ class Judge:
         return self._known(node) and likeness(self._text(node), there) == "other"
 
     def _apart(self, first: Entity, second: Entity) -> bool:
-        """Whether two entities are surely different, and neither is part of the other."""
+        """Return whether two entities are certainly different, and neither is part of the other."""
         if first.id == second.id or folded(first.name) == folded(second.name):
             return False
         if self._facts.between(first, second) or self._facts.between(second, first):
@@ -558,7 +560,7 @@ class Judge:
 
 
 def facts_of(reasons: Reasons) -> tuple[Evidence, ...]:
-    """The statements of reasons, each once."""
+    """Return the distinct statements of reasons."""
     return distinct(fact for reason in reasons for fact in reason.facts)
 
 
@@ -566,17 +568,17 @@ def _timed(fact: Evidence) -> bool:
     return any(key in _TIMES for key, _ in fact.qualifiers)
 
 
-# -- From a claim to its verdict ---------------------------------------------------------------------
+# -- from a claim to its verdict ---------------------------------------------------------------------
 
 
-#: The most readings of a claim whose names several entities have.
+#: The maximum number of readings of a claim with ambiguous names.
 MOST_READINGS: Final = 256
-#: Which predicates the graph has whole: these, or all of them.
+#: The predicates with all their statements in the graph, or True for every predicate.
 Closed: TypeAlias = Collection[str] | bool
 
 
 def verify(graph: Asking, claim: Claim, closed: Closed, single: Mapping[str, bool], nearest: int) -> Verdict:
-    """The verdict on a claim by the rules of `judge`; options as for `Graph.verify`."""
+    """Return the verdict on a claim; the options are those of `Graph.verify`."""
     begin = time.perf_counter()
     facts = Facts(graph, dict(single))
     _check_names(facts, closed, single)
@@ -592,7 +594,7 @@ def verify(graph: Asking, claim: Claim, closed: Closed, single: Mapping[str, boo
 
 
 def _decided(claim: Claim, facts: Facts, closed: Closed, notes: list[str]) -> tuple[Status, Reasons]:
-    """The verdict over all readings: supported if one is, refuted if all are."""
+    """Return the status and reasons over all readings: supported if one reading is, refuted if all are."""
     judges = []
     for start in islice(_readings(claim, facts), MOST_READINGS + 1):
         judge = Judge(claim, facts, closed, start)
@@ -603,32 +605,32 @@ def _decided(claim: Claim, facts: Facts, closed: Closed, notes: list[str]) -> tu
     if len(judges) > MOST_READINGS:
         notes.append(f"the names of the claim have more than {MOST_READINGS} readings")
         return "not enough facts", ()
-    against: list[Reason] = []
+    denials_of_all: list[Reason] = []
     for judge in judges:
-        denials = judge.refuted()
-        if denials is None:
+        reasons_against = judge.refuted()
+        if reasons_against is None:
             if judge.cut:
                 notes.append("there are more choices of the unknown nodes than are looked at")
             return "not enough facts", _partly(claim, judges)
-        against += denials
-    return "refuted", tuple(dict.fromkeys(against))
+        denials_of_all += reasons_against
+    return "refuted", tuple(dict.fromkeys(denials_of_all))
 
 
 def _readings(claim: Claim, facts: Facts) -> Iterator[Binding]:
-    """Every reading of the names of known nodes: as one of the entities of the name, or as a text
-    where there is none.
+    """Yield every reading of the known nodes: each as one of the entities with its name, or as a text if there is
+    none.
     """
     known = [number for number, node in enumerate(claim.nodes) if node.known]
     choices: list[tuple[Entity | Value, ...]] = []
     for number in known:
         text = claim.nodes[number].text
         choices.append(facts.named(text).entities or (text,))
-    for chosen in product(*choices):
-        yield dict(zip(known, chosen, strict=True))
+    for ends in product(*choices):
+        yield dict(zip(known, ends, strict=True))
 
 
 def _partly(claim: Claim, judges: list[Judge]) -> Reasons:
-    """Triples of known nodes that are stated in the first reading, though the claim is open."""
+    """Return the triples of known nodes that are stated in the first reading of an open claim."""
     judge = judges[0]
     reasons = []
     for triple in claim.triples:
@@ -646,11 +648,13 @@ def _in_order(claim: Claim, reasons: Reasons) -> Reasons:
     return tuple(sorted(reasons, key=lambda reason: claim.triples.index(reason.triple)))
 
 
-# -- Names that the graph does not have --------------------------------------------------------------
+# -- names that the graph does not have --------------------------------------------------------------
 
 
 def unknown(claim: Claim, facts: Facts) -> Iterator[str]:
-    """What of a claim the graph does not know, with the nearest names, and what was taken for what."""
+    """Yield notes on the names of a claim that the graph does not have, with the nearest names, and on how names were
+    interpreted.
+    """
     for triple in claim.triples:
         if triple.relation is None:
             continue
@@ -675,7 +679,7 @@ def unknown(claim: Claim, facts: Facts) -> Iterator[str]:
 
 
 def reversed_notes(claim: Claim, facts: Facts) -> Iterator[str]:
-    """Triples that the graph states in the other direction."""
+    """Yield notes on triples that the graph states in the other direction."""
     for triple in claim.triples:
         name = None if triple.relation is None else facts.predicate(triple.relation)
         if name is None or triple.head == triple.tail or not (claim.nodes[triple.head].known and claim.nodes[triple.tail].known):
@@ -697,14 +701,14 @@ def _near(candidates: tuple[str, ...]) -> str:
 
 
 def _check_names(facts: Facts, closed: Closed, single: Mapping[str, bool]) -> None:
-    given = [*single, *(() if isinstance(closed, bool) else closed)]
-    for name in given:
+    names = [*single, *(() if isinstance(closed, bool) else closed)]
+    for name in names:
         if name != INSTANCE_OF and name not in facts.predicates:
             raise OptionError(f"the graph has no predicate {name!r}", candidates=facts.nearest_predicates(name))
 
 
 def _pattern(claim: Claim) -> list[tuple[str, str, str]]:
-    """What a claim does not deny, as a pattern."""
+    """Return the triples that a claim does not deny, as a pattern."""
     nodes = claim.nodes
     return [
         (nodes[triple.head].text, triple.relation or "UNKNOWN relation", nodes[triple.tail].text)
