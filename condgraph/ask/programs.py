@@ -1,4 +1,4 @@
-"""Programs by a model: read from its reply, run, and described to it where they fail."""
+"""Programs that a model writes: read from its reply, run, and explained to it where they fail."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 
 # -- replies -----------------------------------------------------------------------------------------
-# A program is one connected piece of the reply, or one JSON string in it, never put together from
-# several. Every reader takes linear time, and reads the first `MOST_REPLY_READ` characters.
+# A program is one contiguous piece of the reply, or one JSON string in it, and is never assembled from
+# several pieces. Every reader takes linear time and reads only the first `MOST_REPLY_READ` characters.
 
 
-#: Characters of a reply that are looked at; programs have at most a few thousand.
+#: The most characters of a reply that are read; programs have at most a few thousand.
 MOST_REPLY_READ: Final = 100_000
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
 _QUERY: Final = re.compile(r"\bQuery[ \t]*+\d\w*+[ \t*_]*+:|\bget_information[ \t]*+\(", re.IGNORECASE)
@@ -60,7 +60,7 @@ _KOPL: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})[ \t]*\(")
 _KOPL_LINE: Final = re.compile(r"^[ \t>*`\"']*+(?:KoPL|Program)?[ \t]*+:?[ \t`\"']*+(?=[A-Z]\w*+[ \t]*+\()", re.MULTILINE)
 _ANY_CALL: Final = re.compile(r"\b\w++[ \t]*+\(")
 _NONE: Final = re.compile(r"[\s\"'`*{(\[]*(?:NONE|None|null|N/A)[\s\"'`*.)}\]]*")
-#: What models write where they have no answer, in a few words of their own.
+#: Phrases with which models say that they have no answer.
 _GIVES_UP: Final = re.compile(
     r"\b(?:(?:do not|don't|did not|didn't) (?:know|have)|not sure|"
     r"(?:cannot|can't|can not|could not|couldn't|unable to|not able to|not possible to) "
@@ -74,18 +74,18 @@ _KEYS: Final = ("program", "query", "kopl", "cypher", "code")
 
 
 def declines(reply: str) -> bool:
-    """Whether the model says that the data does not answer the question."""
+    """Return whether the reply is NONE: the model says that the data does not answer the question."""
     return len(reply) < 40 and _NONE.fullmatch(reply) is not None
 
 
 def gives_up(reply: str) -> bool:
-    """Whether a reply that has no program says in a sentence or two that there is no answer."""
+    """Return whether a reply without a program is a sentence or two that says there is no answer."""
     return len(reply) < 400 and _GIVES_UP.search(" ".join(reply.replace("’", "'").split())) is not None
 
 
 def program_in(reply: str, via: str) -> tuple[str, str] | None:
-    """The program of a reply and its language ("llm_query", "kopl", "cypher", "pattern"); None where there
-    is nothing that looks like one. `via` is what was asked for, a name of `METHODS`.
+    """Return the program of a reply and its language ("llm_query", "kopl", "cypher", "pattern"); None where nothing
+    looks like one. `via` is the requested language, a name of `METHODS`.
 
     >>> program_in('Sure! ```' + chr(10) + 'Find(Nepal) QueryName()' + chr(10) + '```', "kopl")
     ('Find(Nepal) QueryName()', 'kopl')
@@ -100,8 +100,8 @@ def program_in(reply: str, via: str) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class ReplyProgram:
-    """The first program of a reply, its language ("llm_query", "kopl", "cypher", "pattern"), and how many
-    characters follow it that are no part of it.
+    """The first program of a reply, its language ("llm_query", "kopl", "cypher", "pattern"), and the number of
+    characters after it that do not belong to it.
     """
 
     program: str
@@ -110,17 +110,16 @@ class ReplyProgram:
 
 
 def first_program(reply: str, via: str, *, cut: bool = False) -> ReplyProgram | None:
-    """The first program of a reply: models go on with further questions, or with words, until their tokens
-    are spent. None where there is none, or where the reply was `cut` off before its first program was
-    complete.
+    """Return the first program of a reply: models go on with more questions, or with prose, until their tokens are used
+    up. None where there is none, or where the reply was `cut` off before its first program was complete.
 
     >>> first_program('Find(Nepal) QueryName()' + chr(10) + 'Find(India) Que', "kopl", cut=True)
     ReplyProgram(program='Find(Nepal) QueryName()', language='kopl', ignored=16)
     """
-    found = program_in(reply, via)
-    if found is None:
+    match = program_in(reply, via)
+    if match is None:
         return None
-    text, language = found
+    text, language = match
     cut = cut and reply[:MOST_REPLY_READ].rstrip().endswith(text.rstrip()[-20:])
     end = METHODS[VIA_OF[language]].end(text, cut)
     if end is None:
@@ -129,8 +128,8 @@ def first_program(reply: str, via: str, *, cut: bool = False) -> ReplyProgram | 
 
 
 def _end_of_queries(text: str, cut: bool) -> int | None:
-    """Where the first program of queries ends: before its first label is written again, or, in a text that
-    was cut off, behind the last query where the model had gone on to something else.
+    """Return the end of the first program of queries: before its first label is repeated, or, in a text that was cut
+    off, after the last query if the model had gone on to something else.
     """
     labels: list[str] = []
     steps: set[str] = set()
@@ -146,7 +145,7 @@ def _end_of_queries(text: str, cut: bool) -> int | None:
             labels.append(query[1])
             expressions.add(expression)
             end = at + len(line)
-            # The last line of a text that was cut off has no end.
+            # The last line of a text that was cut off is not complete.
             complete = line.endswith("\n") or expression.endswith(")")
         elif step := _STEP_LINE.match(line):
             if cut and labels and step[1] in steps:
@@ -162,30 +161,30 @@ def _end_of_queries(text: str, cut: bool) -> int | None:
 
 
 def _end_of_functions(text: str, cut: bool) -> int | None:
-    """Where the first program of KoPL functions ends: the whole text where it is one, else behind the first
-    function that ends a program.
+    """Return the end of the first program of KoPL functions: the end of the text where all of it is one program, else
+    after the first function that ends a program.
     """
     if not cut:
         with suppress(errors.CondgraphError):
             parse_kopl(text)
             return len(text)
     for closed in islice(_CLOSED.finditer(text), _MOST_FUNCTIONS):
-        before = text[: closed.end()]
+        prefix = text[: closed.end()]
         try:
-            steps, _ = parse_kopl(before)
+            steps, _ = parse_kopl(prefix)
         except errors.CondgraphError:
             continue
-        rest = text[closed.end() :].lstrip(" \t\r\n;.`")
+        remainder = text[closed.end() :].lstrip(" \t\r\n;.`")
         last = steps[-1].function
-        # Verify... follows QueryAttr; of a text that was cut off it is not known.
-        goes_on = rest.startswith("Verify") or (cut and "Verify".startswith(rest))
-        if last in _ENDING and not (last.startswith("QueryAttr") and goes_on):
+        # Verify... may follow QueryAttr, and may be what was cut off.
+        continues = remainder.startswith("Verify") or (cut and "Verify".startswith(remainder))
+        if last in _ENDING and not (last.startswith("QueryAttr") and continues):
             return closed.end()
     return None if cut else len(text)
 
 
 def _end_of_pattern(text: str, cut: bool) -> int | None:
-    """Where the first JSON object, or list, ends; other forms of patterns are one text."""
+    """Return the end of the first JSON object or list; a pattern in another notation is the whole text."""
     if text[:1] in "{[":
         with suppress(ValueError, RecursionError):
             return json.JSONDecoder().raw_decode(text)[1]
@@ -193,8 +192,8 @@ def _end_of_pattern(text: str, cut: bool) -> int | None:
 
 
 def _end_of_cypher(text: str, cut: bool) -> int | None:
-    """Where the first Cypher query ends: behind the most of its lines that are one query. The last line of a
-    text that was cut off may lack its end, and what follows may belong to it.
+    """Return the end of the first Cypher query: after as many lines as parse as one query. The last line of a text that
+    was cut off may be incomplete, and the lines after it may belong to it.
     """
     ends, at = [], 0
     for line in text[:_LONGEST_CYPHER].splitlines(keepends=True)[:_MOST_LINES]:
@@ -202,8 +201,8 @@ def _end_of_cypher(text: str, cut: bool) -> int | None:
         if line.strip():
             ends.append(at)
     for end in reversed(ends):
-        rest = text[end:].split(None, 1)[:1]
-        if cut and not (rest and not any(word.startswith(rest[0].upper()) for word in _GOES_ON)):
+        next_word = text[end:].split(None, 1)[:1]
+        if cut and not (next_word and not any(word.startswith(next_word[0].upper()) for word in _GOES_ON)):
             continue
         with suppress(errors.CondgraphError):
             parse_cypher(text[:end])
@@ -213,8 +212,8 @@ def _end_of_cypher(text: str, cut: bool) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A language that a model may write: its name among the languages of programs, where the first
-    program of a text ends, and what the model is told of a reply that has no program.
+    """A language that a model may write: its name in `LANGUAGES`, a function that finds the end of the first program in
+    a text, and the example shown to the model after a reply without a program.
     """
 
     language: str
@@ -222,7 +221,7 @@ class Method:
     example: str
 
 
-#: The languages that a model may write, by the name that `via` has for each.
+#: The languages that a model may write, by their names for `via`.
 METHODS: Final[Mapping[str, Method]] = {
     "query": Method(
         "llm_query", _end_of_queries, "Write lines such as Query1: \"get_information(relation='...', head_entity='...')\""
@@ -235,10 +234,10 @@ METHODS: Final[Mapping[str, Method]] = {
         'Write one JSON object such as {"triples": [["...", "...", "UNKNOWN thing 1"]], "answer": "UNKNOWN thing 1"}',
     ),
 }
-#: The names of `via` by language.
+#: The name for `via` of each language.
 VIA_OF: Final = {method.language: via for via, method in METHODS.items()}
 _QUERY_LINE: Final = re.compile(r"^[ \t>*_`#-]*Query[ \t]*(\d\w*)[ \t*_]*:", re.IGNORECASE)
-#: How a line of a query in Cypher begins, and the words that may follow a complete one.
+#: The beginning of a Cypher query, and the words that may continue a complete one.
 _CYPHER_LINE: Final = re.compile(
     r"^[ \t>*_`]*(?:Cypher[ \t]*+:[ \t]*+)?"
     r"(?=(?:OPTIONAL[ \t]++)?MATCH\b[ \t]*+\S|UNWIND\b|WITH\b.*\bAS\b|CALL[ \t]*+[({\w]|RETURN[ \t]"
@@ -246,12 +245,12 @@ _CYPHER_LINE: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _GOES_ON: Final = ("ORDER", "SKIP", "OFFSET", "LIMIT", "UNION")
-#: Lines, and characters, of a Cypher query that are looked through for its end.
+#: The most lines and characters of a Cypher query that are searched for its end.
 _MOST_LINES, _LONGEST_CYPHER = 64, 20_000
 _STEP_LINE: Final = re.compile(r"^[ \t>*_`#-]*Step[ \t]*(\d{0,9})", re.IGNORECASE)
-#: The end of a call of a function, before the next or the end of a line.
+#: The end of a function call, before the next call or the end of the line.
 _CLOSED: Final = re.compile(r"\)(?=\s|$|[;.`])")
-#: Functions of a KoPL program that is looked at, and those that end one.
+#: The most functions of a KoPL program that are read, and the functions that end a program.
 _MOST_FUNCTIONS: Final = 64
 _ENDING: Final = frozenset(
     name for name in FUNCTIONS if name in ("What", "Count") or name.startswith(("Query", "Select", "Verify"))
@@ -259,107 +258,106 @@ _ENDING: Final = frozenset(
 
 
 def _pieces(text: str) -> list[str]:
-    """What may be the program, the likeliest first: the text of a JSON object, what stands in
-    fences, the whole.
+    """Return the pieces of a reply that may be the program, the likeliest first: strings of a JSON object, the contents
+    of code fences, the whole text.
     """
     result = []
     marks = [(match.start(), match.end()) for match in _FENCE.finditer(text)]
     for number in range(0, len(marks), 2):
         # A reply that was cut off ends within its fence.
         stop = marks[number + 1][0] if number + 1 < len(marks) else len(text)
-        inside = text[marks[number][1] : stop].strip("\n")
-        if inside.strip():
-            result.append(inside)
+        content = text[marks[number][1] : stop].strip("\n")
+        if content.strip():
+            result.append(content)
     if not result:
         stripped = text.strip()
-        # One line in marks of code.
+        # A single line may be in backticks.
         result.append(stripped.strip("`") if stripped[:1] == "`" and "\n" not in stripped else text)
-    told = [inner for piece in result for inner in _told(piece)]
-    return [*told, *result, *([text] if marks else [])]
+    from_json = [inner for piece in result for inner in _told(piece)]
+    return [*from_json, *result, *([text] if marks else [])]
 
 
 def _told(text: str) -> list[str]:
-    """The program that a JSON object has under one of the usual keys."""
+    """Return the programs that a JSON object has under the usual keys."""
     if text.lstrip()[:1] != "{":
         return []
     try:
         result = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    inner = [result[key] for key in _KEYS if isinstance(result, dict) and isinstance(result.get(key), (str, list))]
-    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in inner]
+    values = [result[key] for key in _KEYS if isinstance(result, dict) and isinstance(result.get(key), (str, list))]
+    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in values]
 
 
 def _program(text: str, via: str) -> tuple[str, str] | None:
     if not text.strip():
         return None
     if via == "pattern":
-        # Models write a word or two before the object; what is no pattern is complained of by its
-        # reader.
-        at = min((place for mark in ("{", "[", "(") if (place := text.find(mark)) >= 0), default=-1)
-        return None if at < 0 else (text[at:].strip(), "pattern")
-    if via == "cypher" and (begins := _CYPHER_LINE.search(text)) is not None:
-        query = text[begins.end() :].strip()
-        # Marks of code around it, and no name in backticks at its end.
+        # Models write a word or two before the object; its reader reports what is not a pattern.
+        start = min((position for mark in ("{", "[", "(") if (position := text.find(mark)) >= 0), default=-1)
+        return None if start < 0 else (text[start:].strip(), "pattern")
+    if via == "cypher" and (begin := _CYPHER_LINE.search(text)) is not None:
+        query = text[begin.end() :].strip()
+        # Backticks around the query are removed, but not those of a name at its end.
         return (query.rstrip("`").rstrip() if query.count("`") % 2 or query.endswith("``") else query), "cypher"
     if _QUERY.search(text):
-        begins = _STEPS.search(text)
-        # A call alone stands where it stands; prose around whole steps is left to the parser.
-        if begins is None and (call := _ANY_CALL.search(text)) is not None:
+        begin = _STEPS.search(text)
+        # A single call is taken from where it begins; prose around complete steps is left to the parser.
+        if begin is None and (call := _ANY_CALL.search(text)) is not None:
             return text[call.start() :].strip(), "llm_query"
         return text, "llm_query"
     if _KOPL.search(text):
         return _kopl(text), "kopl"
     if _ANY_CALL.search(text):
-        # No function that is known: the parser of the language says which one there may be.
+        # No known function: the parser of the language suggests names.
         return (_kopl(text), "kopl") if via == "kopl" else (text.strip(), "llm_query")
     return None
 
 
 def _kopl(text: str) -> str:
-    """The lines from the first that begins with a call, up to a line that has none; without marks
-    of code around them.
+    """Join the lines from the first that begins with a call up to one without a call; backticks around them are
+    removed.
     """
-    begins = _KOPL_LINE.search(text)
-    match = _KOPL.search(text)
-    at = begins.end() if begins is not None else match.start() if match is not None else 0
-    kept: list[str] = []
-    for line in text[at:].split("\n"):
-        if kept and line.strip() and "(" not in line:
+    line_start = _KOPL_LINE.search(text)
+    call = _KOPL.search(text)
+    start = line_start.end() if line_start is not None else call.start() if call is not None else 0
+    lines: list[str] = []
+    for line in text[start:].split("\n"):
+        if lines and line.strip() and "(" not in line:
             break
-        kept.append(line.strip())
-    joined = " ".join(line for line in kept if line)
+        lines.append(line.strip())
+    joined = " ".join(line for line in lines if line)
     return joined.rstrip("`\"'.; \t") if joined.rstrip("`\"'.; \t").endswith(")") else joined
 
 
 # -- feedback ----------------------------------------------------------------------------------------
-# For a program without an answer: what was wrong and where, the nearest names, and what its entities
-# have instead. Errors are written for people who use Python; a model gets the names, and no functions
-# or options that it cannot call.
+# Feedback on a program without an answer: what was wrong and where, the nearest names, and what its
+# entities have instead. Errors address users of Python; a model gets the names, but no functions or
+# options that it cannot call.
 
 
-#: Characters of a program's part that is wrong, and of the whole feedback.
+#: The most characters of the faulty part of a program, and of the whole feedback.
 _PART: Final = 60
 MOST_FEEDBACK: Final = 1_500
-#: Names that are offered for one, and drafts.
+#: The most names offered in place of one, and the most drafts.
 MOST_NAMES: Final = 8
 _MOST_OFFERED: Final = 3
-#: Kinds of names of Cypher, as other languages call them.
+#: The kinds of names in Cypher, with the terms of the other languages.
 _KINDS: Final = {
     "label": "concept", "relationship type": "relation", "property": "attribute", "property of relationships": "qualifier",
 }  # fmt: skip
-_FUNCTIONS: Final = ", ".join(one.name for one in TABLE)
-#: What a hint for people says that is of no use to a model.
+_FUNCTIONS: Final = ", ".join(function.name for function in TABLE)
+#: Parts of hints for people that are of no use to a model.
 _FOR_PEOPLE: Final = (
     "on_unknown=", "status()", "source=", "timeout=", "limit=", "llm_function=", "graph.", "put in double quotes in",
 )  # fmt: skip
 
 
 def feedback_of(attempt: Attempt, known: KnownNames) -> str:
-    """What went wrong in an attempt, in a few lines with the nearest names."""
+    """Return the feedback on an attempt: what went wrong, in a few lines with the nearest names."""
     if attempt.answer is not None and attempt.doubts:
-        gave = ", ".join(quoted(text, _PART) for text in (attempt.gave or ())[:3])
-        lines = [f"The program ran and gave {gave}.", *(f"But {doubt}." for doubt in attempt.doubts)]
+        texts = ", ".join(quoted(text, _PART) for text in (attempt.gave or ())[:3])
+        lines = [f"The program ran and gave {texts}.", *(f"But {doubt}." for doubt in attempt.doubts)]
         lines += _of_nothing(attempt)[1:] if counts_nothing(attempt.answer) else []
     elif attempt.answer is not None:
         lines = _of_nothing(attempt)
@@ -396,13 +394,13 @@ def _of_error(attempt: Attempt, error: errors.CondgraphError, known: KnownNames)
 
 
 def _of_draft(draft: Draft) -> str:
-    gave = ", ".join(quoted(text, _PART) for text in draft.texts[:3]) + (" and more" if len(draft.texts) > 3 else "")
-    return f"With {quoted(draft.name)} in its place the program gives {gave}."
+    texts = ", ".join(quoted(text, _PART) for text in draft.texts[:3]) + (" and more" if len(draft.texts) > 3 else "")
+    return f"With {quoted(draft.name)} in its place the program gives {texts}."
 
 
 def candidates(error: errors.UnknownNameError, known: KnownNames) -> list[str]:
-    """The names that may be meant, best first: those of the error, then by words and letters among
-    the names of its kind.
+    """Return the names that may be meant, best first: those of the error, then the names of its kind with similar words
+    and letters.
     """
     result = list(error.candidates)
     kind = _KINDS.get(error.kind, error.kind)
@@ -426,14 +424,14 @@ def candidates(error: errors.UnknownNameError, known: KnownNames) -> list[str]:
     elif kind in ("entity", "head_entity", "head", "subject"):
         result = entities(error.name, known, result)
     if not result and kind in ("relation", "attribute", "concept", "predicate"):
-        names = known.concepts if kind == "concept" else known.predicates
-        order = sorted(known.of_kind(kind), key=lambda at: (-names.sizes[at], names.names[at]))
-        result = [names.names[at] for at in order]
+        vocabulary = known.concepts if kind == "concept" else known.predicates
+        order = sorted(known.of_kind(kind), key=lambda at: (-vocabulary.sizes[at], vocabulary.names[at]))
+        result = [vocabulary.names[at] for at in order]
     return list(dict.fromkeys(result))[:MOST_NAMES]
 
 
 def _qualifier(error: errors.UnknownNameError, known: KnownNames) -> str:
-    """Which facts have a qualifier that was taken for a predicate."""
+    """List the predicates with a qualifier that the program took for a predicate."""
     if error.kind not in ("relation", "attribute") or error.name not in known.qualifiers.names:
         return ""
     rows = [item for item in known.survey["predicates"] if any(key == error.name for key, _ in item[4])]
@@ -442,8 +440,8 @@ def _qualifier(error: errors.UnknownNameError, known: KnownNames) -> str:
 
 
 def _of_cypher(error: errors.UnknownNameError, known: KnownNames) -> str:
-    """What a name is that a query in Cypher took for something else: a property of nodes for one of
-    relationships, a relationship for a property.
+    """Say what a name is that a Cypher query used as something else, such as a property of relationships used as one of
+    nodes, or a relationship used as a property.
     """
     if error.kind not in _KINDS:
         return ""
@@ -455,25 +453,25 @@ def _of_cypher(error: errors.UnknownNameError, known: KnownNames) -> str:
     place = known.places.get(error.name)
     if place is None:
         return ""
-    value = known.predicate(place)
-    return f"It is written so: {CYPHER.short(value).removeprefix('- ')}"
+    schema = known.predicate(place)
+    return f"It is written so: {CYPHER.short(schema).removeprefix('- ')}"
 
 
 def entities(name: str, known: KnownNames, found: Sequence[str] = ()) -> list[str]:
-    """Names of entities like one: among those that share pieces of it, the ones whose letters are
-    the nearest come first.
+    """Return names of entities similar to a name: of those that share pieces of it, the ones with the nearest letters
+    first.
     """
     near = resolve(name, known.linker.entities, threshold=2.0, most=40).near
-    some = list(dict.fromkeys([*found, *(match.name for match in near)]))
-    alike = errors.nearest(name, some, most=6)
-    return list(dict.fromkeys([*alike, *some]))
+    names = list(dict.fromkeys([*found, *(match.name for match in near)]))
+    nearest = errors.nearest(name, names, most=6)
+    return list(dict.fromkeys([*nearest, *names]))
 
 
 def _functions(name: str) -> list[str]:
-    """KoPL functions that a wrong one may mean: models write GetCapital for Relate(capital, ...)."""
+    """Return KoPL functions that a wrong name may mean: models write GetCapital for Relate(capital, ...)."""
     folded = name.casefold()
-    asks = [item for word, item in _MEANT if word in folded]
-    return list(dict.fromkeys([*errors.nearest(name, FUNCTIONS), *asks, "Relate", "QueryAttr"]))
+    meant = [item for word, item in _MEANT if word in folded]
+    return list(dict.fromkeys([*errors.nearest(name, FUNCTIONS), *meant, "Relate", "QueryAttr"]))
 
 
 _MEANT: Final = (
@@ -484,8 +482,8 @@ _MEANT: Final = (
 
 
 def _of_nothing(attempt: Attempt) -> list[str]:
-    """A program that ran and gave nothing: the step that did, what its things have instead, and
-    what was left out on the way.
+    """Describe a program that ran and gave nothing: its first warnings and, for KoPL, the functions that fit the types
+    of the values.
     """
     answer = attempt.answer
     assert answer is not None
@@ -498,18 +496,18 @@ def _of_nothing(attempt: Attempt) -> list[str]:
 
 
 def _of_types(warnings: Sequence[str]) -> list[str]:
-    """Which functions compare values of the types that a program compared with something else."""
+    """Name the functions for the types of values that a program compared with another type."""
     result: dict[str, None] = {}
     for warning in warnings:
         compared = _COMPARED.search(warning)
         if compared is None:
             continue
-        has, unit, given = compared.groups()
-        if has == given == "quantity" and unit:
+        stored, unit, given = compared.groups()
+        if stored == given == "quantity" and unit:
             result[f"Numbers here have a unit: write it behind the number, as in 5 {unit}."] = None
-        for kind, (called, ending) in COMPARED.items():
-            if has == kind.name.lower() != given:
-                result[f"Values that are {called} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
+        for kind, (title, ending) in COMPARED.items():
+            if stored == kind.name.lower() != given:
+                result[f"Values that are {title} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
     return list(result)
 
 
@@ -517,7 +515,7 @@ _COMPARED: Final = re.compile(r"values? \((\w+)(?: without a unit| in ([^)]+))?\
 
 
 def _brackets(program: str) -> str:
-    """Whether parentheses and quotes are closed."""
+    """Report parentheses and quotes that are not closed."""
     opened, closed = program.count("("), program.count(")")
     if opened != closed:
         return f"It has {opened} opening and {closed} closing parentheses."
@@ -529,26 +527,26 @@ def _listed(names: Sequence[str]) -> str:
 
 
 # -- running a program -------------------------------------------------------------------------------
-# A name of several tables is tried in each that is offered, and a name of several entities as each
-# of them. Where the answers differ, and nothing tells them apart, the user has to choose.
+# A name that occurs in several tables is tried in each table offered, and a name of several entities as
+# each of them. Where the answers differ and nothing decides between them, the user has to choose.
 
 
-#: Sources that a program is tried in, and meanings of a name.
+#: The most sources in which a program is tried, and the most meanings of a name.
 MOST_TRIED: Final = 10
-#: Names that are tried in place of an unknown one, seconds for all of them, and texts of what each gives.
+#: The most names tried in place of an unknown one, the seconds for all of them, and the most texts of each draft.
 MOST_DRAFTS: Final = 4
 _DRAFTS: Final = 2.0
 _MOST_TEXTS: Final = 20
-#: Values that an unknown one is compared with.
+#: The most values that an unknown one is compared with.
 _MOST_NEAR: Final = 1_000
-#: Kinds of unknown names that are words of a language: whoever used them wrote no program of it.
+#: Kinds of unknown names that belong to the language itself: a text with an unknown one is not a program of it.
 _OF_LANGUAGE: Final = frozenset(("KoPL function", "function", "direction", "operator", "choice", "parameter of get_information"))
 
 
 @dataclass(slots=True)
 class Runner:
-    """Runs programs on the store of a graph. `seconds` adds up how long resolving and running took;
-    `choose` says what names mean, by id of an entity or name of a source.
+    """Runs programs on the store of a graph. `seconds` adds up the time of resolving names and of running; `choose`
+    gives the meaning of names, as the id of an entity or the name of a source.
     """
 
     graph: Host
@@ -561,12 +559,12 @@ class Runner:
     on_unknown: OnUnknown = "error"
     #: The ids of entities that words of the question refer to, by name.
     refers: Mapping[str, str] = field(default_factory=dict)
-    #: The entities that names stand for which the graph does not have: answers to earlier parts of a question.
+    #: The entities of names that are not in the graph: answers to earlier parts of a question.
     stands: Mapping[str, alg.Entities] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: {"resolve": 0.0, "run": 0.0})
 
     def attempt(self, reply: str, program: str, language: str) -> Attempt:
-        """What becomes of a program: an answer, a choice, or where and why it ended."""
+        """Run a program of a reply. Return its answer, a choice, or where and why it failed."""
         begun = Attempt(reply, program, language, source=self.source)
         try:
             if language == "pattern":
@@ -580,7 +578,7 @@ class Runner:
     # -- programs with plans -----------------------------------------------------------------------
 
     def _settled(self, begun: Attempt) -> Attempt:
-        """A program in its source, with its names as they are meant."""
+        """Run a program in its source, with the chosen meanings of its names."""
         chosen = next((key for key in self.choose.values() if key in self.offered), None)
         try:
             answer, lowered = self._answer(begun, self.source or chosen)
@@ -591,8 +589,8 @@ class Runner:
         return self._senses(begun, answer, lowered)
 
     def _answer(self, begun: Attempt, source: str | None, meant: Mapping[str, str] | None = None) -> tuple[Answer, Lowered]:
-        """The answer, and what the program became; each name of `meant` is the entity of that id."""
-        seen: list[Lowered] = []
+        """Return the answer and the lowered program; each name of `meant` is the entity with that id."""
+        lowerings: list[Lowered] = []
         resolving = 0.0
 
         def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
@@ -605,7 +603,7 @@ class Runner:
                 result = _meaning(result, {**self.stands, **{name: alg.ById((key,)) for name, key in (meant or {}).items()}})
                 for name in _texts_in(result) & self.stands.keys():
                     raise _misplaced(name, "Cypher can compare with the name of a node alone, by =, <> or IN")
-            seen.append(result)
+            lowerings.append(result)
             resolving += time.perf_counter() - begin
             return result
 
@@ -619,13 +617,13 @@ class Runner:
             try:
                 answer = store.answer(request)
             except errors.UnsupportedError:
-                # A database that condgraph did not write speaks Cypher itself.
+                # An existing database runs the Cypher query itself.
                 if begun.language != "cypher" or (passed_on := getattr(store, "passed_on", None)) is None:
                     raise
                 if (name := next((name for name in self.stands if name in begun.program), None)) is not None:
                     raise _misplaced(name, "a query that the database answers itself cannot name") from None
                 answer = passed_on(request)
-            # Values are worked out here, so that what fails fails within the attempt.
+            # Values are computed here, so that a failure belongs to the attempt.
             _ = answer.values
             return answer
 
@@ -635,13 +633,13 @@ class Runner:
         finally:
             self.seconds["resolve"] += resolving
             self.seconds["run"] += time.perf_counter() - begin - resolving
-        return answer, seen[-1]
+        return answer, lowerings[-1]
 
     # -- several sources ---------------------------------------------------------------------------
 
     def _sources(self, begun: Attempt, error: errors.AmbiguousNameError) -> Attempt:
-        """A program whose names stand in several tables: each of the likeliest is tried. Those where
-        it gives something, and where fewer names had to be read as others, win.
+        """Run a program whose names occur in several tables: try each of the likeliest ones. Tables win in which the
+        program gives something and fewer names had to be read as others.
         """
         ranked = [name for name in self.offered if name in error.candidates]
         ranked += [name for name in error.candidates if name not in ranked]
@@ -657,13 +655,13 @@ class Runner:
             if answer.values:
                 tried.append((sum("is read as" in warning for warning in answer.warnings), name, answer, lowered))
         shown = errors.shortened(error.message, 200)
-        told = f"{shown}: tried {len(ranked[:MOST_TRIED])} of {len(ranked)}, {len(tried)} gave something"
+        note = f"{shown}: tried {len(ranked[:MOST_TRIED])} of {len(ranked)}, {len(tried)} gave something"
         if not tried:
-            failed = replace(begun, stage="resolving", error=str(error), code=error.code, notes=(told,))
+            failed = replace(begun, stage="resolving", error=str(error), code=error.code, notes=(note,))
             return replace(failed, failure=error)
-        least = min(item[0] for item in tried)
-        best = [item for item in tried if item[0] == least]
-        begun = replace(begun, notes=(f"{told}; with the fewest names read as others: {', '.join(item[1] for item in best)}",))
+        fewest = min(item[0] for item in tried)
+        best = [item for item in tried if item[0] == fewest]
+        begun = replace(begun, notes=(f"{note}; with the fewest names read as others: {', '.join(item[1] for item in best)}",))
         if len({tuple(item[2].texts) for item in best}) == 1:
             return self._senses(replace(begun, source=best[0][1]), best[0][2], best[0][3])
         options = tuple(Option(name, name, "", tuple(answer.texts[:5])) for _, name, answer, _ in best)
@@ -672,28 +670,30 @@ class Runner:
     # -- several entities of one name --------------------------------------------------------------
 
     def _senses(self, begun: Attempt, answer: Answer, lowered: Lowered) -> Attempt:
-        """An answer, where the names of the program are those of one entity each, or all their
-        meanings answer the same; else the meaning that gives something, or a choice.
+        """Return an attempt with its answer where each name means one entity, or all its meanings give the same answer;
+        else take the meaning that gives something, or offer a choice.
         """
         names = {name for node in alg.postorder(lowered.plan) if isinstance(node, alg.ByName) for name in node.names}
-        result = self._entities(sorted(names))
+        ids_of = self._entities(sorted(names))
         given_ids = {**self.refers, **self.choose}
-        meant = {name: given_ids[name] for name, ids in result.items() if len(ids) > 1 and given_ids.get(name) in ids}
-        several = {name: ids for name, ids in result.items() if len(ids) > 1 and name not in meant}
+        meant = {name: given_ids[name] for name, ids in ids_of.items() if len(ids) > 1 and given_ids.get(name) in ids}
+        ambiguous = {name: ids for name, ids in ids_of.items() if len(ids) > 1 and name not in meant}
         if meant:
             answer, lowered = self._answer(begun, begun.source, meant)
-        for name, ids in several.items():
-            given: dict[str, Answer] = {}
-            for ident in ids[:MOST_TRIED]:
+        for name, ids in ambiguous.items():
+            answers: dict[str, Answer] = {}
+            for entity_id in ids[:MOST_TRIED]:
                 check()
-                given[ident] = self._answer(begun, begun.source, {**meant, name: ident})[0]
-            speaking = {ident: item for ident, item in given.items() if _says(item)}
-            if len({tuple(item.texts) for item in speaking.values()}) > 1:
-                options = tuple(Option(ident, name, self._about(ident), tuple(item.texts[:5])) for ident, item in speaking.items())
+                answers[entity_id] = self._answer(begun, begun.source, {**meant, name: entity_id})[0]
+            answering = {entity_id: item for entity_id, item in answers.items() if _says(item)}
+            if len({tuple(item.texts) for item in answering.values()}) > 1:
+                options = tuple(
+                    Option(entity_id, name, self._about(entity_id), tuple(item.texts[:5])) for entity_id, item in answering.items()
+                )
                 return replace(begun, choice=Choice("entity", name, options))
-            if len(speaking) == 1 and len(given) > 1:
-                ident, answer = next(iter(speaking.items()))
-                note = f"{name!r} is the name of {len(ids)} entities; the program gives something for {ident!r} alone"
+            if len(answering) == 1 and len(answers) > 1:
+                entity_id, answer = next(iter(answering.items()))
+                note = f"{name!r} is the name of {len(ids)} entities; the program gives something for {entity_id!r} alone"
                 begun = replace(begun, notes=(*begun.notes, note))
         stage: Stage | None = None if _says(answer) else "running"
         if begun.language == "cypher" and answer.columns and _of_zero(answer):
@@ -703,21 +703,21 @@ class Runner:
         )
 
     def drafts(self, attempt: Attempt, names: Sequence[str], judge: Callable[[Attempt], Sequence[str]]) -> list[Draft]:
-        """The program of an attempt that ended at an unknown name, with each of `names` in its place (KB-BINDER):
-        those that give something, what `judge` does not speak against first.
+        """Return the program of an attempt that failed at an unknown name, with each of `names` in its place
+        (KB-BINDER): only drafts that give something, those without objections from `judge` first.
         """
         error = attempt.failure
         if not isinstance(error, errors.UnknownNameError) or error.span is None or error.span[0] >= error.span[1]:
             return []
         start, end = error.span
         part = attempt.program[start:end]
-        mark = part[0] if part[0] in "'\"`" and part[-1:] == part[0] else ""
+        quote = part[0] if part[0] in "'\"`" and part[-1:] == part[0] else ""
         result: list[Draft] = []
         try:
             with within(_DRAFTS):
                 for name in names[:MOST_DRAFTS]:
                     check()
-                    written = _written(name, mark, attempt.language)
+                    written = _written(name, quote, attempt.language)
                     program = f"{attempt.program[:start]}{written}{attempt.program[end:]}"
                     draft = self.attempt(attempt.reply, program, attempt.language)
                     if draft.answer is not None and draft.stage is None and draft.gave:
@@ -727,27 +727,27 @@ class Runner:
         return sorted(result, key=lambda draft: len(draft.doubts))
 
     def _entities(self, names: list[str]) -> dict[str, list[str]]:
-        """The ids of the entities of each name; concepts and rows of tables are none."""
+        """Return the ids of the entities with each name; concepts and rows of tables are left out."""
         if not names:
             return {}
         plan = alg.ByName(tuple(names))
-        made = Lowered(plan, [("", plan)])
+        lowered = Lowered(plan, [("", plan)])
         result: dict[str, list[str]] = {}
-        for entity in self.graph._store_of(None).answer(Request("", "kopl", {}, None, lambda *_: made)).entities:
+        for entity in self.graph._store_of(None).answer(Request("", "kopl", {}, None, lambda *_: lowered)).entities:
             if entity.kind is EntityKind.ENTITY:
                 result.setdefault(entity.name, []).append(entity.id)
         return result
 
     def _about(self, ident: str) -> str:
-        """The first statements of an entity, to tell it from others of its name."""
+        """Describe an entity by its first statements, to tell it from others of the same name."""
         plan = alg.Scan(alg.ById((ident,)), None, "subject", "subject")
-        made = Lowered(plan, [("", plan)])
-        answer = self.graph._store_of(None).answer(Request("", "kopl", {}, 3, lambda *_: made))
+        lowered = Lowered(plan, [("", plan)])
+        answer = self.graph._store_of(None).answer(Request("", "kopl", {}, 3, lambda *_: lowered))
         return "; ".join(f"{item.predicate} {_text(item.object)}" for item in list(answer.evidence)[:3])
 
     def _check_texts(self, program: str) -> None:
-        """Raise `UnknownNameError` for a text that a query in Cypher looks for and nothing has: a count of what
-        it would have matched is 0, and as good as sure.
+        """Raise `UnknownNameError` for a text in a Cypher query that nothing in the graph has: a query that counts its
+        matches would answer 0 and look certain.
         """
         store = self.graph._store_of(None)
         for key, text in islice(_texts_of(parse_cypher(unfenced(program)).query), MOST_TRIED):
@@ -768,7 +768,7 @@ class Runner:
     # -- patterns ----------------------------------------------------------------------------------
 
     def _pattern(self, begun: Attempt) -> Attempt:
-        """The subgraphs nearest to a pattern, by the values of the unknown that is asked for."""
+        """Match a pattern with the nearest subgraphs, grouped by the unknown that the question is about."""
         begin = time.perf_counter()
         pattern = Pattern.of(begun.program)
         if (name := next((node.name for node in pattern.nodes if node.known and node.name in self.stands), None)) is not None:
@@ -786,7 +786,7 @@ class Runner:
 
 
 def _written(name: str, mark: str, language: str) -> str:
-    """A name as a program has it, between the marks of the name that it takes the place of."""
+    """Write a name as a program would, in the same quotes as the name that it replaces."""
     if mark:
         return mark + name.replace("\\", "\\\\").replace(mark, "\\" + mark) + mark
     if language == "cypher":
@@ -795,7 +795,7 @@ def _written(name: str, mark: str, language: str) -> str:
 
 
 def stage_of(error: errors.CondgraphError) -> Stage:
-    """Where a program ended: its text, its names and literals, or its run."""
+    """Return the stage at which a program failed: its text, its names and literals, or its run."""
     if isinstance(error, errors.ParseError) or (isinstance(error, errors.UnknownNameError) and error.kind in _OF_LANGUAGE):
         return "writing"
     if isinstance(error, (errors.UnknownNameError, errors.AmbiguousNameError, errors.LiteralError)):
@@ -804,18 +804,18 @@ def stage_of(error: errors.CondgraphError) -> Stage:
 
 
 def _texts_of(query: Any) -> Iterator[tuple[str, str]]:
-    """The properties that a query in Cypher compares with a text by `=`, and the texts."""
+    """Yield the properties that a Cypher query compares with a text by `=`, each with the text."""
     stack = [query]
     while stack:
         item = stack.pop()
         if isinstance(item, expressions.Comparison) and item.operator == "=":
-            for one, other in ((item.left, item.right), (item.right, item.left)):
+            for side, other in ((item.left, item.right), (item.right, item.left)):
                 if (
-                    isinstance(one, expressions.Property)
+                    isinstance(side, expressions.Property)
                     and isinstance(other, expressions.Constant)
                     and isinstance(other.value, str)
                 ):
-                    yield one.key, other.value
+                    yield side.key, other.value
         # Properties of relationships are not those of nodes.
         if isinstance(item, RelationshipPattern):
             continue
@@ -826,94 +826,98 @@ def _texts_of(query: Any) -> Iterator[tuple[str, str]]:
 
 
 def _of_zero(answer: Answer) -> bool:
-    """Whether rows have no more than zeros, nulls and empty lists, and rest on no statement."""
+    """Return whether all rows have only zeros, nulls and empty lists, and rest on no statement."""
     return not any(cell for row in answer.values for cell in row) and not len(answer.evidence)
 
 
 def _says(answer: Answer) -> bool:
-    """Whether an answer says anything: a count of nothing is one too, where something was there to
-    be counted. Rows of nulls are none.
+    """Return whether an answer contains anything. A count of 0 does, if there was something to count; rows of nulls do
+    not.
     """
     if answer.columns and all(cell is None or cell == () for row in answer.values for cell in row):
         return False
     if answer.values in ([0], [False]):
-        # Nothing was found because nothing compares: that is a fault, and no count.
+        # Nothing matched because nothing was comparable: that is an error of the program, not a count.
         return not any("cannot be compared" in warning for warning in answer.warnings)
     return bool(answer.values)
 
 
 def counts_nothing(answer: Answer) -> bool:
-    """Whether an answer is a count of 0 of what several steps in a row left nothing of; where the last one alone does, 0 is
-    as good as any number.
+    """Return whether an answer is a count of 0 after several steps with empty results; where only the last step is
+    empty, 0 is as good as any number.
     """
     values = answer.values
     return len(values) == 1 and type(values[0]) is int and not values[0] and sum(not step.size for step in answer.trace) > 1
 
 
 def _meaning(lowered: Lowered, meant: Mapping[str, alg.Entities]) -> Lowered:
-    """A plan in which names stand for certain entities."""
+    """Replace names in a plan by the entities that they mean."""
     done: dict[int, alg.Node] = {}
     roots = [lowered.plan, *(node for _, node in lowered.steps)]
     for root in roots:
         for node in alg.postorder(root):
             if id(node) in done:
                 continue
-            fresh = rebuild(node, done)
+            rebuilt = rebuild(node, done)
             if isinstance(node, alg.ByName) and all(name in meant for name in node.names):
-                parts = tuple(meant[name] for name in node.names)
-                fresh = parts[0] if len(parts) == 1 else alg.Union(parts)
+                entities = tuple(meant[name] for name in node.names)
+                rebuilt = entities[0] if len(entities) == 1 else alg.Union(entities)
             elif isinstance(node, (alg.Filter, alg.Extend)):
-                fresh = _of_meant(fresh, meant)
-            done[id(node)] = fresh
+                rebuilt = _of_meant(rebuilt, meant)
+            done[id(node)] = rebuilt
     steps = [(label, done[id(node)]) for label, node in lowered.steps]
     notes = {id(done[key]): text for key, text in lowered.notes.items() if key in done}
     return Lowered(done[id(lowered.plan)], steps, lowered.warnings, notes, alg.postorder(done[id(lowered.plan)]))
 
 
 def _of_meant(node: Any, meant: Mapping[str, alg.Entities]) -> Any:
-    """A filter of rows, or one more column, that compares ids where it compared a name of `meant`."""
+    """Rebuild a filter of rows, or a computed column, to compare ids where it compared a name of `meant`."""
 
-    def of_names(item: expressions.Expression, names: Sequence[Any]) -> expressions.Expression | None:
+    def name_test(item: expressions.Expression, names: Sequence[Any]) -> expressions.Expression | None:
         if not (isinstance(item, expressions.Call) and item.name == "name" and any(name in meant for name in names)):
             return None
         entities = [meant.get(name, alg.ByName((name,))) for name in names]
-        ids = [ident for one in entities if isinstance(one, alg.ById) for ident in one.ids]
-        others = [name for one in entities if isinstance(one, alg.ByName) for name in one.names]
-        listed = expressions.ListOf(tuple(map(expressions.Constant, ids)))
-        tests: list[expressions.Expression] = [expressions.In(expressions.Call("elementid", item.arguments), listed)] if ids else []
-        if others:
-            tests.append(expressions.In(item, expressions.ListOf(tuple(map(expressions.Constant, others)))))
+        ids = [entity_id for node in entities if isinstance(node, alg.ById) for entity_id in node.ids]
+        unresolved = [name for node in entities if isinstance(node, alg.ByName) for name in node.names]
+        id_list = expressions.ListOf(tuple(map(expressions.Constant, ids)))
+        tests: list[expressions.Expression] = (
+            [expressions.In(expressions.Call("elementid", item.arguments), id_list)] if ids else []
+        )
+        if unresolved:
+            tests.append(expressions.In(item, expressions.ListOf(tuple(map(expressions.Constant, unresolved)))))
         return tests[0] if len(tests) == 1 else expressions.Or(tuple(tests))
 
-    def of(expression: expressions.Expression) -> expressions.Expression | None:
+    def rewrite(expression: expressions.Expression) -> expressions.Expression | None:
         if isinstance(expression, expressions.Comparison) and expression.operator in ("=", "<>"):
-            for one, other in ((expression.left, expression.right), (expression.right, expression.left)):
-                if isinstance(other, expressions.Constant) and (made := of_names(one, [other.value])) is not None:
-                    return made if expression.operator == "=" else expressions.Not(made)
+            for side, other in ((expression.left, expression.right), (expression.right, expression.left)):
+                if isinstance(other, expressions.Constant) and (test := name_test(side, [other.value])) is not None:
+                    return test if expression.operator == "=" else expressions.Not(test)
         if isinstance(expression, expressions.In) and isinstance(expression.items, expressions.ListOf):
-            values = [one.value for one in expression.items.items if isinstance(one, expressions.Constant)]
+            values = [constant.value for constant in expression.items.items if isinstance(constant, expressions.Constant)]
             if len(values) == len(expression.items.items):
-                return of_names(expression.item, values)
+                return name_test(expression.item, values)
         return None
 
     values = [getattr(node, name) for name in fields_of(node)]
-    return type(node)(*[rebuilt_expression(value, of) if isinstance(value, expressions.Expression) else value for value in values])
+    return type(node)(
+        *[rebuilt_expression(value, rewrite) if isinstance(value, expressions.Expression) else value for value in values]
+    )
 
 
 def _texts_in(lowered: Lowered) -> set[str]:
-    """The texts in the expressions of a plan over rows."""
+    """Return the text constants in the expressions of a plan over rows."""
     fields = [getattr(node, name) for node in alg.postorder(lowered.plan) for name in fields_of(node)]
     parts = [part for value in fields if isinstance(value, expressions.Expression) for part in expressions.walk(value)]
     return {part.value for part in parts if isinstance(part, expressions.Constant) and isinstance(part.value, str)}
 
 
 def _misplaced(name: str, limit: str) -> errors.PlanError:
-    """What is said of a word for an answer that stands where no entities can."""
+    """Return the error for a name that means an answer's entities, used where entities cannot be."""
     return errors.PlanError(f"{name} stands for the entities of an answer, which {limit}")
 
 
 def _asked_for(program: str) -> str:
-    """The unknown that a JSON pattern says is asked for."""
+    """Return the unknown that a JSON pattern asks for."""
     try:
         result = json.loads(program)
     except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""What a model is shown of a graph: the names that a question mentions, an excerpt of the schema and of the data, and the text
-around them (TrustUQA, section 3.2).
+"""What a model is shown of a graph: the names in a question, an excerpt of the schema and the data, and the prompt
+texts around them (TrustUQA, section 3.2).
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
 
 
 # -- names of a graph ----------------------------------------------------------------------------------
-# The names of one state of a graph with their words, prepared once and cached with that state.
+# The names in one state of a graph, split into words once and cached with that state.
 
 
-#: The weight of families of words, and of the type of value that a question asks for; characters of a
-#: question that families are looked for in.
+#: The weights of word families and of the type of value that a question asks for, and the most
+#: characters of a question that are searched for word families.
 _FAMILY: Final = 0.8
 _TYPE: Final = 0.1
 _MOST_FAMILIES: Final = 1_000
@@ -73,22 +73,22 @@ _ASKS: Final = (
     ),
     (re.compile(r"\bhow (?:high|tall|long|many|much|old|big|large|heavy|far|deep|wide|fast)\b", re.IGNORECASE), "quantity"),
 )
-#: The weight of a synonym, next to the word itself.
+#: The weight of a synonym, relative to the word itself.
 _OTHER: Final = 0.7
-#: The weight of similar letters, next to whole words.
+#: The weight of similar letters, relative to whole words.
 _LETTERS: Final = 0.6
 _ENCODER: Final = LexicalEncoder(DIMENSION)
 
 
 @lru_cache(maxsize=64)
 def _encoded(text: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The columns of a text's vector and their values, cached for the vocabularies of a question."""
+    """Return the columns of a text's vector and their values, cached for all vocabularies of a question."""
     result = _ENCODER.sparse([text])
     return result.indices, result.data
 
 
 class Names:
-    """Names of one kind, scored by the words of a question."""
+    """Names of one kind, scored against the words of a question."""
 
     def __init__(self, names: Sequence[str], sizes: Sequence[int]) -> None:
         self.names, self.sizes = names, sizes
@@ -99,7 +99,7 @@ class Names:
             spread.update(set(member))
         many = max(len(names), 1)
         self._weight = {word: math.log(1 + many / count) * (0.2 if word in STOP else 1.0) for word, count in spread.items()}
-        # A name of words that say nothing ("of") is no answer to a question that has them.
+        # A name of stop words alone ("of") does not match a question merely because it has them.
         self._total = np.array(
             [(sum(self._weight[word] for word in set(item)) or 1.0) / (0.2 if set(item) <= STOP else 1.0) for item in stems]
         )
@@ -114,36 +114,38 @@ class Names:
         return np.sqrt(np.maximum(np.diff(rows.indptr), 1))
 
     def scores(self, question: str) -> NDArray[np.float64]:
-        """A score of each name, from 0 to about 1.6: the share of its words that are in the question
-        (rare words count more), and the share of its letters, in pieces of two to four.
+        """Return a score for each name, from 0 to about 1.6: the share of its words that are in the question (rare
+        words count more), plus the share of its letters, in pieces of two to four.
         """
         result = np.zeros(len(self.names))
         if not len(self.names):
             return result
-        said: dict[str, float] = {}
+        worth_of: dict[str, float] = {}
         for word in words_of(question):
-            said[stem(word)] = 1.0
-            for other in others(word):
-                said.setdefault(stem(other), _OTHER)
-        for word, worth in said.items():
+            worth_of[stem(word)] = 1.0
+            for synonym in others(word):
+                worth_of.setdefault(stem(synonym), _OTHER)
+        for word, weight in worth_of.items():
             places = self._places.get(word)
             if places:
-                result[places] += worth * self._weight[word]
+                result[places] += weight * self._weight[word]
         result /= self._total
-        # The encoder's vectors have length one; the score is a share of the name alone.
+        # The encoder's vectors have length one; the score is a share of the name only.
         indices, data = _encoded(question)
         starts, members, weights = self._vocabulary.prepare()
         hits = [slice(starts[column], starts[column + 1]) for column in indices]
         if not hits:
             return result
-        at = np.concatenate([members[hit] for hit in hits])
-        parts = np.concatenate([weights[hit] * weight for hit, weight in zip(hits, data, strict=True)])
-        letters = np.bincount(at, weights=parts, minlength=len(self.names)) * math.sqrt(len(indices)) / self._sizes_of_grams
+        positions = np.concatenate([members[hit] for hit in hits])
+        products = np.concatenate([weights[hit] * weight for hit, weight in zip(hits, data, strict=True)])
+        letters = (
+            np.bincount(positions, weights=products, minlength=len(self.names)) * math.sqrt(len(indices)) / self._sizes_of_grams
+        )
         return result + _LETTERS * np.minimum(letters, 1.0) ** 2
 
 
 class KnownNames:
-    """The names of one state of a graph, for `ask`. Use `known_of`, which caches it."""
+    """The names in one state of a graph, for `ask`. Use `known_of`, which caches it."""
 
     def __init__(self, schema: KnownSchema, survey: Survey) -> None:
         self.schema, self.survey = schema, survey
@@ -154,19 +156,19 @@ class KnownNames:
         self._concepts = [place for place, item in enumerate(survey["kinds"]) if item[0] == "concept"]
         kinds = survey["kinds"]
         self.concepts = Names([kinds[place][1] for place in self._concepts], [kinds[place][3] for place in self._concepts])
-        #: Words of predicates, concepts and keys.
+        #: The words of predicates, concepts and qualifier keys.
         self.words = frozenset(
             word for item in (*self.predicates.names, *self.concepts.names, *self.qualifiers.names) for word in words_of(item)
         )
         self.words -= STOP
-        #: Predicates around names, as they were looked up.
+        #: The predicates around names, cached.
         self.around: dict[tuple[str, ...], dict[str, list[str]]] = {}
-        #: The attributes that have names of entities, as they were looked up.
+        #: The attributes with the names of entities, cached.
         self.keys: dict[tuple[str, ...], str] = {}
         self._of_source: dict[str, list[int]] = {}
-        #: The words that were asked about last, and how well predicates fit them.
+        #: The words of the last question, and the scores of the predicates for them.
         self._asked: tuple[str, NDArray[np.float64]] | None = None
-        #: Positions of the predicates that have values of a type.
+        #: The positions of the predicates with values of each type.
         self._typed: dict[str, list[int]] = {}
         for place, member in enumerate(rows):
             for source, _ in member[5]:
@@ -174,12 +176,12 @@ class KnownNames:
 
     @cached
     def spellings(self) -> Spellings:
-        """The names of entities, by how people type them."""
+        """The names of entities, indexed by the ways in which people type them."""
         return Spellings(self.linker.entities.names, self._aliases())
 
     def _aliases(self) -> Iterator[tuple[str, str]]:
-        """Other names that the graph states of its entities, each with the name: the texts of predicates
-        such as `also known as`. On a server they are not read.
+        """Yield the aliases that the graph states, each with the name of its entity: the texts of predicates such as
+        `also known as`. A graph on a server yields none.
         """
         snapshot = getattr(self.schema, "snapshot", None)
         if snapshot is None:
@@ -196,18 +198,18 @@ class KnownNames:
 
     @cached
     def stems(self) -> frozenset[str]:
-        """The stems of words of predicates, concepts and keys."""
+        """The stems of the words of predicates, concepts and qualifier keys."""
         return frozenset(map(stem, self.words))
 
     @cached
     def families(self) -> Families:
-        """The predicates by the families of everyday words that refer to them."""
+        """The predicates, indexed by the families of everyday words that refer to them."""
         return Families(self.predicates.names)
 
     def asked_for(self, words: str) -> NDArray[np.float64]:
-        """How well each predicate fits the words of a question, from 0 to about 2.5: by its own words and
-        letters, by families of words (died is `date of death`), and by the type of value that the question
-        asks for (when, how many).
+        """Return how well each predicate fits the words of a question, from 0 to about 2.5: by its own words and
+        letters, by word families (died is `date of death`), and by the type of value that the question asks for (when,
+        how many).
         """
         if self._asked is not None and self._asked[0] == words:
             return self._asked[1].copy()
@@ -215,27 +217,29 @@ class KnownNames:
         if not len(result):
             return result
         result = result + _FAMILY * np.array(self.families.fits(shortened(words, _MOST_FAMILIES)), np.float64) / 1000
-        for asks, kind in _ASKS:
-            if asks.search(words):
+        for pattern, kind in _ASKS:
+            if pattern.search(words):
                 result[self._of_type(kind)] += _TYPE
         self._asked = words, result
         return result.copy()
 
     @cached
     def naming(self) -> list[int]:
-        """The predicates with texts that name their subjects, such as `title`."""
+        """The positions of predicates with texts that name their subjects, such as `title`."""
         return [at for at in self._of_type("text") if bare(self.predicates.names[at].rpartition(":")[2]) in NAMES]
 
     def _of_type(self, kind: str) -> list[int]:
-        found = self._typed.get(kind)
-        if found is None:
+        positions = self._typed.get(kind)
+        if positions is None:
             rows = self.survey["predicates"]
-            found = self._typed[kind] = [at for at, _ in enumerate(rows) if any(v.type == kind for v in self.predicate(at).values)]
-        return found
+            positions = self._typed[kind] = [
+                at for at, _ in enumerate(rows) if any(v.type == kind for v in self.predicate(at).values)
+            ]
+        return positions
 
     @cached
     def qualifiers(self) -> Names:
-        """The keys of qualifiers."""
+        """The qualifier keys."""
         sizes: Counter[str] = Counter()
         for item in self.survey["predicates"]:
             for key, values in item[4]:
@@ -246,11 +250,11 @@ class KnownNames:
 
     @cached
     def sources(self) -> Names:
-        """The sources by name."""
+        """The names of the sources."""
         return Names([item[0] for item in self.survey["sources"]], [item[2] for item in self.survey["sources"]])
 
     def rows_named(self, texts: Sequence[str]) -> frozenset[str]:
-        """The texts that name a row of a table; other names are in `linker.entities`."""
+        """Return the texts that name a row of a table; all other names are in `linker.entities`."""
         if not texts or not self.linker.tables:
             return frozenset()
         missing = getattr(self.schema, "missing", None)
@@ -259,8 +263,8 @@ class KnownNames:
         return frozenset(text for text in texts if self.schema.has_entity(text))
 
     def of_kind(self, kind: str) -> list[int]:
-        """The positions of the predicates that are relations ("relation"), attributes ("attribute"), or
-        of all predicates; for "concept" of the concepts.
+        """Return the positions of the predicates that are relations ("relation") or attributes ("attribute"), of the
+        concepts ("concept"), or of all predicates (any other kind).
         """
         if kind == "concept":
             return list(range(len(self.concepts.names)))
@@ -269,20 +273,20 @@ class KnownNames:
         return [place for place, item in enumerate(rows) if column is None or item[column]]
 
     def of_source(self, source: str) -> list[int]:
-        """The positions of the predicates of a source."""
+        """Return the positions of the predicates of a source."""
         return self._of_source.get(source, [])
 
     def predicate(self, place: int) -> PredicateSchema:
-        """The schema of a predicate."""
+        """Return the schema of a predicate."""
         return predicate_schema(self.survey, place)
 
     def concept(self, place: int) -> ConceptSchema:
-        """The schema of a concept, by its position in `concepts`."""
+        """Return the schema of a concept, given its position in `concepts`."""
         return concept_schema(self.survey["kinds"], self.survey["kinds"][self._concepts[place]])
 
 
 def known_of(store: Store, survey: Survey) -> KnownNames:
-    """The names of the current state of a store, made once for each state."""
+    """Return the names in the current state of a store, computed once for each state."""
     schema = schema_of(store)
     result: Any = schema.kept.get("ask")
     if result is None or result.survey is not survey:
@@ -292,32 +296,32 @@ def known_of(store: Store, survey: Survey) -> KnownNames:
 
 
 def schema_of(store: Store) -> KnownSchema:
-    """The schema against which a store lowers programs."""
-    seen: list[KnownSchema] = []
+    """Return the schema against which a store lowers programs."""
+    schemas: list[KnownSchema] = []
 
-    def look(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
-        seen.append(schema)
+    def capture(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
+        schemas.append(schema)
         plan = alg.Constants(("",))
         return Lowered(plan, [("", plan)], order=[plan])
 
-    store.explain(Request("", "llm_query", {}, None, look))
-    return seen[-1]
+    store.explain(Request("", "llm_query", {}, None, capture))
+    return schemas[-1]
 
 
 # -- mentions --------------------------------------------------------------------------------------
-# Entities that a question names, exactly or nearly, and texts between quotes or brackets.
+# The entities that a question names, exactly or nearly, and texts in quotes or brackets.
 
 
-#: Words of a question that are looked up (and quoted texts), and words of the longest name.
+#: The most words (and quoted texts) of a question that are looked up, and the most words of a name.
 MOST_WORDS: Final = 200
 LONGEST: Final = 10
-#: Names that are looked up by similarity, where none is the same.
+#: The most names that are looked up by similarity where none is equal.
 _MOST_SIMILAR: Final = 4
 _QUOTED: Final = re.compile(r'"([^"\n]{1,200})"|“([^”\n]{1,200})”|\[([^\]\n]{1,200})\]|‘([^’\n]{1,200})’')
 _PARTICLES: Final = frozenset(("of", "the", "de", "la", "and", "in", "von", "van", "der", "du", "di", "da"))
 
 
-#: Predicates whose texts are other names of their subjects, as `names.spellings.bare` writes them.
+#: Predicates whose texts are aliases of their subjects, as `names.vocabulary.bare` writes them.
 ALIASES: Final = frozenset(
     {
         *("also known as", "aka", "alias", "aliases", "alt label", "altlabel", "alternative label", "alternative labels"),
@@ -333,8 +337,8 @@ NAMES: Final = frozenset({"title", "name", "label", "official name", "full name"
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A part of a question, from `start` to `end`, and the names of the graph that it may mean; none
-    where nothing is similar. `exact`: it is the name, but for case and accents.
+    """A part of a question, from `start` to `end`, and the names in the graph that it may mean; none where nothing is
+    similar. `exact`: the part equals the name except for case and accents.
     """
 
     text: str
@@ -342,13 +346,13 @@ class Mention:
     end: int
     names: tuple[str, ...]
     exact: bool = True
-    #: A score of each name from 0 to 1: how sure it is that this one is meant; none where it is exact.
+    #: The confidence in each name, from 0 to 1; empty for an exact mention.
     scores: tuple[float, ...] = ()
 
 
 def mentions_in(question: str, known: KnownNames) -> list[Mention]:
-    """The mentions in a question, in order; of two that overlap the longer. Names are found as people type
-    them (`names.spellings`); what is no name but nearly one has scores.
+    """Return the mentions in a question, in order; of two that overlap, the longer one. Names match as people type them
+    (`KnownNames.spellings`); near matches have scores.
     """
     spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MOST_WORDS]
     vocabulary = known.linker.entities
@@ -391,47 +395,62 @@ def mentions_in(question: str, known: KnownNames) -> list[Mention]:
 
 
 def _spelled(text: str, start: int, end: int, found: Sequence[Spelling]) -> Mention:
-    """A mention of names as people type them; of the same but for marks, an exact one."""
-    best = sorted(found, key=lambda one: -one.score)
-    exact = all(one.way == "marks" for one in best)
-    return Mention(text, start, end, tuple(one.name for one in best), exact, () if exact else tuple(one.score for one in best))
+    """Return a mention of names as people type them; it is exact where all differ in marks only."""
+    best = sorted(found, key=lambda spelling: -spelling.score)
+    exact = all(spelling.way == "marks" for spelling in best)
+    return Mention(
+        text,
+        start,
+        end,
+        tuple(spelling.name for spelling in best),
+        exact,
+        () if exact else tuple(spelling.score for spelling in best),
+    )
 
 
 def _typed(text: str, length: int, known: KnownNames) -> list[Spelling]:
-    """The names that words of a question are but for marks, a letter, or the order of words; none for words
-    that only ask.
+    """Return the names that equal words of a question except for marks, a letter, or the order of words; none where the
+    words only ask.
     """
-    found = known.spellings.same(text)
-    if found:
-        return found
-    said = words_of(text)
-    telling = [word for word in said if word not in STOP and stem(word) not in known.stems and not others(word)]
-    # A word or two of the question at the ends is no part of a name.
-    if not telling or (length == 1 and len(text) < (_SHORTEST_CAPITAL if text[:1].isupper() else _SHORTEST_TYPED)):
+    spellings = known.spellings.same(text)
+    if spellings:
+        return spellings
+    words = words_of(text)
+    content = [word for word in words if word not in STOP and stem(word) not in known.stems and not others(word)]
+    # Words of the question itself, or a single short word, are no name.
+    if not content or (length == 1 and len(text) < (_SHORTEST_CAPITAL if text[:1].isupper() else _SHORTEST_TYPED)):
         return []
-    found = [one for one in known.spellings.typed(text) if len(words_of(one.name)) >= len(said) - 1]
-    if said[0] in STOP or said[-1] in STOP:
-        # But for names of these words alone, in another order.
-        found = [one for one in found if one.way == "order" or words_of(one.name)[:1] == said[:1] or said[0] not in STOP]
-        found = [one for one in found if one.way == "order" or words_of(one.name)[-1:] == said[-1:] or said[-1] not in STOP]
-    return found
+    spellings = [spelling for spelling in known.spellings.typed(text) if len(words_of(spelling.name)) >= len(words) - 1]
+    if words[0] in STOP or words[-1] in STOP:
+        # A stop word at an end must be part of the name, unless the name has the same words in another order.
+        spellings = [
+            spelling
+            for spelling in spellings
+            if spelling.way == "order" or words_of(spelling.name)[:1] == words[:1] or words[0] not in STOP
+        ]
+        spellings = [
+            spelling
+            for spelling in spellings
+            if spelling.way == "order" or words_of(spelling.name)[-1:] == words[-1:] or words[-1] not in STOP
+        ]
+    return spellings
 
 
 def _tail(question: str, words: Sequence[tuple[int, int]], text: str, known: KnownNames) -> list[Spelling]:
-    """The names of which several words are all but the first: two at least that tell, with capitals, at the
-    ends.
+    """Return the names that consist of one more word before several words of a question: at least two with capitals or
+    digits besides stop words, and no stop word at the ends.
     """
-    said = [question[start:end] for start, end in words]
-    telling = [word for word in said if word.casefold() not in STOP]
-    ends = {said[0].casefold(), said[-1].casefold()} & STOP
-    if len(telling) < 2 or ends or not all(word[0].isupper() or word[0].isdecimal() for word in telling):
+    texts = [question[start:end] for start, end in words]
+    content = [word for word in texts if word.casefold() not in STOP]
+    stops_at_ends = {texts[0].casefold(), texts[-1].casefold()} & STOP
+    if len(content) < 2 or stops_at_ends or not all(word[0].isupper() or word[0].isdecimal() for word in content):
         return []
-    return [one for one in known.spellings.shortened(text) if one.way == "last"]
+    return [spelling for spelling in known.spellings.shortened(text) if spelling.way == "last"]
 
 
 def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
-    """Names of which words of the question are all but the first word, or the initials: words with a capital,
-    or, in a question without any name, others that say nothing else.
+    """Return mentions of names by all their words but the first, or by their initials: words with capitals or, in a
+    question without any name, words with no other meaning.
     """
     result: list[Mention] = []
     for length in (3, 2, 1):
@@ -439,10 +458,10 @@ def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[
         for first in range(len(spans) - length + 1):
             start, end = spans[first][0], spans[first + length - 1][1]
             text = question[start:end]
-            said = words_of(text)
+            words = words_of(text)
             capital = all(question[a].isupper() for a, _ in spans[first : first + length]) and first > 0
-            tells = not any(word in STOP or stem(word) in known.stems or others(word) for word in said)
-            if _overlaps([*taken, *result], start, end) or not (tells and (capital or not taken)):
+            distinctive = not any(word in STOP or stem(word) in known.stems or others(word) for word in words)
+            if _overlaps([*taken, *result], start, end) or not (distinctive and (capital or not taken)):
                 continue
             if spelled := known.spellings.shortened(text):
                 result.append(_spelled(text, start, end, spelled))
@@ -450,7 +469,7 @@ def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[
 
 
 def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
-    """Names within runs of words of a script without spaces (or with particles at the words)."""
+    """Return mentions of names within runs of letters of a script without spaces (or with particles attached to words)."""
     result: list[Mention] = []
     vocabulary = known.linker.entities
     for start, end in spans:
@@ -470,28 +489,28 @@ def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[M
     return result
 
 
-#: Letters of a single word of which one may be wrong, with a capital and without.
+#: The fewest letters of a single word in which one may be wrong: with a capital, and without.
 _SHORTEST_CAPITAL, _SHORTEST_TYPED = 3, 5
-#: Letters of scripts that put no spaces between words, or particles at them; and how many of them are
-#: looked through, for names of how many.
+#: Letters of scripts that have no spaces between words, or particles attached to words; how many of them
+#: are searched in a run, and the most letters of a name there.
 _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _LONGEST_RUN, _LONGEST_UNSPACED = 120, 20
 
 
 def not_looked_at(question: str) -> str | None:
-    """A warning about the part of a long question that is not searched for names; None for others."""
-    words = next(islice(WORD.finditer(question), MOST_WORDS, None), None)
-    texts = next(islice(_QUOTED.finditer(question), MOST_WORDS, None), None)
-    if words is None and texts is None:
+    """Return a warning about the part of a long question that is not searched for names; None for shorter questions."""
+    next_word = next(islice(WORD.finditer(question), MOST_WORDS, None), None)
+    next_quote = next(islice(_QUOTED.finditer(question), MOST_WORDS, None), None)
+    if next_word is None and next_quote is None:
         return None
-    what = "words" if texts is None else "quoted texts" if words is None else "words, and the first quoted texts,"
+    what = "words" if next_quote is None else "quoted texts" if next_word is None else "words, and the first quoted texts,"
     first = f"the first {MOST_WORDS} {what} of the question"
     return f"names of the graph are looked for among {first}: what stands behind may be named too"
 
 
 def crowded_aliases(question: str, found: Sequence[Mention], known: KnownNames) -> dict[str, list[str]]:
-    """The words of a question that are another name of so many entities that none of them is taken, each with these names;
-    the longer of two that overlap, and none that are part of a name.
+    """Return the words of a question that are an alias of so many entities that none is chosen, with the names of these
+    entities. Words within a name are left out; of two that overlap, the longer one counts.
     """
     spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MOST_WORDS]
     taken = [(item.start, item.end) for item in found if item.names]
@@ -509,23 +528,23 @@ def crowded_aliases(question: str, found: Sequence[Mention], known: KnownNames) 
 
 
 def masked(question: str, found: Sequence[Mention]) -> str:
-    """A question with a mark for each mention and each number, so that questions of one form are equal."""
+    """Replace each mention and each number by a mark, so that questions of the same form become equal."""
     parts, at = [], 0
-    for item in found:
-        parts += [question[at : item.start], "~"]
-        at = item.end
+    for mention in found:
+        parts += [question[at : mention.start], "~"]
+        at = mention.end
     return re.sub(r"\d[\d.,:-]*", "#", "".join([*parts, question[at:]]))
 
 
 def asked_about(question: str, found: Sequence[Mention]) -> str:
-    """A question without its exact names: the words that ask about these. A small word that is a name as well, such as
-    the tag "director", may ask.
+    """Return a question without its exact names: the words that ask about them. A lower-case word that is also a name,
+    such as the tag "director", stays if it may ask.
     """
     parts, at = [], 0
-    for item in found:
-        if item.exact and item.names and not _asks_too(item.text):
-            parts += [question[at : item.start], "~"]
-            at = item.end
+    for mention in found:
+        if mention.exact and mention.names and not _asks_too(mention.text):
+            parts += [question[at : mention.start], "~"]
+            at = mention.end
     return "".join([*parts, question[at:]])
 
 
@@ -538,23 +557,23 @@ def _overlaps(taken: Sequence[Mention], start: int, end: int) -> bool:
 
 
 def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known: KnownNames) -> bool:
-    """Whether words of a question may be a name: not stop words, and a single word in small letters
-    only if it is not a word of the schema.
+    """Return whether words of a question may be a name: not if all are stop words, and a single lower-case word only if
+    it is not a word of the schema.
     """
-    said = [question[start:end] for start, end in words]
-    if all(word.casefold() in STOP for word in said):
-        # "It" and "Up" are films, if they have a capital within a question.
-        return len(said) == 1 and words[0][0] > 0 and said[0][:1].isupper() and len(said[0]) > 1 and said[0] != "I"
-    if len(said) == 1 and said[0].islower():
+    texts = [question[start:end] for start, end in words]
+    if all(word.casefold() in STOP for word in texts):
+        # "It" and "Up" are films if they have a capital and do not begin the question.
+        return len(texts) == 1 and words[0][0] > 0 and texts[0][:1].isupper() and len(texts[0]) > 1 and texts[0] != "I"
+    if len(texts) == 1 and texts[0].islower():
         return fold(text) not in known.words
-    if len(said) == 2 and said[0].islower() and said[0] in STOP:
-        # "the divide" may be a film where nothing has a capital, and "the director" asks for one.
-        return question.islower() and fold(said[1]) not in known.words and not others(fold(said[1])) and said[1] not in STOP
+    if len(texts) == 2 and texts[0].islower() and texts[0] in STOP:
+        # "the divide" may be a film in a question without capitals; "the director" asks for one.
+        return question.islower() and fold(texts[1]) not in known.words and not others(fold(texts[1])) and texts[1] not in STOP
     return True
 
 
 def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
-    """Runs of words that begin with a capital or a digit, which may name a row."""
+    """Return runs of words that begin with a capital or a digit, which may name a row."""
     texts: dict[str, None] = {}
     for first, (start, _) in enumerate(spans):
         if question[start].isupper() or question[start].isdigit():
@@ -564,14 +583,14 @@ def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
-    """Runs of words with capitals that are not exact names, and the names most similar to them."""
+    """Return mentions of runs of capitalised words that are not exact names, with the most similar names."""
     result: list[Mention] = []
     run: list[tuple[int, int]] = []
     for number, (start, end) in enumerate([*spans, (len(question), len(question))]):
         word = question[start:end]
         inside = bool(word) and not _overlaps(taken, start, end)
         capital = inside and (word[:1].isupper() or word[:1].isdigit()) and not (number == 0 and word.casefold() in STOP)
-        # A word of the schema is asked about, and is not part of a name.
+        # A word of the schema belongs to the question, not to a name.
         capital = capital and fold(word) not in known.words
         if capital or (run and inside and word in _PARTICLES):
             run.append((start, end))
@@ -591,43 +610,43 @@ def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mentio
 # -- excerpts of the schema ------------------------------------------------------------------------
 # The part of a schema that a question needs, as text within a budget of tokens (TrustUQA, E.3).
 #
-# First come the entities in the question with the relations one and two steps from them, and the
-# names in similar demonstrations; then the names nearest to the words of the question. The best are
-# described as `schema().text()` does; as many others as fit are listed by name.
+# First come the entities in the question with the relations one and two steps away, and the names in
+# similar demonstrations; then the names nearest to the words of the question. The best are described as
+# `schema().text()` does, and as many more as fit are listed by name.
 
 
-#: Entities of a question whose relations are looked up.
+#: The most entities of a question whose relations are looked up.
 _MOST_THINGS: Final = 3
-#: Statements around an entity beyond which its second steps are not looked up.
+#: The most statements around an entity whose second steps are looked up.
 _MOST_AROUND: Final = 2_000
-#: Sources that are offered where none is given.
+#: The most sources that are offered where none is given.
 MOST_SOURCES: Final = 3
 #: The share of the budget of each section; names get the rest.
 _SHARES: Final = {"things": 0.25, "paths": 0.1, "rich": 0.15, "told": 0.92, "concepts": 0.12, "keys": 0.1}
-#: Predicates of one entity that are shown, and pairs of entities whose connections are looked up.
+#: The most predicates shown of one entity, and the most pairs of entities whose connections are looked up.
 _MOST_OF_ONE: Final = 12
 _MOST_PAIRS: Final = 3
-#: In fewer tokens no predicate is described at length.
+#: In fewer tokens, no predicate is described in full.
 _SMALL: Final = 800
-#: Characters of the names of kinds there.
+#: The most characters of the names of kinds in a small excerpt.
 _CUT: Final = 24
-#: Predicates that are described.
+#: The most predicates that are described.
 _MOST_TOLD: Final = 1_000
-#: Names that are listed in any case, and the score that others need.
+#: The number of names that are always listed, and the score that further names need.
 _IN_ANY_CASE: Final = 4
 _FITS: Final = 0.25
-#: The weights of names one and two steps from an entity, and in demonstrations.
+#: The weights of names one and two steps away from an entity, and of names in demonstrations.
 _ONE_STEP, _TWO_STEPS, _DEMONSTRATED = 0.5, 0.2, 0.9
-#: The weight of predicates that name things, where a question names what is no entity.
+#: The weight of predicates that name things, where a question has a name of no known entity.
 _NAMING: Final = 0.9
-#: The weight of predicates that connect two entities of the question.
+#: The weight of predicates that connect two entities in the question.
 _CONNECTS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a schema: its `text`, how many `tokens` that has, and the names in it. `sources` are
-    those offered, best first.
+    """A part of a schema: its `text`, the number of `tokens` in it, and the names in it. `sources` are those offered,
+    best first.
     """
 
     text: str
@@ -658,12 +677,11 @@ def excerpt(
     sources: Sequence[str] | None = None,
     wording: Wording = WORDS,
 ) -> Excerpt:
-    """The part of a schema that a question needs, in at most `tokens` tokens.
+    """Return the part of a schema that a question needs, in at most `tokens` tokens.
 
-    `sources` are those that may be meant, the likeliest first, where they were ranked before.
-    `demonstrated` are names that similar questions used, with a weight from 0 to 1. `samples=False`
-    leaves out all data but names; for the predicates of `untrusted` sources this is always so. `wording`
-    is how names and predicates are written.
+    `sources` are the sources that may be meant, the likeliest first, if they are ranked already. `demonstrated` are
+    names that similar questions used, with weights from 0 to 1. `samples=False` leaves out all data except names; the
+    predicates of `untrusted` sources never show data. `wording` says how names and predicates are written.
     """
     if type(tokens) is not int or tokens < 0:
         raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
@@ -675,7 +693,7 @@ def excerpt(
         if (place := known.places.get(name)) is not None:
             scores[place] += _DEMONSTRATED * weight
     if any(not item.names for item in result):
-        # What is no name of an entity may be the text of a predicate that names things.
+        # A name of no known entity may be a text of a predicate such as `title`.
         scores[known.naming] += _NAMING
     things = _things(known, store, result, scores, wording)
     single = [(item, wording.entity(item.names[:1], _key_of(known, store, item.names, wording))) for item, _, _ in things]
@@ -699,9 +717,9 @@ def excerpt(
 
 
 def _fitting(scores: NDArray[np.float64], sizes: Sequence[int]) -> list[int]:
-    """Positions in order, of those that fit the question; a few in any case."""
+    """Return the positions of names that fit the question, in order; the first few in any case."""
     order = _order(scores, sizes, None)
-    return [at for number, at in enumerate(order) if number < _IN_ANY_CASE or scores[at] >= _FITS]
+    return [position for rank, position in enumerate(order) if rank < _IN_ANY_CASE or scores[position] >= _FITS]
 
 
 def _add(scores: NDArray[np.float64], names: Sequence[str], demonstrated: Mapping[str, float] | None) -> None:
@@ -712,14 +730,16 @@ def _add(scores: NDArray[np.float64], names: Sequence[str], demonstrated: Mappin
 
 
 def _order(scores: NDArray[np.float64], sizes: Sequence[int], allowed: NDArray[np.bool_] | None) -> list[int]:
-    """Positions by falling score, then size, then position."""
+    """Return positions by falling score, then size, then position."""
     order = np.lexsort((np.arange(len(scores)), -np.asarray(sizes, np.int64), -np.round(scores, 6)))
-    kept: list[int] = (order if allowed is None else order[allowed[order]]).tolist()
-    return kept
+    positions: list[int] = (order if allowed is None else order[allowed[order]]).tolist()
+    return positions
 
 
 def _allowed(known: KnownNames, source: str | None, sources: Sequence[str]) -> NDArray[np.bool_] | None:
-    """Which predicates may be listed: those of the source, or of the offered ones among many sources."""
+    """Return a mask of the predicates that may be listed: those of the source or, in a graph with many sources, of the
+    offered ones.
+    """
     many = len(known.sources.names) > 10
     if source is None and not many:
         return None
@@ -730,14 +750,14 @@ def _allowed(known: KnownNames, source: str | None, sources: Sequence[str]) -> N
 
 
 def rank_sources(known: KnownNames, scores: NDArray[np.float64], question: str) -> list[str]:
-    """All sources, those first whose predicates and name fit the question best."""
-    named = known.sources.scores(question)
-    best = np.zeros(len(known.sources.names))
+    """Return all sources, those first whose predicates and names fit the question best."""
+    name_scores = known.sources.scores(question)
+    totals = np.zeros(len(known.sources.names))
     for at, name in enumerate(known.sources.names):
-        some = scores[known.of_source(name)]
-        top = np.sort(some)[::-1][:4]
-        best[at] = float((top * np.array([1.0, 0.7, 0.5, 0.3])[: len(top)]).sum()) + 0.5 * named[at]
-    return [known.sources.names[at] for at in _order(best, known.sources.sizes, None)]
+        own_scores = scores[known.of_source(name)]
+        highest = np.sort(own_scores)[::-1][:4]
+        totals[at] = float((highest * np.array([1.0, 0.7, 0.5, 0.3])[: len(highest)]).sum()) + 0.5 * name_scores[at]
+    return [known.sources.names[at] for at in _order(totals, known.sources.sizes, None)]
 
 
 # -- around the entities of a question ---------------------------------------------------------------
@@ -746,51 +766,51 @@ def rank_sources(known: KnownNames, scores: NDArray[np.float64], question: str) 
 def _things(
     known: KnownNames, store: Store, found: Sequence[Mention], scores: NDArray[np.float64], words: Wording
 ) -> list[tuple[Mention, str, list[str]]]:
-    """The first entities, each as a text and with its predicates: the direction and the type of the other
-    end, the best fitting first. Raises the `scores` of predicates around them.
+    """Describe the first entities in the question: the mention, a text, and the predicates around it with direction and
+    type of the other end, the best fitting first. Raises the `scores` of these predicates.
     """
     things: list[tuple[Mention, str, list[str]]] = []
     fitting = scores.copy()
-    for member in [item for item in found if item.names][:_MOST_THINGS]:
+    for mention in [candidate for candidate in found if candidate.names][:_MOST_THINGS]:
         check()
-        near = predicates_around(known, store, member.names)
-        told: dict[str, list[str]] = {}
-        for way in ("forward", "backward", "value"):
-            for name in near.get(way, ()):
-                told.setdefault(name, []).append(way)
-        for names, gain in ((told, _ONE_STEP), (near.get("beyond", ()), _TWO_STEPS)):
+        around = predicates_around(known, store, mention.names)
+        directions: dict[str, list[str]] = {}
+        for direction in ("forward", "backward", "value"):
+            for name in around.get(direction, ()):
+                directions.setdefault(name, []).append(direction)
+        for names, weight in ((directions, _ONE_STEP), (around.get("beyond", ()), _TWO_STEPS)):
             for name in names:
                 if (place := known.places.get(name)) is not None:
-                    scores[place] += gain
-        order = sorted(told, key=lambda name: (-fitting[known.places[name]] if name in known.places else 0.0, name))
-        shown = [
-            words.around(name, known.predicate(known.places[name]) if name in known.places else None, told[name])
+                    scores[place] += weight
+        order = sorted(directions, key=lambda name: (-fitting[known.places[name]] if name in known.places else 0.0, name))
+        lines = [
+            words.around(name, known.predicate(known.places[name]) if name in known.places else None, directions[name])
             for name in order[:_MOST_OF_ONE]
         ]
-        things.append((member, words.entity(member.names[:3], _key_of(known, store, member.names, words)), shown))
+        things.append((mention, words.entity(mention.names[:3], _key_of(known, store, mention.names, words)), lines))
     return things
 
 
 def _key_of(known: KnownNames, store: Store, names: tuple[str, ...], words: Wording) -> str:
-    """The attribute that has the name of an entity, for Cypher: `n.name` is the name itself only where the
-    graph has no attribute called `name`.
+    """Return the attribute with the name of an entity, for Cypher: `n.name` is the name itself only where the graph has
+    no attribute called `name`.
     """
     place = known.places.get("name")
     if not isinstance(words, CypherWording) or place is None or not known.survey["predicates"][place][2]:
         return ""
     key = known.keys.get(names)
     if key is None:
-        named = alg.Where(alg.Scan(alg.ByName(names), None, "subject", "subject", "attribute"), alg.Compare("=", names[0]))
-        several = plan_texts(store, alg.Distinct(alg.Predicates(named)))
-        key = known.keys[names] = "name" if "name" in several or not several else several[0]
+        with_name = alg.Where(alg.Scan(alg.ByName(names), None, "subject", "subject", "attribute"), alg.Compare("=", names[0]))
+        attributes = plan_texts(store, alg.Distinct(alg.Predicates(with_name)))
+        key = known.keys[names] = "name" if "name" in attributes or not attributes else attributes[0]
     return key
 
 
 def _paths(
     known: KnownNames, store: Store, found: Sequence[tuple[Mention, str]], scores: NDArray[np.float64], words: Wording
 ) -> list[str]:
-    """How the entities of a question are connected, by one statement or by two; raises the `scores` of
-    these predicates.
+    """Describe how the entities of a question are connected, by one statement or by two. Raises the `scores` of these
+    predicates.
     """
     lines: list[str] = []
     pairs = [(one, two) for at, one in enumerate(found) for two in found[at + 1 :] if one[0].names != two[0].names]
@@ -813,34 +833,34 @@ def _paths(
 
 
 def _between(store: Store, left: alg.Entities, right: alg.Entities) -> list[tuple[str, bool]]:
-    """The relations from some entities to others, and (False) from the others to them."""
+    """Return the relations from the left entities to the right ones (True), and from the right to the left (False)."""
     return [
         (name, forward)
-        for one, two, forward in ((left, right, True), (right, left, False))
+        for start, end, forward in ((left, right, True), (right, left, False))
         for name in plan_texts(
-            store, alg.Distinct(alg.Predicates(alg.Where(alg.Scan(one, None, "subject", "object", "relation"), alg.Among(two))))
+            store, alg.Distinct(alg.Predicates(alg.Where(alg.Scan(start, None, "subject", "object", "relation"), alg.Among(end))))
         )
     ]
 
 
-#: The ends of statements, from where they are followed and to where.
+#: The two directions of following statements: the end where a step begins and the end where it arrives.
 _WAYS: Final[tuple[tuple[End, End], ...]] = (("subject", "object"), ("object", "subject"))
 
 
 def predicates_around(known: KnownNames, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
-    """The predicates around entities (forward, backward, value, and beyond), cached until the graph changes."""
-    kept: dict[tuple[str, ...], dict[str, list[str]]] = known.around
-    result = kept.get(names)
+    """Return the predicates around entities (forward, backward, value, and beyond), cached until the graph changes."""
+    cache: dict[tuple[str, ...], dict[str, list[str]]] = known.around
+    result = cache.get(names)
     if result is None:
-        result = {way: plan_texts(store, plan) for way, plan in alg.around(alg.ByName(names)).items()}
+        result = {direction: plan_texts(store, plan) for direction, plan in alg.around(alg.ByName(names)).items()}
         steps = alg.Scan(alg.ByName(names), None, "subject", "object", "relation")
         back = alg.Scan(alg.ByName(names), None, "object", "subject", "relation")
         if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
             beyond = alg.Predicates(alg.Scan(alg.Reached(steps), None)), alg.Predicates(alg.Scan(alg.Reached(back), None))
             result["beyond"] = [text for plan in beyond for text in plan_texts(store, alg.Distinct(plan))]
-        if len(kept) > 4_096:
-            kept.clear()
-        kept[names] = result
+        if len(cache) > 4_096:
+            cache.clear()
+        cache[names] = result
     return result
 
 
@@ -848,7 +868,7 @@ def predicates_around(known: KnownNames, store: Store, names: tuple[str, ...]) -
 
 
 class _Writer:
-    """Writes lines within a budget: each section has a share, and names get the rest."""
+    """Writes lines within a budget: each section has a share, and names get what remains."""
 
     def __init__(
         self,
@@ -863,15 +883,15 @@ class _Writer:
         self._known, self._counted, self._left, self._tokens = known, counted, tokens, tokens
         self._samples, self._untrusted, self._words = samples, untrusted, words
         self._lines: list[str] = []
-        #: Lines that stand below the others.
+        #: Lines that go after all others.
         self._below: list[str] = []
-        #: The line of each predicate that is described.
+        #: The line for each predicate that is described.
         self._told: dict[str, str] = {}
         self.named: list[str] = []
         self.keyed: list[str] = []
 
     def _add(self, lines: Sequence[str], most: float) -> int:
-        """Add the lines that fit into `most` tokens; returns how many."""
+        """Add the lines that fit into `most` tokens; return their number."""
         used = 0
         for number, line in enumerate(lines):
             cost = self._counted(line + "\n")
@@ -883,43 +903,43 @@ class _Writer:
         return len(lines)
 
     def sources(self, sources: Sequence[str], source: str | None) -> None:
-        """The sources that may be meant."""
+        """Add the sources that may be meant."""
         if source is None and len(self._known.sources.names) > 1 and sources:
             self._add([f"Sources: {', '.join(quoted(name) for name in sources)}"], 0.1 * self._tokens)
 
     def things(self, things: Sequence[tuple[str, list[str]]]) -> None:
-        """The entities in the question, each with as many of its predicates as fit into its part."""
+        """Add the entities in the question, each with as many of its predicates as fit into its part."""
         if not things or not self._samples:
             return
         share = _SHARES["things"] * self._tokens
         title = self._words.things
-        lines, left = [title], share - self._counted(title + "\n")
-        for at, (entity, predicates) in enumerate(things):
-            part, line = left / (len(things) - at), f"- {entity}:"
+        lines, remaining = [title], share - self._counted(title + "\n")
+        for number, (entity, predicates) in enumerate(things):
+            part, line = remaining / (len(things) - number), f"- {entity}:"
             used = self._counted(line + "\n")
-            kept = 0
+            written = 0
             for text in predicates:
                 cost = self._counted(f" {text};")
                 if used + cost > part:
                     break
                 line += f" {text};"
                 used += cost
-                kept += 1
-            if used <= part and (kept or not predicates):
+                written += 1
+            if used <= part and (written or not predicates):
                 lines.append(line.rstrip(";") if predicates else f"{line} nothing")
-                left -= used
+                remaining -= used
         if len(lines) > 1:
             self._add(lines, share)
 
     def paths(self, lines: Sequence[str]) -> None:
-        """How the entities are connected."""
+        """Add the connections between the entities."""
         if lines and self._samples:
             title = "Connections of these:"
             if self._counted(f"{title}\n{lines[0]}\n") <= _SHARES["paths"] * self._tokens:
                 self._add([title, *lines], _SHARES["paths"] * self._tokens)
 
     def names(self, concepts: Sequence[int], keys: Sequence[int]) -> None:
-        """The nearest concepts and keys of qualifiers by name; they stand below the predicates."""
+        """Add the nearest concepts and qualifier keys by name; they go below the predicates."""
         small = 0.6 if self._tokens < _SMALL else 1.0
         for title, names, order, kept, share in (
             (self._words.concepts, self._known.concepts.names, concepts, self.named, _SHARES["concepts"]),
@@ -932,8 +952,8 @@ class _Writer:
                 self._left -= self._counted(line + "\n")
 
     def predicates(self, order: Sequence[int]) -> None:
-        """As many predicates as fit, best first, each with its direction and the types of its ends; the best
-        at length, and more of them where all are told.
+        """Add as many predicates as fit, best first, with direction and the types of their ends; the best in full, and
+        more of them in full if all fit.
         """
         title = self._words.predicates
         share = _SHARES["told"] * self._left - self._counted(title + "\n")
@@ -950,7 +970,7 @@ class _Writer:
                 break
             lines[place] = line
             used += cost
-        # Where all are told, what is left describes the best of them.
+        # If all fit, the remaining tokens describe the best in full.
         if len(lines) == len(order):
             for place in lines:
                 check()
@@ -969,37 +989,37 @@ class _Writer:
         return self._words.line(value, length, examples=trusted)
 
     def _names(self, title: str, names: Sequence[str], most: float) -> tuple[str, list[str]]:
-        """As many names as fit into one line."""
-        kept: dict[str, str] = {}
+        """Return a line with as many of the names as fit, and these names."""
+        texts: dict[str, str] = {}
         used: float = self._counted(title + "\n")
-        words = self._words.concept if title == self._words.concepts else self._words.name
+        write = self._words.concept if title == self._words.concepts else self._words.name
         for name in names:
-            text = words(name)
+            text = write(name)
             used += self._counted(text + ", ")
             if used > most:
                 break
-            kept[name] = text
-        return title + ", ".join(kept.values()), list(kept)
+            texts[name] = text
+        return title + ", ".join(texts.values()), list(texts)
 
     def done(self, order: Sequence[int]) -> tuple[str, list[str]]:
-        """The text, and the predicates in it; more names fill what is left."""
-        known = self._known.predicates.names
-        rest = [known[place] for place in order if known[place] not in self._told]
-        line, kept = self._names(self._words.more, rest[:400], self._left)
-        lines = [*self._lines, *self._below, *([line] if kept else [])]
+        """Return the text and the predicates in it; more names fill the remaining tokens."""
+        names = self._known.predicates.names
+        further = [names[place] for place in order if names[place] not in self._told]
+        line, listed = self._names(self._words.more, further[:400], self._left)
+        lines = [*self._lines, *self._below, *([line] if listed else [])]
         text = "\n".join(lines)
-        # Tokens of a tokenizer may run over ends of lines.
+        # A tokenizer's tokens may span the ends of lines, so the sum over lines may differ.
         while lines and self._counted(text) > self._tokens:
             lines = lines[:-1]
-            kept = []
+            listed = []
             text = "\n".join(lines)
-        left = set(lines)
-        told = [name for name, line in self._told.items() if line in left]
-        return text, [*told, *kept]
+        remaining = set(lines)
+        described = [name for name, line in self._told.items() if line in remaining]
+        return text, [*described, *listed]
 
 
 # -- calls that a question may need ------------------------------------------------------------------
-# The calls of LLM queries beyond the usual ones, each shown where words of the question ask for it.
+# The less usual calls of LLM queries; each is shown if words of the question ask for it.
 
 
 _CALLS: Final = tuple(
@@ -1010,7 +1030,7 @@ _CALLS: Final = tuple(
         if line and not line.startswith("#")
     )
 )
-#: Calls that are shown.
+#: The most calls that are shown.
 _MOST_CALLS: Final = 5
 _NOW: Final = re.compile(
     r"\b(?:now|today|tonight|yesterday|current(?:ly)?|present(?:ly)?|nowadays|(?:this|last|next|past) (?:year|month|week|decade|"
@@ -1020,7 +1040,7 @@ _NOW: Final = re.compile(
 
 
 def calls_for(question: str) -> list[str]:
-    """The calls of LLM queries beyond the usual ones that words of a question ask for, a line each.
+    """Return the less usual calls of LLM queries that words of a question ask for, one line each.
 
     >>> [line.partition("(")[0] for line in calls_for("Which 5 highest mountains has each country?")]
     ['- group_by', '- top']
@@ -1029,7 +1049,7 @@ def calls_for(question: str) -> list[str]:
     return [line for words, line in _CALLS if words.search(text)][:_MOST_CALLS]
 
 
-#: Words that ask for groups, an order, the first so many, variables that are the same, or parts of texts.
+#: Words that ask for groups, an order, the first few, equal variables, or parts of texts.
 _BEYOND_KOPL: Final = re.compile(
     r"\b(?:each|every|per|for all|respective(?:ly)?|average|mean|group(?:ed)?|sort(?:ed)?|order(?:ed)?|rank(?:ed|ing)?"
     r"|(?:top|first|bottom|last) (?:\d+|two|three|four|five|six|seven|eight|nine|ten)"
@@ -1041,8 +1061,8 @@ _BEYOND_KOPL: Final = re.compile(
 
 
 def beyond_kopl(question: str) -> str | None:
-    """The words of a question that ask for what KoPL does not have: groups, an order, the first so many,
-    two variables that are the same, or parts of texts; None where none do.
+    """Return the words of a question that ask for what KoPL does not have: groups, an order, the first few, equal
+    variables, or parts of texts; None if there are none.
 
     >>> beyond_kopl("Who directed the most movies?"), beyond_kopl("Who directed Speed?")
     ('the most movies', None)
@@ -1052,7 +1072,7 @@ def beyond_kopl(question: str) -> str | None:
 
 
 def speaks_of_now(question: str) -> bool:
-    """Whether what a question asks depends on the date.
+    """Return whether the answer to a question depends on the current date.
 
     >>> speaks_of_now("Who is the current president?"), speaks_of_now("Who was president in 1984?")
     (True, False)
@@ -1060,14 +1080,14 @@ def speaks_of_now(question: str) -> bool:
     return _NOW.search(question[:_MOST_ASKED]) is not None
 
 
-#: Characters of a question that are looked through for such words.
+#: The most characters of a question that are searched for these words.
 _MOST_ASKED: Final = 2_000
 
 
 # -- prompt files ----------------------------------------------------------------------------------
-# A prompt is a text file `NAME.vN.txt` in `prompts`; files of the same names in a folder given as
-# `prompts=` take precedence. Fields are in braces. Data of the graph is in a block between two marks
-# with a nonce, which no name can contain, as JSON strings without control characters.
+# A prompt is a text file `NAME.vN.txt` in `prompts`; files of the same names in a folder passed as
+# `prompts=` take precedence. Fields are in braces. Data from the graph is in a block between two marks
+# with a nonce that no name contains, as JSON strings without control characters.
 
 
 #: The prompts, and the fields of each.
@@ -1086,12 +1106,12 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
 _OWN: Final = Path(__file__).with_name("prompts")
 _FILE: Final = re.compile(r"([a-z]+)\.v(\d+)\.txt")
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z]+)\}")
-#: Characters of a prompt file that are read.
+#: The most characters of a prompt file.
 MOST: Final = 50_000
 
 
 class Prompts:
-    """The prompts of one call; `versions` has the file of each."""
+    """The prompts of one call; `versions` names the file of each."""
 
     def __init__(self, place: str | os.PathLike[str] | None = None) -> None:
         self._texts = dict(_read(_OWN))
@@ -1105,14 +1125,14 @@ class Prompts:
 
     @property
     def versions(self) -> dict[str, str]:
-        """The file that each prompt came from, by its name."""
+        """The file of each prompt, by the prompt's name."""
         return dict(self._from)
 
     def fill(self, name: str, **fields: str) -> str:
-        """A prompt with its fields filled in; fields within these texts are left as they are."""
+        """Return a prompt with its fields filled in; braces in the inserted texts are left as they are."""
         file, text = self._texts[name]
 
-        def put(found: re.Match[str]) -> str:
+        def replace(found: re.Match[str]) -> str:
             if found[1] is None:
                 return found[0][0]
             if found[1] not in fields:
@@ -1123,7 +1143,7 @@ class Prompts:
                 )
             return fields[found[1]]
 
-        return _FIELD.sub(put, text).strip("\n")
+        return _FIELD.sub(replace, text).strip("\n")
 
 
 @lru_cache(maxsize=4)
@@ -1132,36 +1152,35 @@ def _read(folder: Path) -> Mapping[str, tuple[str, str]]:
 
 
 def _read_now(folder: Path) -> dict[str, tuple[str, str]]:
-    """The newest version of each prompt in a folder: its file, and its text."""
+    """Return the file name and text of the newest version of each prompt in a folder."""
     result: dict[str, tuple[int, str, str]] = {}
     for path in sorted(folder.iterdir()):
-        named = _FILE.fullmatch(path.name)
-        if named is None:
+        match = _FILE.fullmatch(path.name)
+        if match is None:
             continue
-        if named[1] not in FIELDS:
-            raise OptionError(f"there is no prompt {named[1]!r}", candidates=nearest(named[1], FIELDS))
-        version = int(named[2])
-        if named[1] not in result or result[named[1]][0] < version:
+        if match[1] not in FIELDS:
+            raise OptionError(f"there is no prompt {match[1]!r}", candidates=nearest(match[1], FIELDS))
+        version = int(match[2])
+        if match[1] not in result or result[match[1]][0] < version:
             text = path.read_text("utf-8")
             if len(text) > MOST:
                 raise OptionError(f"the prompt {path.name} has more than {MOST:,} characters")
-            result[named[1]] = version, path.name, text
+            result[match[1]] = version, path.name, text
     return {name: (file, text) for name, (_, file, text) in result.items()}
 
 
 def mark_of(seed: int, taken: Sequence[str]) -> str:
-    """A word that is in none of these texts, to mark the begin and end of data; fixed by the seed."""
-    drawn = Random(f"mark {seed}")
+    """Return a word that occurs in none of the texts, to mark the beginning and end of data; determined by the seed."""
+    random = Random(f"mark {seed}")
     while True:
-        mark = f"DATA-{drawn.getrandbits(64):016x}"
+        mark = f"DATA-{random.getrandbits(64):016x}"
         if not any(mark in text for text in taken):
             return mark
 
 
 def block(mark: str, text: str) -> str:
-    """A text of data between its marks."""
     return f"<{mark}>\n{text}\n</{mark}>"
 
 
-#: From text to how many tokens it is.
+#: A function from a text to its number of tokens.
 Count = Callable[[str], int]
