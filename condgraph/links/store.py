@@ -57,7 +57,7 @@ class Alignment:
 
     @property
     def warnings(self) -> list[str]:
-        """How many entities and relations of the graph the model does not know."""
+        """Messages about entities and relations of the graph that the model does not know."""
         messages: list[str] = []
         for kind, numbers in (("entities", self.entities), ("relations", self.relations)):
             unknown = int((numbers < 0).sum())

@@ -155,8 +155,8 @@ class ScoredEdge:
     """An edge of an explanation. `observed`: the graph has it, as `statements`; otherwise a model predicts it with
     `score`.
 
-    `factor` is what the edge multiplies the answer's score by: `score`, or 1 - min(1, alpha * `score`) if the edge is
-    `negated`.
+    `factor` is what the edge multiplies the answer's score by: `score`, or if the edge is `negated` 1 - min(1, alpha *
+    `score`), which is 0 for an observed edge.
     """
 
     subject: Entity

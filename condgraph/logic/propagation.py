@@ -579,7 +579,8 @@ class Edge:
     """An edge that an answer rests on, between nodes by number.
 
     `score` is its score, 1 if the graph has the edge (`observed`), with `statements` by number. `factor` is what the
-    edge multiplies the answer's score by: `score`, or 1 - min(1, alpha * score) if the edge is `negated`.
+    edge multiplies the answer's score by: `score`, or if the edge is `negated` 1 - min(1, alpha * score), which is 0
+    for an observed edge.
     """
 
     subject: int

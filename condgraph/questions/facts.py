@@ -46,8 +46,8 @@ class Group(NamedTuple):
 
 
 class NearbyValues:
-    """Finds distinct and near values. `cell` converts a value for conditions, and returns None for one that they cannot
-    have. The cache does not grow with the graph.
+    """Finds distinct and near values. `cell` converts a stored value to its form in conditions, or to None if no
+    question can contain it. The cache does not grow with the graph.
     """
 
     def __init__(self, snapshot: Snapshot, cell: Callable[[Any], Cell | None]) -> None:
@@ -254,7 +254,7 @@ class Facts:
         return self._owned is not None and self._owned[statement] < self._owned[statement + 1]
 
     def value(self, statement: int) -> Cell | None:
-        """Return the value of an attribute for conditions; None if they cannot have it."""
+        """Return the value of an attribute in its form for conditions; None if no question can contain it."""
         if statement not in self._values:
             if len(self._values) >= _MOST_VALUES:
                 self._values.clear()
@@ -288,7 +288,7 @@ class Facts:
         return qualifiers
 
     def cell(self, value: Any) -> Cell | None:
-        """Convert a value for conditions; None if no question can contain it."""
+        """Return a value in its form for conditions, an entity as its name; None if no question can contain it."""
         if isinstance(value, Ref):
             number = self.snapshot.identified(value.id)
             value = self.snapshot.name(number) if number >= 0 else None
@@ -362,7 +362,7 @@ class Facts:
         return [name for name in dict.fromkeys(names) if readable(name) and len(self.snapshot.concepts_named(name)) == 1]
 
     def is_entity(self, entity: int) -> bool:
-        """Whether the number is not that of a concept."""
+        """Whether the number is of an entity that is no concept."""
         return int(self.snapshot.entity_kind[entity]) != EntityKind.CONCEPT
 
     def is_row(self, entity: int) -> bool:

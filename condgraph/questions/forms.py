@@ -177,7 +177,7 @@ def _active(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def forms(predicate: str, several: bool = False) -> Forms:
-    """Return the forms of a relation. `several`: subjects usually have more than one object.
+    """Return the forms of a relation. `several` is whether subjects usually have more than one object.
 
     >>> forms("directed by").outward, forms("directed by").inward
     ('was directed by', 'directed')
