@@ -1,3 +1,1 @@
-"""The terms of the distance of a pattern (SimGRAG, section 4.3), and which nodes and edges they
-leave.
-"""
+"""The terms of a pattern's distance (SimGRAG, section 4.3), and the candidate nodes and edges under a bound."""

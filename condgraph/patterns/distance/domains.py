@@ -1,5 +1,5 @@
-"""What a node or an edge of the pattern may be, and its term of the distance there (candidate sets
-of section 5.1, Eq. 9 and 10).
+"""The candidates of a pattern's nodes and edges, with their terms of the distance (candidate sets of section 5.1, Eq. 9
+and 10).
 """
 
 from __future__ import annotations
@@ -14,67 +14,63 @@ from condgraph.engine.bounds import changed, check, current, watched
 from condgraph.patterns.graph import Costs, Numbers, SearchGraph
 from condgraph.patterns.options import AGAINST
 
-#: The cost of what is not allowed: more than any sum of terms.
+#: The cost of a forbidden choice: more than any sum of terms.
 BARRED: Final = 1 << 40
 
 
 class Domain:
-    """The nodes that a node of the pattern may be, each with its term in millionths; without
-    `costs`, any node, at no cost.
+    """The candidates of a node of the pattern, each with its term in millionths; without `costs`, any node at no cost.
 
-    `nodes` None means that `costs` has one entry a node of the graph; else `nodes` are the only
-    ones allowed, ascending, and `costs` are theirs.
+    If `nodes` is None, `costs` has one entry per node of the graph; else only `nodes` (ascending) are allowed, with
+    their `costs`.
     """
 
     def __init__(self, costs: Costs | None = None, nodes: Numbers | None = None) -> None:
         self.nodes, self.costs = nodes, costs
         self.excluded: Numbers | None = None
-        #: Ids of concepts, where an open domain is what is in one of them; for servers, which know
-        #: their members.
+        #: Ids of concepts to one of which the nodes of an open domain must belong; for servers, which look up the members.
         self.types: tuple[str, ...] | None = None
-        #: The least term of all; `BARRED` where nothing is allowed.
+        #: The least term; `BARRED` if there is no candidate.
         self.least = 0 if costs is None else int(costs.min(initial=BARRED))
         self._steps: dict[int, int] = {}
 
     def without(self, excluded: Numbers | None) -> Domain:
-        """The same without these nodes."""
+        """Return the domain without these nodes."""
         if excluded is None or not len(excluded):
             return self
         if self.costs is None:
-            found = Domain()
-            found.excluded, found.types = excluded, self.types
+            domain = Domain()
+            domain.excluded, domain.types = excluded, self.types
         elif self.nodes is not None:
             keep = ~np.isin(self.nodes, excluded)
-            found = Domain(self.costs[keep], self.nodes[keep])
+            domain = Domain(self.costs[keep], self.nodes[keep])
         else:
             costs = self.costs.copy()
             costs[excluded] = BARRED
-            found = Domain(costs)
-            # A few candidates fewer: the steps only say how far to look next.
-            found._steps = self._steps
-        return found
+            domain = Domain(costs)
+            # Still good enough with a few candidates fewer: steps only choose the next bound.
+            domain._steps = self._steps
+        return domain
 
     def nearest(self, k: int, rank: NDArray[Any]) -> Domain:
-        """The k nearest candidates alone, ties by rank."""
+        """Return the domain of the k nearest candidates, ties by rank."""
         assert self.costs is not None
         at = nearest(self.costs, k, rank if self.nodes is None else rank.take(self.nodes))
         return Domain(self.costs[at], at.astype(np.int32) if self.nodes is None else self.nodes[at])
 
     @property
     def open(self) -> bool:
-        """Whether any node may stand here (but the excluded ones), so that a search does not begin
-        here.
-        """
+        """Whether any node but the excluded ones is allowed. A search cannot begin at such a node."""
         return self.costs is None
 
     @property
     def size(self) -> int:
-        """How many candidates there are. Not for an open domain."""
+        """The number of candidates; not for an open domain."""
         assert self.costs is not None
         return int((self.costs < BARRED).sum())
 
     def at(self, nodes: NDArray[Any]) -> Costs | None:
-        """The terms of these nodes, `BARRED` where one is not allowed; None where all are free."""
+        """Return the terms of these nodes, `BARRED` for forbidden ones; None if all are free."""
         if self.costs is None:
             if self.excluded is None:
                 return None
@@ -83,28 +79,28 @@ class Domain:
             return self.costs.take(nodes)
         if not len(self.nodes):
             return np.full(len(nodes), BARRED, np.int64)
-        place = np.minimum(self.nodes.searchsorted(nodes), len(self.nodes) - 1)
-        return np.where(self.nodes.take(place) == nodes, self.costs.take(place), BARRED)
+        positions = np.minimum(self.nodes.searchsorted(nodes), len(self.nodes) - 1)
+        return np.where(self.nodes.take(positions) == nodes, self.costs.take(positions), BARRED)
 
     def within(self, limit: int) -> tuple[Numbers, Costs]:
-        """The nodes of at most this term, ascending, with their terms. Not for an open domain."""
+        """Return the nodes with at most this term, ascending, and their terms; not for an open domain."""
         assert self.costs is not None
         at = np.flatnonzero(self.costs <= min(limit, BARRED - 1))
         costs = self.costs.take(at)
         return (at.astype(np.int32) if self.nodes is None else self.nodes.take(at)), costs
 
     def step(self, position: int) -> int | None:
-        """The term of the candidate at this place of their order; None where there are fewer."""
+        """Return the term of the candidate at this position by term; None if there are fewer."""
         if self.costs is None or position >= len(self.costs):
             return None
-        found = self._steps.get(position)
-        if found is None:
-            found = self._steps[position] = int(np.partition(self.costs, position)[position])
-        return None if found >= BARRED else found
+        term = self._steps.get(position)
+        if term is None:
+            term = self._steps[position] = int(np.partition(self.costs, position)[position])
+        return None if term >= BARRED else term
 
 
 def nearest(costs: Costs, k: int, rank: NDArray[Any]) -> NDArray[np.int64]:
-    """The places of the k least costs, ties by rank, ascending by place."""
+    """Return the positions, ascending, of the k least costs, ties by rank."""
     if k >= len(costs):
         return np.flatnonzero(costs < BARRED)
     limit = np.partition(costs, k - 1)[k - 1]
@@ -115,103 +111,95 @@ def nearest(costs: Costs, k: int, rank: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def weights(terms: Costs | None, predicates: int, *, outward: bool, directed: bool | None) -> Costs:
-    """The price of every label (`graph`) for an edge of the pattern, seen from one of its nodes.
+    """Return the price of every label (`patterns.graph`) for an edge of the pattern, seen from one of its nodes.
 
-    `terms` are those of all predicates; None for an unknown relation. `outward` says that the node
-    is the edge's head. With `directed` None an edge that runs against the pattern costs a little
-    more (`options.AGAINST`).
+    `terms` has one entry per predicate; None for an unknown relation. `outward` means that the node is the edge's head.
+    With `directed` None, an edge that runs against the pattern costs a little more (`options.AGAINST`).
     """
     prices = np.zeros(predicates, np.int64) if terms is None else terms
-    found = np.full(3 * predicates + 1, BARRED, np.int64)
+    result = np.full(3 * predicates + 1, BARRED, np.int64)
     against = np.minimum(prices + AGAINST, BARRED) if directed is None else prices
     if outward or not directed:
-        found[0 : 2 * predicates : 2] = prices if outward else against
+        result[0 : 2 * predicates : 2] = prices if outward else against
     if not outward or not directed:
-        found[1 : 2 * predicates : 2] = against if outward else prices
-    found[2 * predicates : 3 * predicates] = prices
-    return found
+        result[1 : 2 * predicates : 2] = against if outward else prices
+    result[2 * predicates : 3 * predicates] = prices
+    return result
 
 
 class PairEdges:
-    """All edges of the pattern between two of its nodes (or at one: a loop), priced from either
-    side.
-    """
+    """All edges of the pattern between two of its nodes (or at one: a loop), priced from either side."""
 
     def __init__(self, first: int, second: int, edges: Sequence[int]) -> None:
         self.first, self.second, self.edges = first, second, tuple(edges)
         self._weights: dict[int, NDArray[np.int64]] = {}
-        #: The least that the edges can cost together (Eq. 10), and the steps in which one of them
-        #: grows dearer.
+        #: The least total cost of the edges (Eq. 10), and the other costs of single edges, as excess over their least.
         self.least = 0
         self.steps: tuple[int, ...] = ()
 
     def price(self, side: int, found: list[Costs]) -> None:
-        """Set the weights as seen from a side, one array of labels an edge."""
+        """Set the weights as seen from a side: one array over labels per edge."""
         self._weights[side] = np.stack(found)
 
     def weights(self, side: int) -> NDArray[np.int64]:
-        """Prices of labels at node `side`: shape (edges, labels)."""
+        """Return the prices of labels seen from node `side`, shape (edges, labels)."""
         return self._weights[side]
 
     def other(self, side: int) -> int:
-        """The node at the other end."""
         return self.second if side == self.first else self.first
 
 
 def neighbours_of(
     graph: SearchGraph, nodes: NDArray[Any], prices: NDArray[np.int64], limit: int
 ) -> tuple[NDArray[np.int64], Numbers, Costs]:
-    """The neighbours of `nodes` that the edges of a bond lead to at a cost of at most `limit`.
+    """Return the neighbours of `nodes` over the edges of a bond at a cost of at most `limit`.
 
-    `prices` has one row an edge. Edges of one bond take different statements, so that the cost is
-    that of the best assignment. Returns position in `nodes`, neighbour and cost, each pair once,
-    ascending.
+    `prices` has one row per edge. Edges of one bond take different statements, so the cost is that of the best
+    assignment. Returns position in `nodes`, neighbour and cost, each pair once, ascending.
     """
     degrees = graph.degrees(nodes)
-    # Choosing statements for several edges takes twice as long for each.
-    together = max(_ENTRIES >> len(prices) - 1, 1)
-    if current() is None or int(degrees.sum()) <= 2 * together:
+    # Each further edge doubles the time to assign statements.
+    chunk = max(_ENTRIES >> len(prices) - 1, 1)
+    if current() is None or int(degrees.sum()) <= 2 * chunk:
         return _neighbours(graph, nodes, prices, limit)
-    # In parts, with a look at the clock between them.
-    ends = np.flatnonzero(np.diff(degrees.cumsum() // together, append=-1)) + 1
+    # In parts, with a check of the deadline between them.
+    ends = np.flatnonzero(np.diff(degrees.cumsum() // chunk, append=-1)) + 1
     parts, start = [], 0
     for end in ends.tolist():
         check()
-        owner, found, costs = _neighbours(graph, nodes[start:end], prices, limit)
-        parts.append((owner + start, found, costs))
+        owner, neighbours, costs = _neighbours(graph, nodes[start:end], prices, limit)
+        parts.append((owner + start, neighbours, costs))
         start = end
-    owners, others, sums = zip(*parts, strict=True)
-    return np.concatenate(owners), np.concatenate(others), np.concatenate(sums)
+    owners, neighbour_parts, cost_parts = zip(*parts, strict=True)
+    return np.concatenate(owners), np.concatenate(neighbour_parts), np.concatenate(cost_parts)
 
 
 def _neighbours(
     graph: SearchGraph, nodes: NDArray[Any], prices: NDArray[np.int64], limit: int
 ) -> tuple[NDArray[np.int64], Numbers, Costs]:
-    owner, found, labels = graph.expand(nodes)
+    owner, neighbours, labels = graph.expand(nodes)
     if len(prices) == 1:
         costs = prices[0].take(labels)
         keep = costs <= limit
         if not keep.all():
-            owner, found, costs = owner[keep], found[keep], costs[keep]
-        starts = np.flatnonzero(changed(found, owner))
+            owner, neighbours, costs = owner[keep], neighbours[keep], costs[keep]
+        starts = np.flatnonzero(changed(neighbours, owner))
         if len(starts) == len(owner):
-            return owner, found, costs
-        return owner[starts], found[starts], np.minimum.reduceat(costs, starts)
+            return owner, neighbours, costs
+        return owner[starts], neighbours[starts], np.minimum.reduceat(costs, starts)
     keep = labels < prices.shape[1] - 1
-    owner, found, labels = owner[keep], found[keep], labels[keep]
-    starts = starts_of(owner << 32 | found)
+    owner, neighbours, labels = owner[keep], neighbours[keep], labels[keep]
+    starts = starts_of(owner << 32 | neighbours)
     costs = assignment(prices[:, labels], starts)
     keep = costs <= limit
-    return owner[starts[keep]], found[starts[keep]], costs[keep]
+    return owner[starts[keep]], neighbours[starts[keep]], costs[keep]
 
 
 def pair_costs(graph: SearchGraph, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> Costs:
-    """The cost of a bond between given pairs of nodes, `prices` as seen from the first; `BARRED`
-    where it is not there.
-    """
-    together = max(_PAIRED >> len(prices) - 1, 1)
-    if current() is not None and len(ones) > together:
-        parts = [slice(start, start + together) for start in range(0, len(ones), together)]
+    """Return the cost of a bond between pairs of nodes, `prices` as seen from the first; `BARRED` if they lack the edges."""
+    chunk = max(_PAIRED >> len(prices) - 1, 1)
+    if current() is not None and len(ones) > chunk:
+        parts = [slice(start, start + chunk) for start in range(0, len(ones), chunk)]
         return np.concatenate([_pair_costs(graph, prices, ones[part], others[part]) for part in watched(parts, 1)])
     return _pair_costs(graph, prices, ones, others)
 
@@ -222,75 +210,73 @@ def _pair_costs(graph: SearchGraph, prices: NDArray[np.int64], ones: NDArray[Any
     if len(pair):
         starts = starts_of(pair)
         if len(prices) == 1:
-            found = np.minimum.reduceat(prices[0].take(labels), starts)
+            least = np.minimum.reduceat(prices[0].take(labels), starts)
         else:
-            found = assignment(prices[:, labels], starts)
-        costs[pair[starts]] = np.minimum(found, BARRED)
+            least = assignment(prices[:, labels], starts)
+        costs[pair[starts]] = np.minimum(least, BARRED)
     return costs
 
 
 def joined(
     graph: SearchGraph, ones: NDArray[Any], others: NDArray[Any], prices: NDArray[np.int64], back: NDArray[np.int64], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Costs]:
-    """All pairs of two ascending sets that a bond joins at a cost of at most `limit`: places in
-    both sets, and cost.
+    """Return all pairs of two ascending sets that a bond joins at a cost of at most `limit`: positions in both sets,
+    and cost.
 
-    `back` are the prices as seen from `others`. Looked for from the set with fewer neighbours;
-    where both have many, from each node of few neighbours, and hubs are asked about each other pair
-    by pair.
+    `back` are the prices as seen from `others`. The search starts from the set with fewer neighbours. If both have
+    many, it starts from each node with few neighbours, and pairs of hubs are looked up one by one.
     """
     degrees, back_degrees = graph.degrees(ones), graph.degrees(others)
     if min(int(degrees.sum()), int(back_degrees.sum())) <= _SMALL:
         if int(degrees.sum()) <= int(back_degrees.sum()):
             return _from(graph, np.arange(len(ones)), ones, others, prices, limit)
-        theirs, mine, costs = _from(graph, np.arange(len(others)), others, ones, back, limit)
-        return mine, theirs, costs
+        other_at, one_at, costs = _from(graph, np.arange(len(others)), others, ones, back, limit)
+        return one_at, other_at, costs
     hubs, back_hubs = np.flatnonzero(degrees > _HUB), np.flatnonzero(back_degrees > _HUB)
     few, back_few = np.flatnonzero(degrees <= _HUB), np.flatnonzero(back_degrees <= _HUB)
     parts = [_from(graph, few, ones, others, prices, limit)]
-    theirs, place, costs = _from(graph, back_few, others, ones[hubs], back, limit)
-    parts.append((hubs[place], theirs, costs))
+    other_at, position, costs = _from(graph, back_few, others, ones[hubs], back, limit)
+    parts.append((hubs[position], other_at, costs))
     if len(hubs) * len(back_hubs) <= _PAIRS:
-        mine, theirs = np.repeat(hubs, len(back_hubs)), np.tile(back_hubs, len(hubs))
-        costs = pair_costs(graph, prices, ones[mine], others[theirs])
+        one_at, other_at = np.repeat(hubs, len(back_hubs)), np.tile(back_hubs, len(hubs))
+        costs = pair_costs(graph, prices, ones[one_at], others[other_at])
         keep = costs <= limit
-        parts.append((mine[keep], theirs[keep], costs[keep]))
+        parts.append((one_at[keep], other_at[keep], costs[keep]))
     else:
-        mine, place, costs = _from(graph, hubs, ones, others[back_hubs], prices, limit)
-        parts.append((mine, back_hubs[place], costs))
+        one_at, position, costs = _from(graph, hubs, ones, others[back_hubs], prices, limit)
+        parts.append((one_at, back_hubs[position], costs))
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
 
 
-#: Neighbours that are looked at without further thought; from how many on a node is a hub; pairs of
-#: hubs looked up.
+#: Neighbours that are simply expanded; more than this many neighbours make a hub; the most pairs of hubs that are looked up.
 _SMALL: Final = 20_000
 _HUB: Final = 256
 _PAIRS: Final = 500_000
-#: Entries of the adjacency, and pairs of nodes, that are looked at between two looks at the clock.
+#: Entries of the adjacency, and pairs of nodes, between two checks of the deadline.
 _ENTRIES: Final = 1 << 18
 _PAIRED: Final = 1 << 16
-#: Statements between two nodes from which on the cheapest are picked first.
+#: If more statements than this join two nodes, the cheapest are selected first.
 _PARALLEL: Final = 64
 
 
 def _from(
     graph: SearchGraph, chosen: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any], prices: NDArray[np.int64], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Costs]:
-    """The pairs of chosen nodes of `ones` with nodes of `others`."""
-    owner, found, costs = neighbours_of(graph, ones[chosen], prices, limit)
+    """Return the pairs of chosen nodes of `ones` with nodes of `others`: positions in both, and cost."""
+    owner, neighbours, costs = neighbours_of(graph, ones[chosen], prices, limit)
     if not len(owner) or not len(others):
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-    place = np.minimum(others.searchsorted(found), len(others) - 1)
-    keep = others.take(place) == found
-    return chosen[owner[keep]], place[keep], costs[keep]
+    position = np.minimum(others.searchsorted(neighbours), len(others) - 1)
+    keep = others.take(position) == neighbours
+    return chosen[owner[keep]], position[keep], costs[keep]
 
 
 def assignment(prices: NDArray[np.int64], starts: NDArray[np.int64]) -> Costs:
-    """The least cost of giving each edge a statement of its own, for every group of statements.
+    """Return the least cost of giving each edge a statement of its own, for every group of statements.
 
-    `prices` has one row an edge and one column a statement; groups of columns begin at `starts`. A
-    group with fewer statements than edges costs at least `BARRED`. Subsets of edges that have a
-    statement are grown one statement of every group at a time.
+    `prices` has one row per edge and one column per statement; groups of columns begin at `starts`. A group with fewer
+    statements than edges costs at least `BARRED`. The dynamic program runs over subsets of edges with a statement,
+    adding one statement of every group at a time.
     """
     edges, total = prices.shape
     sizes = np.diff(np.append(starts, total))
@@ -310,16 +296,16 @@ def assignment(prices: NDArray[np.int64], starts: NDArray[np.int64]) -> Costs:
                 if subset >> edge & 1:
                     np.minimum(after[subset], before[subset ^ 1 << edge] + columns[edge], out=after[subset])
         best[:, groups] = after
-    found: Costs = best[-1]
-    return found
+    costs: Costs = best[-1]
+    return costs
 
 
 def _cheapest(
     prices: NDArray[np.int64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The same groups with those statements alone that are among the first q of some edge, q being
-    how many edges there are: with the others all of a best choice can be exchanged for one of
-    these.
+    """Return the same groups, reduced to statements among the first q of some edge, where q is the number of edges.
+
+    Any other statement of a best choice can be exchanged for one of these.
     """
     edges, total = prices.shape
     group = np.arange(len(starts)).repeat(sizes)
@@ -327,12 +313,12 @@ def _cheapest(
     for row in prices:
         check()
         order = np.lexsort((row, group))
-        # Groups stand in their order still, each with its statements by price.
+        # Groups keep their order, each with its statements by price.
         keep[order[np.arange(total) - starts.repeat(sizes) < edges]] = True
     sizes = np.bincount(group[keep], minlength=len(starts))
     return prices[:, keep], np.concatenate([[0], sizes.cumsum()[:-1]]), sizes
 
 
 def starts_of(keys: NDArray[Any]) -> NDArray[np.int64]:
-    """Where runs of equal keys begin."""
+    """Return where runs of equal keys begin."""
     return np.flatnonzero(changed(keys))

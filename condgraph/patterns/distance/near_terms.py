@@ -1,6 +1,4 @@
-"""Terms of the nearest candidates alone, which an approximate index finds; their distances are
-exact (`terms.Terms`).
-"""
+"""Terms of only the nearest candidates, found by an approximate index; their distances are exact (`terms.Terms`)."""
 
 from __future__ import annotations
 
@@ -14,15 +12,13 @@ from condgraph.patterns.distance.terms import TextTerms
 from condgraph.patterns.graph import Costs, Numbers, text_nodes
 from condgraph.vectors.stored import GraphVectors
 
-#: Names that an index is asked for, where the search does not limit them.
+#: How many names to request from an index if the search sets no limit.
 CANDIDATES: Final = 256
 
 
 class NearTerms:
-    """`candidates` gives the nodes (ascending) near to a text, with their terms; `predicates` the
-    terms of all predicates.
-
-    `prepare` encodes texts together.
+    """Terms from callables: `candidates` returns the nodes (ascending) near a text with their terms; `predicates` the
+    terms of all predicates; `prepare` encodes texts in one batch.
     """
 
     def __init__(
@@ -39,18 +35,16 @@ class NearTerms:
         self._found: dict[str, Domain] = {}
 
     def nodes(self, text: str) -> Domain:
-        """The candidates with their terms."""
-        found = self._found.get(text)
-        if found is None:
+        """Return the candidates with their terms."""
+        domain = self._found.get(text)
+        if domain is None:
             nodes, costs = self._candidates(text)
-            found = self._found[text] = Domain(costs, nodes)
-        return found
+            domain = self._found[text] = Domain(costs, nodes)
+        return domain
 
 
 def near_terms(vectors: GraphVectors, exact: TextTerms, k: int) -> NearTerms:
-    """The terms of the k names nearest to each text by the approximate index of a snapshot's
-    vectors.
-    """
+    """Return the terms of the k names nearest to each text by the approximate index of a snapshot's vectors."""
     snapshot = vectors.snapshot
     texts = vectors.positions_of(text_nodes(snapshot))
 
@@ -58,12 +52,12 @@ def near_terms(vectors: GraphVectors, exact: TextTerms, k: int) -> NearTerms:
         positions, distances, _ = vectors.nearest_nodes(text, k, exact=False)
         nodes, costs = [], []
         for position, distance in zip(positions.tolist(), distances.tolist(), strict=True):
-            own = list(vectors.entities_at(position))
+            at_position = list(vectors.entities_at(position))
             at = int(texts.searchsorted(position))
             if at < len(texts) and texts[at] == position:
-                own.append(snapshot.entities + at)
-            nodes += own
-            costs += [distance] * len(own)
+                at_position.append(snapshot.entities + at)
+            nodes += at_position
+            costs += [distance] * len(at_position)
         order = np.argsort(nodes)
         return np.array(nodes, np.int32)[order], np.array(costs, np.int64)[order]
 

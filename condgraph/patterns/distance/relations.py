@@ -1,8 +1,7 @@
-"""How far a relation of a pattern is from every predicate of a graph: by an encoder, and by the
-tables of everyday phrases and words (`patterns.words`, `patterns.families`).
+"""The distance of a pattern's relation from every predicate of a graph: by an encoder, and by the tables of everyday
+phrases and words (`patterns.words`, `patterns.families`).
 
-Predicates are few, so their vectors are made when they are first asked for. Both sides are compared
-as words (`vectors.spelling`).
+Predicates are few, so their vectors are computed at first use. Both sides are compared as words (`vectors.spelling`).
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from condgraph.patterns.words import words_for
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode, relations_of, spelled
 from condgraph.vectors.nearest import DenseVectors, SparseVectors, Vectors
 
-#: Relations whose terms are kept, and texts whose vectors are.
+#: The most relations with cached terms, and texts with cached vectors.
 _KEPT: Final = 4096
 
 
 class Relations:
-    """The terms of relations for predicates, by `names` in their order; what is found is kept.
+    """The terms of relations for the predicates `names`, in their order. Results are cached.
 
-    `encoder` gives the encoder when the first relation is asked for.
+    `encoder` returns the encoder; it is called at the first relation.
     """
 
     def __init__(self, names: Sequence[str], encoder: Callable[[], Encoder]) -> None:
@@ -38,30 +37,29 @@ class Relations:
         self._found: dict[str, Costs] = {}
 
     def prepare(self, relations: Sequence[str]) -> None:
-        """Encode relations, and the words that they stand for, together."""
-        wanted = [word for relation in relations for word in (spelled(relation), *words_for(relation))]
-        fresh = [word for word in dict.fromkeys(wanted) if word not in self._queries]
-        if fresh:
+        """Encode relations and their everyday words in one batch."""
+        words = [word for relation in relations for word in (spelled(relation), *words_for(relation))]
+        new_words = [word for word in dict.fromkeys(words) if word not in self._queries]
+        if new_words:
             if len(self._queries) > _KEPT:
                 self._queries = {}
-            found = encode(relations_of(self._encoder()), fresh)
-            self._queries = self._queries | dict(zip(fresh, found, strict=True))
+            vectors = encode(relations_of(self._encoder()), new_words)
+            self._queries = self._queries | dict(zip(new_words, vectors, strict=True))
 
     def every(self, relation: str) -> Costs:
-        """One term a predicate, in millionths: the least of the relation's own distance, and of the
-        distances of words for it with what these add; and that much less by as much as its words
-        fit the predicate.
+        """Return one term per predicate, in millionths: the least of the relation's own distance and of the distances
+        of its everyday words, each with the word's cost added; reduced by as much as its words fit the predicate.
         """
-        found = self._found.get(relation)
-        if found is None:
+        terms = self._found.get(relation)
+        if terms is None:
             if len(self._found) > _KEPT:
                 self._found = {}
-            found = self._distances(spelled(relation))
+            terms = self._distances(spelled(relation))
             for word, cost in words_for(relation).items():
-                found = np.minimum(found, self._distances(word) + cost)
-            left = 1000 - np.array(self._words().fits(relation), np.int64)
-            found = self._found[relation] = np.minimum(found, FITS + found * left // 1000)
-        return found
+                terms = np.minimum(terms, self._distances(word) + cost)
+            share = 1000 - np.array(self._words().fits(relation), np.int64)
+            terms = self._found[relation] = np.minimum(terms, FITS + terms * share // 1000)
+        return terms
 
     def _words(self) -> Names:
         if self._fits is None:

@@ -1,8 +1,7 @@
-"""The terms of the distance: how far a text of the pattern is from every node and every predicate
-of a graph, in millionths.
+"""The terms of the distance: how far a text of the pattern is from every node and predicate of a graph, in millionths.
 
-`Terms` is what a search asks; `TextTerms` answers from vectors of a snapshot's names, and keeps
-what it has worked out.
+`Terms` is the interface that a search uses; `TextTerms` implements it with vectors of a snapshot's names, and caches
+its results.
 """
 
 from __future__ import annotations
@@ -26,54 +25,46 @@ from condgraph.vectors.stored import GraphVectors, vectors_of
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
-#: Numbers that the terms of texts kept take together, and relations kept.
+#: The most numbers in cached terms of texts, and the most cached relations.
 _KEPT: Final = 50_000_000
 _KEPT_RELATIONS: Final = 4096
 
 
 class Terms(Protocol):
-    """Distances of texts from the nodes and predicates of a graph (`patterns.graph`), in
-    millionths.
-    """
+    """Distances of texts from the nodes and predicates of a graph (`patterns.graph`), in millionths."""
 
     @property
     def id(self) -> str:
-        """What the distances come from: the id of an encoder."""
+        """The id of the encoder that the distances come from."""
         ...
 
     def nodes(self, text: str) -> Domain:
-        """The nodes that a text may mean, with their terms; kept from one search to the next where
-        that takes long.
-        """
+        """Return the nodes that a text may mean, with their terms; cached across searches if computing them takes long."""
         ...
 
     def predicates(self, text: str) -> Costs:
-        """The terms of a text for all predicates, the one of memberships last; `BARRED` for one
-        that it cannot be.
-        """
+        """Return the terms of a text for all predicates, memberships last; `BARRED` for predicates without edges."""
         ...
 
     def every(self, text: str) -> Costs:
-        """The same with what has no edges, as predicates of numbers and times."""
+        """Return the same for all predicates, including those without edges, such as of numbers and times."""
         ...
 
     def passed_over(self, text: str) -> str | None:
-        """The name that is nearer to a relation than any edge's, where there is one: of numbers, of
-        times, of qualifiers.
+        """Return the name without edges (of numbers, times or qualifiers) that is nearer to a relation than any with
+        edges, or None.
         """
         ...
 
 
 class TextTerms:
-    """Terms from the vectors of a graph. Every distinct name is looked at once, whatever it names,
-    and what is found is kept.
-    """
+    """Terms from the vectors of a graph. Each distinct name is compared once, and results are cached."""
 
     def __init__(self, vectors: GraphVectors) -> None:
         snapshot = vectors.snapshot
         self.vectors = vectors
-        places: list[Any] = [vectors.entity_positions, vectors.positions_of(text_nodes(snapshot))]
-        self._places = np.concatenate(places).astype(np.int32)
+        positions: list[Any] = [vectors.entity_positions, vectors.positions_of(text_nodes(snapshot))]
+        self._places = np.concatenate(positions).astype(np.int32)
         names = vectors.predicate_names
         self._edges = np.array([*range(snapshot.predicate_count), names.index(INSTANCE_OF)])
         self._used = used_predicates(snapshot)
@@ -84,72 +75,67 @@ class TextTerms:
 
     @classmethod
     def of(cls, snapshot: Snapshot, encoder: Encoder | str | None = None) -> TextTerms:
-        """The terms of an open snapshot: by the vectors of its index, or by an encoder
-        (`vectors.stored`); kept with it.
+        """Return the terms of an open snapshot, by the vectors of its index or by an encoder (`vectors.stored`); cached
+        with it.
         """
         vectors = vectors_of(snapshot, encoder)
-        kept = snapshot.schema.kept
+        cache = snapshot.schema.kept
         name = f"search.terms {vectors.about}"
-        found = kept.get(name)
-        if not isinstance(found, TextTerms) or found.vectors is not vectors:
-            found = kept[name] = cls(vectors)
-        return found
+        terms = cache.get(name)
+        if not isinstance(terms, TextTerms) or terms.vectors is not vectors:
+            terms = cache[name] = cls(vectors)
+        return terms
 
     @property
     def id(self) -> str:
-        """The encoder's id."""
         return self.vectors.about.id
 
     def prepare(self, texts: Sequence[str], relations: Sequence[str] = ()) -> None:
-        """Have texts encoded together, which saves an encoder on a server some calls."""
+        """Encode texts in one batch, which saves calls to an encoder on a server."""
         self.vectors.vectors(texts)
         self._relations.prepare(relations)
 
     def nodes(self, text: str) -> Domain:
-        """One term a node of the graph."""
-        found = self._nodes.get(text)
-        if found is None:
+        """Return a domain with one term per node of the graph."""
+        domain = self._nodes.get(text)
+        if domain is None:
             while self._nodes and (len(self._nodes) + 1) * len(self._places) > _KEPT:
                 self._nodes.pop(next(iter(self._nodes)), None)
             vectors = self.vectors.nodes
             if isinstance(vectors, DenseVectors):
-                found = LateDomain(vectors, self.vectors.vector(text), self._places)
+                domain = LateDomain(vectors, self.vectors.vector(text), self._places)
             else:
-                found = Domain(self.vectors.node_distances(text).take(self._places))
-            self._nodes[text] = found
-        return found
+                domain = Domain(self.vectors.node_distances(text).take(self._places))
+            self._nodes[text] = domain
+        return domain
 
     def predicates(self, text: str) -> Costs:
-        """One term a predicate; names that no edge has, as of qualifiers, are barred."""
-        found = self._predicates.get(text)
-        if found is None:
+        """Return one term per predicate; names without edges, such as of qualifiers, are barred."""
+        costs = self._predicates.get(text)
+        if costs is None:
             while len(self._predicates) > _KEPT_RELATIONS:
                 self._predicates.pop(next(iter(self._predicates)), None)
-            found = self._predicates[text] = np.where(self._used, self.every(text), BARRED)
-        return found
+            costs = self._predicates[text] = np.where(self._used, self.every(text), BARRED)
+        return costs
 
     def every(self, text: str) -> Costs:
-        """One term a predicate, whatever its values are."""
+        """Return one term per predicate, with or without edges."""
         return self._relations.every(text)
 
     def passed_over(self, text: str) -> str | None:
-        """The nearest name, where no edge has it."""
+        """Return the nearest name, if no edge has it."""
         return nearer_name(self.every(text), self._used, self._names)
 
 
 def nearer_name(terms: Costs, used: NDArray[np.bool_], names: Sequence[str]) -> str | None:
-    """Of names that no edge has, the nearest, where it is nearer than all that edges have; ties by
-    name.
-    """
+    """Return the nearest name without edges if it is nearer than every name with edges; ties by name."""
     least = int(terms[used].min(initial=BARRED))
-    found = [(int(terms[at]), names[at]) for at in np.flatnonzero(~used & (terms < least)).tolist() if names[at] != INSTANCE_OF]
-    return min(found)[1] if found else None
+    nearer = [(int(terms[at]), names[at]) for at in np.flatnonzero(~used & (terms < least)).tolist() if names[at] != INSTANCE_OF]
+    return min(nearer)[1] if nearer else None
 
 
 def used_predicates(snapshot: Snapshot) -> Any:
-    """Which predicates have edges: one truth value each, that of memberships last. Numbers and
-    times are no nodes.
-    """
+    """Return a mask of the predicates that have edges, memberships last. Numbers and times are not nodes."""
     get = snapshot.arrays.get
     used = np.zeros(snapshot.predicate_count + 1, bool)
     used[:-1] = np.diff(get("rel.offsets")) > 0
