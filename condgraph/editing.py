@@ -61,8 +61,6 @@ def add(storage: Storage, subject: Any, predicate: Any, thing: Any, qualifiers: 
 
 
 def retract(storage: Storage, statement: Any, by: str | None, note: str, wait: float) -> EditReport:
-    """Implement `Graph.retract`."""
-
     def parts(reading: _Reading) -> tuple[list[Part], list[Part]]:
         return [], [reading.there(statement)]
 
@@ -180,13 +178,11 @@ class _Reading:
             )
 
     def states(self, part: Part) -> bool:
-        """Return whether the graph has a part."""
         return self._known.states(part)
 
     # -- entities ----------------------------------------------------------------------------------
 
     def name_of(self, ident: str) -> str | None:
-        """Return the name of an entity, or None for an unknown id."""
         return self._known.name_of(ident)
 
     def entity(self, thing: Any, role: str, *, new: bool = True) -> str:

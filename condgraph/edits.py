@@ -465,17 +465,15 @@ class GraphContent(Protocol):
 
 
 class EditedContent:
-    """The content of a snapshot with the changes since then."""
+    """The `GraphContent` of a snapshot with the changes since then."""
 
     def __init__(self, snapshot: Snapshot | None, waiting: Edits) -> None:
         self._snapshot, self._waiting = snapshot, waiting
 
     def sources(self) -> Sequence[Source]:
-        """Return the sources of the snapshot."""
         return [] if self._snapshot is None else list(map(self._snapshot.source_of, range(len(self._snapshot.schema.sources))))
 
     def name_of(self, ident: str) -> str | None:
-        """Return the name of an entity, or None for an unknown id."""
         for part, _ in reversed(self._waiting.added.values()):
             if isinstance(part, Entity) and part.id == ident:
                 return part.name
@@ -486,26 +484,22 @@ class EditedContent:
         return ident if any(ident in ids_of(part) for part, _ in self._waiting.added.values()) else None
 
     def named(self, name: str) -> list[str]:
-        """Return the ids of the entities with a name."""
         snapshot = self._snapshot
         ids = [] if snapshot is None else [snapshot.ident(number) for number in snapshot.named(name).tolist()]
         ids += [part.id for part, _ in self._waiting.added.values() if isinstance(part, Entity) and part.name == name]
         return [ident for ident in dict.fromkeys(ids) if self.name_of(ident) == name]
 
     def names(self, most: int) -> Iterable[str]:
-        """Return the names of all entities of the snapshot, or nothing if there are more than `most`."""
         snapshot = self._snapshot
         if snapshot is None or snapshot.entities > most:
             return ()
         return map(snapshot.name, range(snapshot.entities))
 
     def predicates(self) -> Sequence[str] | None:
-        """Return all predicates of the snapshot, or None if there is none."""
         snapshot = self._snapshot
         return None if snapshot is None else [snapshot.predicate_name(number) for number in range(snapshot.predicate_count)]
 
     def kinds(self, predicate: str) -> set[ValueKind]:
-        """Return the types of a predicate's objects."""
         parts = (part for part, _ in self._waiting.added.values())
         kinds = {type_of(part.object) for part in parts if isinstance(part, Statement) and part.predicate == predicate}
         snapshot = self._snapshot
@@ -519,7 +513,6 @@ class EditedContent:
         return kinds
 
     def key_kinds(self, key: str) -> set[ValueKind]:
-        """Return the types of a qualifier's values."""
         pairs = (pair for part, _ in self._waiting.added.values() if isinstance(part, Statement) for pair in part.qualifiers)
         kinds = {type_of(value) for name, value in pairs if name == key}
         snapshot = self._snapshot
@@ -529,11 +522,9 @@ class EditedContent:
         return kinds
 
     def about(self, subject: str, predicate: str) -> list[Statement]:
-        """Return the statements with a subject and a predicate."""
         return self._waiting.about(self._snapshot, subject, predicate)
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Return up to 100 statements of the snapshot with a subject."""
         if self._snapshot is None or (entity := self._snapshot.identified(subject)) < 0:
             return []
         numbers = self._snapshot.outgoing(entity, 0, self._snapshot.statements)[:100]
@@ -541,7 +532,6 @@ class EditedContent:
         return [statement for statement in statements if key_of(normal(statement)) not in self._waiting.removed]
 
     def states(self, part: Part) -> bool:
-        """Return whether the graph has a part."""
         return self._waiting.states(self._snapshot, part)
 
 
@@ -591,7 +581,6 @@ class RemoteEdit:
 
     @property
     def number(self) -> int:
-        """The number of the change."""
         return self.edit.number
 
     @property

@@ -182,7 +182,6 @@ def _check_about(of_neo4j: dict[str, Any]) -> None:
 
 
 def _is_session(place: Any) -> bool:
-    """Return whether a place is a Spark session."""
     return any(sort.__name__ == "SparkSession" and sort.__module__.startswith("pyspark.") for sort in type(place).__mro__)
 
 
@@ -220,7 +219,6 @@ def _check_folder(place: str) -> None:
 
 
 def _several(places: Any, graph: str, same: Any, given: dict[str, Any]) -> Graph:
-    """Open several stores as one graph."""
     wrong = next((name for name, value in given.items() if value is not None), None)
     if wrong is not None or graph != "default":
         raise OptionError(

@@ -87,15 +87,12 @@ class CondgraphStore(Memory):
     # -- refused changes ---------------------------------------------------------------------------
 
     def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
-        """Raise `ReadOnlyError`."""
         _refuse()
 
     def addN(self, quads: Any) -> None:
-        """Raise `ReadOnlyError`."""
         _refuse()
 
     def remove(self, triple_pattern: Any, context: Any = None) -> None:
-        """Raise `ReadOnlyError`."""
         _refuse()
 
     def add_graph(self, graph: Any) -> None:
@@ -104,15 +101,12 @@ class CondgraphStore(Memory):
             _refuse()
 
     def remove_graph(self, graph: Any) -> None:
-        """Raise `ReadOnlyError`."""
         _refuse()
 
     def update(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise `ReadOnlyError`."""
         _refuse()
 
     def destroy(self, configuration: Any) -> None:
-        """Raise `ReadOnlyError`."""
         _refuse()
 
 

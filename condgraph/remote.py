@@ -112,7 +112,7 @@ class PartStore(Protocol):
 
 
 class ServerKnown:
-    """The content of a graph on a server, for checking a change. Everything is read at most once."""
+    """The `GraphContent` of a graph on a server. Everything is read at most once."""
 
     def __init__(self, store: PartStore, stated: GraphSummary) -> None:
         self._store, self._stated, self._schema = store, stated, StoredSchema(stated.schema)
@@ -121,7 +121,6 @@ class ServerKnown:
         self._about: dict[tuple[str, str], list[Sourced]] = {}
 
     def sources(self) -> Sequence[Source]:
-        """Return the sources, in order."""
         if self._sources is None:
             self._sources = self._store.sources()
         return self._sources
@@ -133,33 +132,26 @@ class ServerKnown:
         return result
 
     def entity(self, ident: str) -> Entity | None:
-        """Return the entity with an id, or None."""
         return next((entity for entity in self._entities(ident) if entity.id == ident), None)
 
     def name_of(self, ident: str) -> str | None:
-        """Return the name of an entity, or None for an unknown id."""
         entity = self.entity(ident)
         return None if entity is None else entity.name
 
     def named(self, name: str) -> list[str]:
-        """Return the ids of the entities with a name."""
         return sorted(entity.id for entity in self._entities(name) if entity.name == name)
 
     def names(self, most: int) -> Iterable[str]:
-        """Return the names of all entities, or nothing if there are more than `most`."""
         return self._store.some_names(most) if self._stated.counts.get("entities", 0) <= most else ()
 
     def predicates(self) -> Sequence[str] | None:
-        """Return all predicates and keys of qualifiers."""
         return sorted({*self._schema.predicates, *self._schema.qualifiers})
 
     def kinds(self, predicate: str) -> set[Kind]:
-        """Return the types of a predicate's objects."""
         values = {kind for kind, _ in self._schema.attribute_kinds(predicate)}
         return values | ({Kind.ENTITY} if self._schema.has_relation(predicate) else set())
 
     def key_kinds(self, key: str) -> set[Kind]:
-        """Return the types of a qualifier's values."""
         return {kind for kind, _ in self._schema.qualifier_kinds(key)}
 
     def entities(self, ids: Sequence[str]) -> list[Item]:
@@ -181,11 +173,9 @@ class ServerKnown:
         )
 
     def some_about(self, subject: str) -> list[Statement]:
-        """Return up to 100 statements with a subject."""
         return self._store.some_about(subject)
 
     def states(self, part: Part) -> bool:
-        """Return whether the graph has a part."""
         if isinstance(part, Statement):
             key = key_of(part)
             return any(key_of(statement) == key for statement in self.about(part.subject, part.predicate))
@@ -450,7 +440,6 @@ class ServerStorage(Storage):
         raise UnsupportedError(self.place, ["columns in process"], hint="graph.snapshot() pulls the graph")
 
     def whole(self) -> Snapshot:
-        """Pull the whole graph."""
         return self.server.snapshot()
 
     def content(self) -> str | None:
@@ -477,7 +466,6 @@ class ServerStorage(Storage):
         self.server.declared = tuple(self.settings.get("single_valued", ()))
 
     def close(self) -> None:
-        """Close the connection."""
         self._copy = None
         self.server.close()
 
@@ -497,7 +485,6 @@ class ServerStorage(Storage):
         return Status(self.place, self.graph, "server", self.server.counts(), self.server.sources(), 0)
 
     def survey(self) -> Survey:
-        """Return the counts for a schema, as of the last load."""
         return self.server.survey()
 
     # -- changing ----------------------------------------------------------------------------------
@@ -594,12 +581,10 @@ class ServerStorage(Storage):
         return self.build(read, wait, plan, progress)
 
     def abandon(self) -> bool:
-        """Undo an unfinished load. Returns whether there was one."""
         with self._lock:
             return self.server.abandon()
 
     def delete(self) -> bool:
-        """Delete the graph from the server, and nothing else."""
         with self._lock:
             return self.server.delete()
 
@@ -628,7 +613,6 @@ class EditedStorage(ServerStorage):
         return self.server.push(snapshot, wait=wait, change=change, on_progress=on_progress)
 
     def remarks(self) -> list[str]:
-        """Return the warnings of the last write."""
         return list(self.server.remarks)
 
     def edit(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
@@ -684,7 +668,6 @@ class EditedStorage(ServerStorage):
         """Raise `UnsupportedError` if the server cannot make a change atomically."""
 
     def edits(self) -> list[Edit]:
-        """Return all single changes, in order."""
         return [Edit.read(record.encode()) for record in self.server.edit_records()]
 
 

@@ -91,7 +91,6 @@ class NativeStorage(Neo4jStorage):
         super().__init__(cast("Any", server), graph="neo4j", read_only=True)
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Raise `ReadOnlyError`."""
         raise ReadOnlyError(f"{self.place} is a database that condgraph did not write, and only reads", hint=_WRITES)
 
     def content(self) -> str | None:

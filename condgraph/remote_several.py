@@ -29,11 +29,9 @@ class SeveralStorage(ServerStorage):
         super().__init__(SeveralStore([_member(*item) for item in graphs.items()], same), graph="several", read_only=True)
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Raise `ReadOnlyError`."""
         raise ReadOnlyError("several stores together are only read", hint="load into one of them")
 
     def write(self, *_: Any) -> Any:
-        """Raise `ReadOnlyError`."""
         self.check_writable()
 
     def index(self, *_: Any) -> Any:

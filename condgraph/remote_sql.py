@@ -115,7 +115,6 @@ class TheirStorage(SqlStorage):
         return None
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Raise `ReadOnlyError`."""
         raise ReadOnlyError(
             f"{self.place} has tables that condgraph did not write, and is only read",
             hint='layout="condgraph" opens, or makes, a graph of condgraph\'s own next to them',

@@ -82,11 +82,9 @@ class TriplesStorage(ServerStorage):
     server: NativeRdfStore
 
     def check_writable(self, wait: float = 0.0) -> None:
-        """Raise `ReadOnlyError`."""
         raise errors.ReadOnlyError(f"{self.place} has triples that condgraph did not write, and only reads", hint=_WRITES)
 
     def write(self, *_: Any) -> Any:
-        """Raise `ReadOnlyError`."""
         self.check_writable()
 
     def index(self, *_: Any) -> Any:

@@ -317,7 +317,6 @@ class _Layout:
         return self._ordered()
 
     def _column(self, name: str, dtype: Any = I32) -> SpilledColumn:
-        """Add a column to the graph."""
         column = self.out[name] = self.files.column(name, dtype)
         return column
 
@@ -510,7 +509,6 @@ class _Layout:
                 row_entity.add(rows["e"])
 
     def _warn_of_names(self) -> None:
-        """Warn about entities with several names."""
         builder, table = self.builder, self.builder.naming_table
         if table.rows == self.named:
             return
@@ -812,7 +810,6 @@ class MappedColumns(dict[str, Any]):
         super().__setitem__(name, column)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a column, or the default."""
         return self[name] if name in self.keys() else default
 
     def items(self) -> Any:

@@ -374,7 +374,6 @@ class LocalStorage(Storage):
         return snapshot
 
     def whole(self) -> Snapshot:
-        """Return the open generation."""
         return self.current
 
     def close(self) -> None:
@@ -402,7 +401,6 @@ class LocalStorage(Storage):
             self._count += len(tail.records)
 
     def sources(self, wait: float = 0.0) -> tuple[Source, ...]:
-        """Return the sources of the open generation."""
         snapshot = self.snapshot
         return () if snapshot is None else tuple(map(snapshot.source_of, range(len(snapshot.schema.sources))))
 
@@ -434,7 +432,6 @@ class LocalStorage(Storage):
         return damage_of(self.directory)
 
     def survey(self) -> Survey:
-        """Count the columns of the graph."""
         from condgraph.overview.survey import survey
 
         return survey(self.current)
@@ -461,7 +458,6 @@ class LocalStorage(Storage):
         return store
 
     def known(self, changes: bool) -> Snapshot | None:
-        """Return the open generation."""
         return self.snapshot
 
     def build(self, read: Read | None, wait: float, plan: Planned | None = None, progress: Progress | None = None) -> Built:
@@ -544,7 +540,6 @@ class LocalStorage(Storage):
     def change(
         self, plan: Planned, read: Read | None, wait: float, names: Sequence[str], progress: Progress | None = None
     ) -> Built:
-        """Build the next generation with a change of existing sources."""
         if read is None:
             # An unknown source must raise before the directory of a new graph is created.
             plan(self.sources(wait))
@@ -618,7 +613,6 @@ class LocalStorage(Storage):
     def index(
         self, encoder: str | os.PathLike[str] | Encoder, faiss: bool, progress: Callable[[int, int], None] | None
     ) -> IndexReport:
-        """Encode names and store their vectors with the open generation."""
         from condgraph.vectors.encoders import encoder_of
         from condgraph.vectors.stored import make_vectors
 

@@ -81,7 +81,7 @@ class Claim:
         return cls(pattern.nodes, tuple(triples), text)
 
     def shown(self, triple: ClaimTriple) -> str:
-        """Return a triple as text."""
+        """Return a triple of the claim as text, with its ends separated by bars."""
         relation = triple.relation or "any relation"
         return " | ".join(
             (self.nodes[triple.head].text, ("NOT " if triple.denied else "") + relation, self.nodes[triple.tail].text)

@@ -728,7 +728,6 @@ def _any(side: Ends, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _day(second: int) -> str:
-    """Return the day that contains a second, as text."""
     return bound_text(second // DAY_SECONDS * DAY_SECONDS) or ""
 
 
@@ -761,7 +760,6 @@ def _below(kinds: list[Any], name: str) -> set[int]:
 
 
 def concept_schema(kinds: list[Any], kind: list[Any]) -> ConceptSchema:
-    """Return a concept of a survey as a record."""
     return ConceptSchema(kind[2], kind[1], kind[3], tuple(sorted(kinds[number][1] for number in kind[5])), tuple(kind[4]))
 
 
@@ -795,7 +793,6 @@ def _value(value: list[Any]) -> ValueCount:
 
 
 def _values_of(predicate: list[Any]) -> list[list[Any]]:
-    """Return the values of a predicate and of its qualifiers."""
     return [*predicate[3], *(value for _, values in predicate[4] for value in values)]
 
 
