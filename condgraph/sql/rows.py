@@ -45,24 +45,25 @@ class _Match:
 
     def renamed(self, names: tuple[tuple[str, str], ...], number: int) -> _Match:
         """Rename the variables; a variable that gets two new names narrows the first."""
-        first: dict[str, str] = {}
+        new_names: dict[str, str] = {}
         for new, old in names:
-            first.setdefault(old, new)
+            new_names.setdefault(old, new)
 
-        def of(place: Any) -> Any:
+        def rename(place: Any) -> Any:
             if not isinstance(place, alg.Variable):
                 return place
-            return alg.Variable(first.get(place.name, f" {number} {place.name}"))
+            return alg.Variable(new_names.get(place.name, f" {number} {place.name}"))
 
         statements = tuple(
             replace(
-                part, subject=of(part.subject), predicate=of(part.predicate), object=of(part.object), statement=of(part.statement),
-                qualifiers=tuple(replace(item, key=of(item.key), value=of(item.value)) for item in part.qualifiers),
+                part, subject=rename(part.subject), predicate=rename(part.predicate), object=rename(part.object),
+                statement=rename(part.statement),
+                qualifiers=tuple(replace(item, key=rename(item.key), value=rename(item.value)) for item in part.qualifiers),
             )
             for part in self.statements
         )  # fmt: skip
-        memberships = tuple(replace(part, member=of(part.member), concept=of(part.concept)) for part in self.memberships)
-        sets = tuple((of(alg.Variable(name)).name, entities) for name, entities in self.sets)
+        memberships = tuple(replace(part, member=rename(part.member), concept=rename(part.concept)) for part in self.memberships)
+        sets = tuple((rename(alg.Variable(name)).name, entities) for name, entities in self.sets)
         return _Match(statements, memberships, sets, frozenset(new for new, old in names if old in self.names))
 
 
@@ -106,11 +107,11 @@ class _Reduced:
 
     def _set(self, name: str, apart: int | None) -> alg.Entities | None:
         """Return the entities that every part but one allows a variable to be, or None if no part narrows it."""
-        parts = [plain(entities) for of, entities in self._match.sets if of == name]
+        sets = [plain(entities) for variable, entities in self._match.sets if variable == name]
         for at, role in self._bound.get(name, ()):
             if at != apart and (message := self._message(at, role, name)) is not None:
-                parts.append(message)
-        return None if not parts else parts[0] if len(parts) == 1 else alg.Intersect(tuple(parts))
+                sets.append(message)
+        return None if not sets else sets[0] if len(sets) == 1 else alg.Intersect(tuple(sets))
 
     def _message(self, at: int, role: Role, name: str) -> alg.Entities | None:
         """Return the entities that one part allows for a variable, narrowed by the parts beyond it."""
@@ -183,14 +184,14 @@ def _scans(part: alg.StatementPattern, subject: alg.Entities | None) -> Iterator
 
 def _narrowed(facts: alg.Facts, subject: alg.Entities | None, predicates: tuple[str, ...] | None) -> alg.Facts:
     """Narrow statements to some subjects and predicates, as far as a scan can."""
-    below = passed(facts)
-    if below is not None:
-        return passing(facts, _narrowed(below, subject, predicates))
+    operand = passed(facts)
+    if operand is not None:
+        return passing(facts, _narrowed(operand, subject, predicates))
     if not isinstance(facts, alg.Scan):
         return facts
     if predicates is not None:
-        own = facts.predicates
-        predicates = predicates if own is None else tuple(name for name in own if name in predicates)
+        scanned = facts.predicates
+        predicates = predicates if scanned is None else tuple(name for name in scanned if name in predicates)
         facts = replace(facts, predicates=predicates)
     if subject is None:
         return facts
@@ -222,7 +223,7 @@ class _Names:
         left, right = self.matches(node.left, wanted), self.matches(node.right, wanted)
         if len(left) * len(right) > _MOST:
             return right if any(wanted in match.names for match in right) else left
-        return [one.with_(other) for one, other in product(left, right)]
+        return [first.with_(second) for first, second in product(left, right)]
 
 
 def plain_facts(node: alg.Facts) -> list[alg.Facts]:

@@ -105,8 +105,10 @@ def session_at(master: str) -> Any:
         hint = "it needs Java 17 or later, as JAVA_HOME or on the path"
         raise StoreError(f"Spark does not start: {first_line(error)}", hint=hint) from None
     if master and session.sparkContext.master != master:
-        there = session.sparkContext.master
-        raise OptionError(f"this process has an application of Spark at {there}", hint="condgraph.open(spark) takes its session")
+        running_at = session.sparkContext.master
+        raise OptionError(
+            f"this process has an application of Spark at {running_at}", hint="condgraph.open(spark) takes its session"
+        )
     return session
 
 
@@ -162,14 +164,14 @@ class Spark(Engine):
                     size += _bytes(rows)
                 for view, query in layout.views(lambda table: table_of(table, self._graph)) if self._folder else ():
                     self._given.sql(self.text(query)).createOrReplaceTempView(_quoted(self._graph, view))
-                own = type(self._given)(self._given.sparkContext, self._given._jsparkSession.cloneSession())
+                session = type(self._given)(self._given.sparkContext, self._given._jsparkSession.cloneSession())
                 settings = dict(_SETTINGS)
                 if self._folder and size < _FEW:
-                    fewer = min(own.sparkContext.defaultParallelism, int(own.conf.get("spark.sql.shuffle.partitions")))
-                    settings |= _SMALL | {"spark.sql.shuffle.partitions": str(fewer)}
+                    partitions = min(session.sparkContext.defaultParallelism, int(session.conf.get("spark.sql.shuffle.partitions")))
+                    settings |= _SMALL | {"spark.sql.shuffle.partitions": str(partitions)}
                 for setting, value in settings.items():
-                    own.conf.set(setting, value)
-                self._own = own
+                    session.conf.set(setting, value)
+                self._own = session
             return self._own
 
     @contextmanager
@@ -204,11 +206,11 @@ class Spark(Engine):
             if session.catalog.tableExists(_quoted(place, layout.BELOW)):
                 return
             query = select(column("concept"), column("parent")).from_(table_of("subclass", place), copy=False)
-            below, size = session.sql(self.text(query)).distinct().persist(), -1
-            while size != (size := below.count()):
-                longer = below.join(below.toDF("parent", "above"), "parent").select("concept", "above")
-                below = below.union(longer).distinct().persist()
-            below.createOrReplaceTempView(_quoted(place, layout.BELOW))
+            pairs, size = session.sql(self.text(query)).distinct().persist(), -1
+            while size != (size := pairs.count()):
+                longer = pairs.join(pairs.toDF("parent", "above"), "parent").select("concept", "above")
+                pairs = pairs.union(longer).distinct().persist()
+            pairs.createOrReplaceTempView(_quoted(place, layout.BELOW))
 
     def listed(self) -> list[Any]:
         """Return the tables and views of the current database, and the temporary views."""
@@ -283,8 +285,8 @@ class Spark(Engine):
 
     def unchanged(self) -> object | None:
         """Return the session, whose views are of the files that existed when it was opened."""
-        own: object | None = self._own
-        return own
+        session: object | None = self._own
+        return session
 
     def refresh(self) -> None:
         """Look for the files again."""
@@ -294,8 +296,8 @@ class Spark(Engine):
     def close(self) -> None:
         """Drop the views; the application belongs to the user."""
         with self._lock, suppress(*self._errors):
-            own, self._own = self._own, None
-            for view in _VIEWS if own is not None and self._folder else ():
+            session, self._own = self._own, None
+            for view in _VIEWS if session is not None and self._folder else ():
                 self._given.catalog.dropTempView(_view(self._graph, view))
 
 
@@ -315,12 +317,12 @@ def of_spark(engine: Engine) -> list[Table]:
     """Return the tables and views of the current database, and the temporary views; Spark declares no keys."""
     assert isinstance(engine, Spark)
     tables = []
-    for item in engine.listed():
-        if item.name.startswith(PREFIX):
+    for listing in engine.listed():
+        if listing.name.startswith(PREFIX):
             continue
-        schema = "" if item.isTemporary else item.namespace[-1]
-        fields, size = engine.described(item.name, schema)
-        table = Table(item.name, schema, item.name, max(1, (size or 1) // _ROW), is_view=size is None)
+        schema = "" if listing.isTemporary else listing.namespace[-1]
+        fields, size = engine.described(listing.name, schema)
+        table = Table(listing.name, schema, listing.name, max(1, (size or 1) // _ROW), is_view=size is None)
         table.columns = [_column(field.name, field.dataType.simpleString()) for field in fields]
         tables.append(table)
     return sorted(tables, key=lambda table: table.name)
@@ -377,15 +379,15 @@ class SparkCells(DuckDbCells):
         kind = exp.DataType.build(f"decimal(38, {item.digits[1]})")
         size = exp.Abs(this=number.copy())
         high = exp.Floor(this=exp.Div(this=size.copy(), expression=double(2.0**64)))
-        rest = exp.Paren(this=exp.Sub(this=size.copy(), expression=exp.Mul(this=high.copy(), expression=double(2.0**64))))
-        low = cast(exp.Div(this=rest, expression=double(2.0**11)), "bigint")
-        upper, lower = (_times(part, of) for part, of in ((high, 2**64), (low, 2**11)))
+        remainder = exp.Paren(this=exp.Sub(this=size.copy(), expression=exp.Mul(this=high.copy(), expression=double(2.0**64))))
+        low = cast(exp.Div(this=remainder, expression=double(2.0**11)), "bigint")
+        upper, lower = (_times(half, factor) for half, factor in ((high, 2**64), (low, 2**11)))
         sign = _decimal(call("SIGN", number.copy()), 1)
         large = exp.Mul(this=exp.Paren(this=exp.Add(this=upper, expression=lower)), expression=sign)
-        printed = exp.TryCast(this=cast(number.copy(), "text"), to=kind)
-        short = exp.LT(this=size, expression=double(2.0**63))
-        otherwise = case([(short, exp.TryCast(this=whole, to=kind.copy()))], exp.TryCast(this=large, to=kind.copy()))
-        return case([(fitting(number, WHOLE), printed)], otherwise)
+        from_text = exp.TryCast(this=cast(number.copy(), "text"), to=kind)
+        fits_long = exp.LT(this=size, expression=double(2.0**63))
+        otherwise = case([(fits_long, exp.TryCast(this=whole, to=kind.copy()))], exp.TryCast(this=large, to=kind.copy()))
+        return case([(fitting(number, WHOLE), from_text)], otherwise)
 
 
 def _times(cell: exp.Expr, number: int) -> exp.Mul:

@@ -89,7 +89,7 @@ class SqlParts:
     def sources(self) -> list[Source]:
         """Return the sources in the order they were loaded."""
         if self._sources is None:
-            self._sources = [Source(*rest) for _, *rest in sorted(self._rows("source", exp.true()))]
+            self._sources = [Source(*fields) for _, *fields in sorted(self._rows("source", exp.true()))]
         return self._sources
 
     def numbers(self, ids: Sequence[str]) -> dict[str, int]:
@@ -102,7 +102,7 @@ class SqlParts:
             return []
         test = either(exp.EQ(this=column(name), expression=literal(text)) for name in ("id", "name"))
         rows = self._rows("entity", test, ("id", "name", "kind", "row"))
-        return [Entity(ident, name, EntityKind(kind), row or 0) for ident, name, kind, row in rows]
+        return [Entity(entity_id, name, EntityKind(kind), row or 0) for entity_id, name, kind, row in rows]
 
     def some_names(self, most: int) -> list[str]:
         """Return the names of all entities, or nothing if there are more than `most`."""
@@ -111,16 +111,16 @@ class SqlParts:
 
     def entities_about(self, ids: Sequence[str], sources: Sequence[str]) -> list[Item]:
         """Return entities by their ids, and the concepts that they are stated to belong to."""
-        own = sorted(self.numbers([ident for ident in ids if is_text(ident)]).values())
-        if not own:
+        numbers = sorted(self.numbers([entity_id for entity_id in ids if is_text(entity_id)]).values())
+        if not numbers:
             return []
         rows = {
-            "membership": self._rows("membership", one_of(column("e"), own)),
-            "subclass": self._rows("subclass", one_of(column("concept"), own)),
+            "membership": self._rows("membership", one_of(column("e"), numbers)),
+            "subclass": self._rows("subclass", one_of(column("concept"), numbers)),
         }
-        every = sorted({*own, *(above for some in rows.values() for _, above, *_ in some)})
-        rows |= {table: self._rows(table, one_of(column("e"), every)) for table in ("entity", "declared")}
-        return [one for one in Graph(rows, self.sources()).items() if not isinstance(one, Source)]
+        entities = sorted({*numbers, *(concept for memberships in rows.values() for _, concept, *_ in memberships)})
+        rows |= {table: self._rows(table, one_of(column("e"), entities)) for table in ("entity", "declared")}
+        return [item for item in Graph(rows, self.sources()).items() if not isinstance(item, Source)]
 
     def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
         """Return the statements of a subject and a predicate."""
@@ -128,23 +128,23 @@ class SqlParts:
 
     def some_about(self, subject: str) -> list[Statement]:
         """Return at most 100 statements of a subject."""
-        return [one.item for one in self._stated(subject, [], 100) if isinstance(one.item, Statement)]
+        return [sourced.item for sourced in self._stated(subject, [], 100) if isinstance(sourced.item, Statement)]
 
     def _stated(self, subject: str, tests: list[exp.Expr], limit: int | None = None) -> list[Sourced]:
-        own = self.numbers([subject] if is_text(subject) else [])
-        if not own:
+        subjects = self.numbers([subject] if is_text(subject) else [])
+        if not subjects:
             return []
-        rows = {"statement": self._rows("statement", both([one_of(column("s"), list(own.values())), *tests]), limit=limit)}
+        rows = {"statement": self._rows("statement", both([one_of(column("s"), list(subjects.values())), *tests]), limit=limit)}
         if not rows["statement"]:
             return []
-        there = sorted(row[0] for row in rows["statement"])
-        rows |= {table: self._rows(table, one_of(column("f"), there)) for table in ("qualifier", "place")}
+        numbers = sorted(row[0] for row in rows["statement"])
+        rows |= {table: self._rows(table, one_of(column("f"), numbers)) for table in ("qualifier", "place")}
         ends = {row[3] for table in ("statement", "qualifier") for row in rows[table]} - {None}
-        rows["entity"] = self._rows("entity", one_of(column("e"), sorted({*ends, *own.values()})))
+        rows["entity"] = self._rows("entity", one_of(column("e"), sorted({*ends, *subjects.values()})))
         graph = Graph(rows, self.sources())
         numbered = list(graph.statements())
-        self._numbers |= {key_of(normal(one.item)): f for f, one in numbered if isinstance(one.item, Statement)}
-        return [one for _, one in numbered]
+        self._numbers |= {key_of(normal(sourced.item)): f for f, sourced in numbered if isinstance(sourced.item, Statement)}
+        return [sourced for _, sourced in numbered]
 
     def number(self, statement: Statement) -> int:
         """Return the number of a statement of the graph, which must be in normal form (`normal`)."""
@@ -154,20 +154,20 @@ class SqlParts:
 
     def uses(self, ident: str, without: Removed) -> Iterable[SourceUse]:
         """Yield a source that uses an entity in statements other than those `without`, and one that uses it as a concept."""
-        own = list(self.numbers([ident] if is_text(ident) else []).values())
-        if not own:
+        entities = list(self.numbers([ident] if is_text(ident) else []).values())
+        if not entities:
             return
-        gone = [self.number(statement) for statement in without.statements]
-        other = [exp.not_(one_of(column("f"), gone), copy=False)] if gone else []
+        removed = [self.number(statement) for statement in without.statements]
+        unless_removed = [exp.not_(one_of(column("f"), removed), copy=False)] if removed else []
         for table, end in (("statement", "s"), ("statement", "o"), ("qualifier", "o")):
-            if rows := self._rows(table, both([one_of(column(end), own), *other]), ("f",), 1):
+            if rows := self._rows(table, both([one_of(column(end), entities), *unless_removed]), ("f",), 1):
                 ((source,),) = self._rows(
                     "place", both([one_of(column("f"), list(rows[0])), one_of(column("n"), [0])]), ("source",)
                 )
                 yield SourceUse(self.sources()[source].name, False)
                 break
         for table, end in (("membership", "concept"), ("subclass", "concept"), ("subclass", "parent")):
-            if rows := self._rows(table, one_of(column(end), own), ("source",), 1):
+            if rows := self._rows(table, one_of(column(end), entities), ("source",), 1):
                 yield SourceUse(self.sources()[rows[0][0]].name, True)
                 break
 
@@ -182,13 +182,15 @@ class SqlParts:
     def has_several(self, name: str, qualifier: bool, subjects: Sequence[str], without: Removed) -> bool:
         """Tell whether some entity outside `subjects` has several values of an attribute, or some statement of a qualifier."""
         table, key, owner = ("qualifier", "key", "f") if qualifier else ("statement", "predicate", "s")
-        gone = [self.number(one) for one in without.statements] if qualifier else sorted(self.numbers(subjects).values())
-        tests = [one_of(column(key), [name])] + ([exp.not_(one_of(column(owner), gone), copy=False)] if gone else [])
+        excluded = (
+            [self.number(statement) for statement in without.statements] if qualifier else sorted(self.numbers(subjects).values())
+        )
+        tests = [one_of(column(key), [name])] + ([exp.not_(one_of(column(owner), excluded), copy=False)] if excluded else [])
         if not qualifier:
             tests.append(exp.NEQ(this=column("kind"), expression=literal(int(Kind.ENTITY))))
-        many = exp.GT(this=exp.Count(this=exp.Star()), expression=literal(1))
+        several = exp.GT(this=exp.Count(this=exp.Star()), expression=literal(1))
         query = select(column(owner)).from_(table_of(table, self._in), copy=False).where(both(tests), copy=False)
-        return bool(self._read(query.group_by(column(owner), copy=False).having(many, copy=False).limit(1, copy=False)))
+        return bool(self._read(query.group_by(column(owner), copy=False).having(several, copy=False).limit(1, copy=False)))
 
 
 # -- Rows --------------------------------------------------------------------------------------------
@@ -200,48 +202,50 @@ class Changes:
     def __init__(self, before: Snapshot, after: Snapshot, parts: SqlParts, edit: Edit) -> None:
         self._parts = parts
         self._of = [_of(snapshot) for snapshot in (before, after)]
-        self._ids = [list(of["entity"]["id"]) for of in self._of]
+        self._ids = [list(tables["entity"]["id"]) for tables in self._of]
         sids = [statement_ids(snapshot).tolist() for snapshot in (before, after)]
         #: Statements that are added, by their numbers in the part; and the ids of entities that are removed and added.
         self._fresh = [number for number, sid in enumerate(sids[1]) if sid not in set(sids[0])]
-        there = [set(ids) for ids in self._ids]
-        self._gone, self._new = sorted(there[0] - there[1]), sorted(there[1] - there[0])
+        id_sets = [set(ids) for ids in self._ids]
+        self._gone, self._new = sorted(id_sets[0] - id_sets[1]), sorted(id_sets[1] - id_sets[0])
         self._edit = edit
 
     def write(self, writer: Writer, place: str) -> None:
         """Write the changed rows."""
-        of, parts = self._of, self._parts
-        gone = [parts.number(part) for part in self._edit.removed if isinstance(part, Statement)]
-        for table in ("statement", "qualifier", "place") if gone else ():
-            writer.execute(_deleted(place, table, column("f"), gone))
-        declared = [_declared(of[at], self._ids[at]) for at in (0, 1)]
-        other = sorted(
-            ident for ident in declared[0].keys() | declared[1].keys() if declared[0].get(ident) != declared[1].get(ident)
+        tables, parts = self._of, self._parts
+        removed = [parts.number(part) for part in self._edit.removed if isinstance(part, Statement)]
+        for table in ("statement", "qualifier", "place") if removed else ():
+            writer.execute(_deleted(place, table, column("f"), removed))
+        declared = [_declared(tables[position], self._ids[position]) for position in (0, 1)]
+        redeclared = sorted(
+            entity_id
+            for entity_id in declared[0].keys() | declared[1].keys()
+            if declared[0].get(entity_id) != declared[1].get(entity_id)
         )
-        mine = sorted({*other, *self._gone, *(self._ids[1][e] for e in self._ends())} - set(self._new))
-        numbers = parts.numbers(mine)
-        if ends := [numbers[ident] for ident in sorted({*other, *self._gone}) if ident in numbers]:
+        named = sorted({*redeclared, *self._gone, *(self._ids[1][e] for e in self._ends())} - set(self._new))
+        numbers = parts.numbers(named)
+        if ends := [numbers[entity_id] for entity_id in sorted({*redeclared, *self._gone}) if entity_id in numbers]:
             writer.execute(_deleted(place, "declared", column("e"), ends))
         if self._gone:
-            writer.execute(_deleted(place, "entity", column("e"), [numbers[ident] for ident in self._gone]))
+            writer.execute(_deleted(place, "entity", column("e"), [numbers[entity_id] for entity_id in self._gone]))
         last_e, last_f = (_last(writer, place, table, name) for table, name in (("entity", "e"), ("statement", "f")))
-        numbers |= {ident: last_e + at for at, ident in enumerate(self._new, 1)}
-        e = {at: numbers[ident] for at, ident in enumerate(self._ids[1]) if ident in numbers}
-        f = {number: last_f + at for at, number in enumerate(self._fresh, 1)}
-        new = set(self._new)
-        sources = set(of[0]["source"]["name"])
+        numbers |= {entity_id: last_e + position for position, entity_id in enumerate(self._new, 1)}
+        e = {position: numbers[entity_id] for position, entity_id in enumerate(self._ids[1]) if entity_id in numbers}
+        f = {number: last_f + position for position, number in enumerate(self._fresh, 1)}
+        new_ids = set(self._new)
+        sources = set(tables[0]["source"]["name"])
         chosen: dict[str, Callable[[Mapping[str, Any]], bool]] = {
             "source": lambda row: row["name"] not in sources,
-            "entity": lambda row: self._ids[1][row["e"]] in new,
-            "declared": lambda row: self._ids[1][row["e"]] in other,
+            "entity": lambda row: self._ids[1][row["e"]] in new_ids,
+            "declared": lambda row: self._ids[1][row["e"]] in redeclared,
             **dict.fromkeys(("statement", "qualifier", "place"), lambda row: row["f"] in f),
         }
-        for table, wanted in chosen.items():
-            rows = [row for row in _rows(of[1][table]) if wanted(row)]
+        for table, is_written in chosen.items():
+            rows = [row for row in _rows(tables[1][table]) if is_written(row)]
             for row in rows:
-                for name, known_as in (("e", e), ("s", e), ("o", e), ("f", f)):
+                for name, numbers_of in (("e", e), ("s", e), ("o", e), ("f", f)):
                     if row.get(name) is not None:
-                        row[name] = known_as[row[name]]
+                        row[name] = numbers_of[row[name]]
             if rows:
                 kinds = TABLES[table]
                 writer.insert(place, table, [(name, kind, [row[name] for row in rows]) for name, kind in kinds.items()])
@@ -282,8 +286,8 @@ def _rows(values: Columns) -> list[dict[str, Any]]:
 def _declared(of: dict[str, Columns], ids: list[str]) -> dict[str, list[tuple[Any, ...]]]:
     """Return the declarations of each entity."""
     result: dict[str, list[tuple[Any, ...]]] = {}
-    for e, *rest in zip(*of["declared"].values(), strict=True):
-        result.setdefault(ids[e], []).append(tuple(rest))
+    for e, *declaration in zip(*of["declared"].values(), strict=True):
+        result.setdefault(ids[e], []).append(tuple(declaration))
     return result
 
 
@@ -345,10 +349,10 @@ class SqlAnswer(StoredAnswer):
         if self._finished:
             return super()._work_out()
         if self._compiled.shape == "entities":
-            every = sorted(self._entities(), key=lambda entity: (order_key(entity), entity.name))
-            if self._limit is not None and len(every) > self._limit:
-                self._cut = len(every) - self._limit
-            names = [entity.name for entity in every[: self._limit]]
+            entities = sorted(self._entities(), key=lambda entity: (order_key(entity), entity.name))
+            if self._limit is not None and len(entities) > self._limit:
+                self._cut = len(entities) - self._limit
+            names = [entity.name for entity in entities[: self._limit]]
             return list(names), names
         if self._compiled.shape == "values":
             pairs = sorted(self._pairs(), key=lambda pair: (order_key(pair[0]), pair[1]))
@@ -365,12 +369,12 @@ class SqlAnswer(StoredAnswer):
         pairs: list[tuple[Any, str]] = []
         spaced: dict[str, list[str]] = {}
         for row in self._rows:
-            there: dict[str, Any] = dict(zip(self._compiled.columns, row, strict=True))
-            ident = there.get("id")
-            cell = [there.get(part) for part in layout.CELL]
-            if ident is not None:
-                name = there["name"]
-                pairs.append((Entity(ident, name, EntityKind(there["at"]), there.get("row") or 0), name))
+            cells: dict[str, Any] = dict(zip(self._compiled.columns, row, strict=True))
+            entity_id = cells.get("id")
+            cell = [cells.get(part) for part in layout.CELL]
+            if entity_id is not None:
+                name = cells["name"]
+                pairs.append((Entity(entity_id, name, EntityKind(cells["at"]), cells.get("row") or 0), name))
                 continue
             value = layout.value_of(cell)
             if type(value) is str and (plain := collapse(value)) != value:
@@ -379,12 +383,12 @@ class SqlAnswer(StoredAnswer):
             else:
                 pairs.append((value, text_of(value)))
         if spaced:
-            as_they_are = {value for value, _ in pairs if type(value) is str}
-            pairs += [(plain, min(texts)) for plain, texts in spaced.items() if plain not in as_they_are]
+            unspaced = {value for value, _ in pairs if type(value) is str}
+            pairs += [(plain, min(texts)) for plain, texts in spaced.items() if plain not in unspaced]
         return pairs
 
     def _entities(self) -> list[Entity]:
-        return [Entity(ident, name, EntityKind(kind), row or 0) for ident, name, kind, row in self._rows]
+        return [Entity(entity_id, name, EntityKind(kind), row or 0) for entity_id, name, kind, row in self._rows]
 
     @kept
     def entities(self) -> list[Entity]:
@@ -392,8 +396,8 @@ class SqlAnswer(StoredAnswer):
         if self._finished:
             return super().entities
         if self._compiled.shape == "values" and not any(isinstance(node, alg.Qualifiers) for node in self.plan.inputs()):
-            found = {value.id: value for value, _ in self._pairs() if isinstance(value, Entity)}
-            return sorted(found.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
+            by_id = {value.id: value for value, _ in self._pairs() if isinstance(value, Entity)}
+            return sorted(by_id.values(), key=lambda entity: (entity.name, entity.id))[: self._limit]
         if self._compiled.shape != "entities":
             return []
         return sorted(self._entities(), key=lambda entity: (entity.name, entity.id))[: self._limit]
@@ -414,11 +418,11 @@ class SqlAnswer(StoredAnswer):
         """What each step of the program gave; steps below what the client finished take one more query."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
         # An optimiser pass may have merged equal operators into one.
-        there = {mark(node): node for node in postorder(self.plan)}
+        merged = {mark(node): node for node in postorder(self.plan)}
         known: Mapping[int, Any] = self.run.results if self._finished else {}
-        nodes = [node if id(node) in known else rewrite(node, lambda one: there.get(mark(one), one)) for _, node in steps]
-        below = [i for i, node in enumerate(nodes) if id(node) not in known]
-        sizes = dict(zip(below, self._store.sizes([nodes[i] for i in below]), strict=True))
+        nodes = [node if id(node) in known else rewrite(node, lambda part: merged.get(mark(part), part)) for _, node in steps]
+        unknown = [i for i, node in enumerate(nodes) if id(node) not in known]
+        sizes = dict(zip(unknown, self._store.sizes([nodes[i] for i in unknown]), strict=True))
         last, result = len(steps) - 1, []
         for i, (function, node) in enumerate(steps):
             size = sizes.get(i)
@@ -431,13 +435,13 @@ class SqlAnswer(StoredAnswer):
 
     def _noticed(self) -> list[str]:
         schema, empty = self._store.schema, not self._outcome()[0]
-        warnings, left = (list(self.run.warnings), self.run.left_out) if self._finished else ([], LeftOut())
+        warnings, skipped = (list(self.run.warnings), self.run.left_out) if self._finished else ([], LeftOut())
         if any(is_native(node) and may_warn(node, schema, empty) for node in postorder(self.plan)):
             warnings += self._witness.warnings
         if self._compiled.shape == "truth" and isinstance(self.plan, alg.AnySatisfies) and _leaves_out(self.plan, schema):
-            left += self._witness.left_out
-        tallied = left_out_warnings(left + self._store.left_out(self.plan))
-        return list(dict.fromkeys([*warnings, *tallied]))
+            skipped += self._witness.left_out
+        skipped_warnings = left_out_warnings(skipped + self._store.left_out(self.plan))
+        return list(dict.fromkeys([*warnings, *skipped_warnings]))
 
     @timed
     def explain(self) -> str:
@@ -747,10 +751,10 @@ class SqlStore:
         """
         self._check_writable()
         with self.engine.writing(wait) as writer:
-            there = bool(writer.read(schema_query(self._in)))
-            previous = self._pulled(writer.read) if there else None
-            change.check(_sources(writer.read(self._all("source"))) if there else (), snapshot)
-            records = self._records(writer.read) if there else []
+            exists = bool(writer.read(schema_query(self._in)))
+            previous = self._pulled(writer.read) if exists else None
+            change.check(_sources(writer.read(self._all("source"))) if exists else (), snapshot)
+            records = self._records(writer.read) if exists else []
             after, self.remarks = joined(change, records, previous, snapshot)
             before = {} if previous is None else previous.counts
             if previous is None or content_digest(previous) != content_digest(after):
@@ -805,18 +809,18 @@ class SqlStore:
     def write_edit(self, change: RemoteEdit, wait: float) -> str:
         """Write one single change in one transaction: only the rows it changes, or all tables again."""
         self._check_writable()
-        now = change.stated
-        content = content_digest(change.after) if now is None else now.content
+        summary = change.stated
+        content = content_digest(change.after) if summary is None else summary.content
         with self.engine.writing(wait) as writer:
             if not writer.read(schema_query(self._in)):
                 raise OvertakenError(f"graph {self.name!r} was removed meanwhile")
             ((stored,),) = writer.read(self._all("about", "content"))
             if stored != change.content or self._last(writer.read) != change.number - 1:
                 raise OvertakenError(f"graph {self.name!r} was changed by somebody else meanwhile", hint="make the change again")
-            if now is None:
+            if summary is None:
                 self._write(writer, change.after, content, [*self._records(writer.read), change.record], lambda written, part: None)
             else:
-                self._write_part(writer, change, now)
+                self._write_part(writer, change, summary)
         self._state = None
         return content
 
@@ -841,14 +845,14 @@ class SqlStore:
             raise errors.ReadOnlyError(f"graph {self.name!r} at {self.place} was opened to be read")
 
     def _write(self, writer: Writer, snapshot: Snapshot, content: str, records: list[str], on_progress: OnWritten) -> None:
-        place = exp.Table(db=exp.to_identifier(self._in, quoted=True))
+        schema = exp.Table(db=exp.to_identifier(self._in, quoted=True))
         self._drop(writer)
-        writer.execute(exp.Create(this=place, kind="SCHEMA"))
+        writer.execute(exp.Create(this=schema, kind="SCHEMA"))
         edits: layout.Columns = dict(zip(layout.EDIT_COLUMNS, (range(1, len(records) + 1), records), strict=True))
-        every = {**layout.TABLES, layout.EDITS: layout.EDIT_COLUMNS}
+        tables = {**layout.TABLES, layout.EDITS: layout.EDIT_COLUMNS}
         written, total = 0, layout.row_count(snapshot) + len(records)
-        for table, kinds in every.items():
-            defined = [
+        for table, kinds in tables.items():
+            column_definitions = [
                 exp.ColumnDef(
                     this=exp.to_identifier(name, quoted=True),
                     kind=self.engine.data_type(kind),
@@ -856,9 +860,9 @@ class SqlStore:
                 )
                 for name, kind in kinds.items()
             ]
-            writer.execute(exp.Create(this=exp.Schema(this=self._table(table), expressions=defined), kind="TABLE"))
+            writer.execute(exp.Create(this=exp.Schema(this=self._table(table), expressions=column_definitions), kind="TABLE"))
         for table, values in chain(layout.columns(snapshot, content, _AT_ONCE), [(layout.EDITS, edits)]):
-            kinds = every[table]
+            kinds = tables[table]
             for name, kind in kinds.items():
                 if kind == "text":
                     _check_texts(table, name, values[name])
@@ -876,8 +880,8 @@ class SqlStore:
             self.engine.analyze(writer, self._table(table))
 
     def _drop(self, writer: Writer) -> None:
-        place = exp.Table(db=exp.to_identifier(self._in, quoted=True))
-        writer.execute(exp.Drop(tables=[place], kind="SCHEMA", exists=True, cascade=True))
+        schema = exp.Table(db=exp.to_identifier(self._in, quoted=True))
+        writer.execute(exp.Drop(tables=[schema], kind="SCHEMA", exists=True, cascade=True))
 
     def left(self) -> None:
         """Return None: a load is one transaction, which leaves nothing half done."""
@@ -903,9 +907,9 @@ class SqlStore:
 
 
 def _leaves_out(node: Node, schema: StoredSchema) -> bool:
-    """Whether a test may meet values that it cannot compare."""
-    tested, kinds = compared_kinds(condition_of(node)), kinds_tested(node, schema)
-    return bool(tested) and (kinds is None or not all_comparable(kinds, tested))
+    """Return whether a test may meet values that it cannot compare."""
+    compared, kinds = compared_kinds(condition_of(node)), kinds_tested(node, schema)
+    return bool(compared) and (kinds is None or not all_comparable(kinds, compared))
 
 
 def _tested(node: Node) -> alg.Values:
@@ -917,7 +921,7 @@ def _tested(node: Node) -> alg.Values:
 
 
 def _sources(rows: list[layout.Row]) -> tuple[Source, ...]:
-    return tuple(Source(*rest) for _, *rest in sorted(rows))
+    return tuple(Source(*fields) for _, *fields in sorted(rows))
 
 
 def _check_texts(table: str, name: str, texts: Sequence[str | None]) -> None:

@@ -93,9 +93,10 @@ TAKEN: Final = ("entity", "membership", "subclass", "qualifier", "place", "state
 
 
 class Layout:
-    """Records of some tables: their columns with a type each, after the first, and where columns of tables are in them.
+    """The records of some tables: the types of their columns after the first, and the position of each table column
+    among these.
 
-    The first of them is the statement, or entity, that a record is about.
+    The first of them is the number of the statement or entity that a record is about.
     """
 
     def __init__(self, tables: dict[str, dict[str, Type]], order: Sequence[Type]) -> None:
@@ -104,19 +105,19 @@ class Layout:
         self.types = tuple(kind for kind, width in widths.items() for _ in range(width))
 
     def slots(self, table: str) -> dict[str, int]:
-        """Where in a record each column of a table is, counted without the first column."""
-        taken: Counter[Type] = Counter()
+        """Return the position in a record of each column of a table, not counting the record's first column."""
+        used: Counter[Type] = Counter()
         result = {}
         for column_name, kind in self.tables[table].items():
-            result[column_name] = self.types.index(kind) + taken[kind]
-            taken[kind] += 1
+            result[column_name] = self.types.index(kind) + used[kind]
+            used[kind] += 1
         return result
 
     def of(self, table: str, relation: exp.Expr) -> exp.Select:
-        """The rows of a table, read from a relation, as records."""
-        cells = {at: column(of) for of, at in self.slots(table).items()}
-        every = [named(cells.get(at, cast(NULL.copy(), kind)), f"c{at}") for at, kind in enumerate(self.types)]
-        return select(named(literal(table), "sort"), *every).from_(relation, copy=False)
+        """Return the rows of a table, read from a relation, as records."""
+        cells = {position: column(column_name) for column_name, position in self.slots(table).items()}
+        slots = [named(cells.get(position, cast(NULL.copy(), kind)), f"c{position}") for position, kind in enumerate(self.types)]
+        return select(named(literal(table), "sort"), *slots).from_(relation, copy=False)
 
 
 #: The layout of a graph's own tables, which identify entities and statements by numbers.
@@ -173,14 +174,20 @@ def columns(snapshot: Snapshot, content: str, most: int = sys.maxsize) -> Iterat
                 "row": _numbers(rows) if len(places) else [None] * size,
             },
         )
-    every = declared(snapshot)
-    for part in _parts(len(every.e), most):
-        said = every.take(np.arange(part.start, part.stop))
-        called = np.where(said.name < 0, snapshot.entity_id.take(said.e), said.name)
-        kinds, said_rows = said.kind.tolist(), said.row.tolist()
+    declarations = declared(snapshot)
+    for part in _parts(len(declarations.e), most):
+        chunk = declarations.take(np.arange(part.start, part.stop))
+        text_numbers = np.where(chunk.name < 0, snapshot.entity_id.take(chunk.e), chunk.name)
+        kinds, rows_of_chunk = chunk.kind.tolist(), chunk.row.tolist()
         yield (
             "declared",
-            {"e": said.e.tolist(), "source": _numbers(said.src), "name": texts.take(called), "kind": kinds, "row": said_rows},
+            {
+                "e": chunk.e.tolist(),
+                "source": _numbers(chunk.src),
+                "name": texts.take(text_numbers),
+                "kind": kinds,
+                "row": rows_of_chunk,
+            },
         )
     for table, prefix, first, second in (("membership", "mem", "e", "c"), ("subclass", "sub", "c", "p")):
         names, ends = list(TABLES[table]), [get(f"{prefix}.{name}") for name in (first, second, "src", "row")]
@@ -188,8 +195,8 @@ def columns(snapshot: Snapshot, content: str, most: int = sys.maxsize) -> Iterat
             yield table, dict(zip(names, (end[part].tolist() for end in ends), strict=True))
     offsets = get("con.offsets")
     for part in _parts(len(get("con.items")), most):
-        above = get("con.entity")[np.searchsorted(offsets, np.arange(part.start, part.stop), side="right") - 1]
-        yield "member", {"concept": above.tolist(), "e": get("con.items")[part].tolist()}
+        concepts = get("con.entity")[np.searchsorted(offsets, np.arange(part.start, part.stop), side="right") - 1]
+        yield "member", {"concept": concepts.tolist(), "e": get("con.items")[part].tolist()}
     for part in _parts(snapshot.statements, most):
         yield "statement", _statements(snapshot, part)
     keys = {number: snapshot.predicate_name(number) for number in np.unique(get("q.key")).tolist()}
@@ -218,16 +225,16 @@ def as_arrow(kinds: Mapping[str, Type], values: Columns) -> Any:
     """Return columns as an Arrow table; raise `MissingExtraError` without pyarrow."""
     pa = pyarrow_or_error()
     types = {"int": pa.int32(), "bigint": pa.int64(), "smallint": pa.int16(), "double": pa.float64(), "text": pa.large_string()}
-    listed = (column if isinstance(column, list) else list(column) for column in (values[name] for name in kinds))
-    return pa.table([pa.array(column, types[kind]) for column, kind in zip(listed, kinds.values(), strict=True)], list(kinds))
+    lists = (column if isinstance(column, list) else list(column) for column in (values[name] for name in kinds))
+    return pa.table([pa.array(column, types[kind]) for column, kind in zip(lists, kinds.values(), strict=True)], list(kinds))
 
 
 def row_count(snapshot: Snapshot) -> int:
     """Return how many rows `columns` yields, in all tables."""
     arrays = ("src.name", "mem.src", "sub.src", "con.items", "q.owner", "prov.stmt")
-    listed = sum(len(snapshot.arrays.get(name)) for name in arrays)
+    rows = sum(len(snapshot.arrays.get(name)) for name in arrays)
     # Each statement is a row, and its place is another.
-    return listed + snapshot.entities + len(declared(snapshot).e) + 2 * snapshot.statements + 1
+    return rows + snapshot.entities + len(declared(snapshot).e) + 2 * snapshot.statements + 1
 
 
 def _numbers(numbers: NDArray[Any]) -> list[int | None]:
@@ -240,10 +247,10 @@ def _statements(snapshot: Snapshot, part: slice) -> Columns:
     first, split, size = snapshot.relations, snapshot.split(numbers), len(numbers)
     predicates = snapshot.predicates(numbers).tolist()
     names = {number: snapshot.predicate_name(number) for number in set(predicates)}
-    own = slice(max(part.start - first, 0), max(part.stop - first, 0))
+    own_attributes = slice(max(part.start - first, 0), max(part.stop - first, 0))
     relations = _relations(snapshot, slice(part.start, part.start + split))
-    attributes = _cells(snapshot, "att", own)
-    raws = get("att.raw")[own].tolist() if len(get("att.raw")) else [-1] * (size - split)
+    attributes = _cells(snapshot, "att", own_attributes)
+    raws = get("att.raw")[own_attributes].tolist() if len(get("att.raw")) else [-1] * (size - split)
     since: list[int | None] = [None] * size
     until = list(since)
     valid = slice(*np.searchsorted(get("val.stmt"), [part.start, part.stop]).tolist())
@@ -275,38 +282,38 @@ def _cells(snapshot: Snapshot, family: str, part: slice) -> dict[str, list[Any]]
     parts = {name: get(f"{family}.{name}")[part] for name, _ in PARTS}
     floats = parts["a"].view(np.float64).tolist()
     units: dict[int, str | None] = {-1: NO_UNIT}
-    made: list[tuple[Any, ...]] = []
-    nothing = (None,) * 5
+    cells: list[tuple[Any, ...]] = []
+    empty = (None,) * 5
     for x, kind, a, b, ref, unit, precision in zip(floats, *(parts[part].tolist() for part, _ in PARTS), strict=True):
         if kind == Kind.TEXT:
-            made.append((None, kind, texts[ref], None, None, None, texts[unit] if unit >= 0 else None, None, None, None))
+            cells.append((None, kind, texts[ref], None, None, None, texts[unit] if unit >= 0 else None, None, None, None))
         elif kind == Kind.QUANTITY:
             if unit not in units:
                 units[unit] = texts[unit]
             exact = None if ref < 0 else texts[ref]
             tie = None if exact is None else tie_break(parse_number(exact))
-            made.append((None, kind, None, x, None if tie == "1" else tie, exact, units[unit], None, None, None))
+            cells.append((None, kind, None, x, None if tie == "1" else tie, exact, units[unit], None, None, None))
         elif kind == Kind.TIME:
-            made.append((None, kind, *nothing, a, b, precision))
+            cells.append((None, kind, *empty, a, b, precision))
         elif kind == Kind.ENTITY:
-            made.append((ref, kind, snapshot.name(ref), *nothing, None, None))
+            cells.append((ref, kind, snapshot.name(ref), *empty, None, None))
         else:
-            made.append((None, kind, *nothing, None, None, None))
-    listed = zip(*made, strict=True) if made else ([] for _ in range(len(CELL) + 1))
-    return {name: list(column) for name, column in zip(("o", *CELL), listed, strict=True)}
+            cells.append((None, kind, *empty, None, None, None))
+    transposed = zip(*cells, strict=True) if cells else ([] for _ in range(len(CELL) + 1))
+    return {name: list(column) for name, column in zip(("o", *CELL), transposed, strict=True)}
 
 
 def _places(snapshot: Snapshot, part: slice) -> Columns:
     numbers = np.arange(part.start, part.stop, dtype=np.int32)
     further, raws = further_sources(snapshot, numbers), place_raws(snapshot, numbers)
     rows: list[tuple[int, int, int, int, str | None]] = []
-    found = zip(numbers.tolist(), snapshot.source.take(numbers).tolist(), snapshot.row.take(numbers).tolist(), strict=True)
-    for at, (f, source, row) in enumerate(found):
-        own = raws.get(f)
-        for n, (one, line) in enumerate(((source, row), *further.get(at, ()))):
-            rows.append((f, n, one, line, None if own is None else own[n]))
-    listed: Iterable[Any] = zip(*rows, strict=True) if rows else ([] for _ in TABLES["place"])
-    return {name: list(column) for name, column in zip(TABLES["place"], listed, strict=True)}
+    first_places = zip(numbers.tolist(), snapshot.source.take(numbers).tolist(), snapshot.row.take(numbers).tolist(), strict=True)
+    for position, (f, source, row) in enumerate(first_places):
+        raw_texts = raws.get(f)
+        for n, (source_number, row_number) in enumerate(((source, row), *further.get(position, ()))):
+            rows.append((f, n, source_number, row_number, None if raw_texts is None else raw_texts[n]))
+    transposed: Iterable[Any] = zip(*rows, strict=True) if rows else ([] for _ in TABLES["place"])
+    return {name: list(column) for name, column in zip(TABLES["place"], transposed, strict=True)}
 
 
 # -- Reading -----------------------------------------------------------------------------------------
@@ -349,12 +356,12 @@ class Graph:
         yield from self._sources
         if "declared" in rows:
             for e, source, name, kind, row in rows["declared"]:
-                one = Entity(ids[e], name, EntityKind(kind), max(row, 0))
-                yield Sourced(one, () if source is None else (self._place(source, one.row),))
+                entity = Entity(ids[e], name, EntityKind(kind), max(row, 0))
+                yield Sourced(entity, () if source is None else (self._place(source, entity.row),))
         else:
-            for _, ident, name, kind, source, row in rows.get("entity", ()):
-                one = Entity(ident, name, EntityKind(kind), max(row or 0, 0))
-                yield one if source is None else Sourced(one, (self._place(source, one.row),))
+            for _, entity_id, name, kind, source, row in rows.get("entity", ()):
+                entity = Entity(entity_id, name, EntityKind(kind), max(row or 0, 0))
+                yield entity if source is None else Sourced(entity, (self._place(source, entity.row),))
         for e, concept, source, row in rows.get("membership", ()):
             yield Sourced(Member(ids[e], ids[concept], row), (self._place(source, row),))
         for concept, parent, source, row in rows.get("subclass", ()):
@@ -369,19 +376,19 @@ class Graph:
         places: dict[int, list[tuple[tuple[str, int], str | None]]] = {}
         for f, _, source, row, raw in sorted(self._rows.get("place", ()), key=lambda row: (row[0], row[1])):
             places.setdefault(f, []).append((self._place(source, row), raw))
-        for f, s, predicate, o, *rest in self._rows.get("statement", ()):
-            cell, raw = rest[: len(CELL)], rest[len(CELL)]
-            there = places[f]
+        for f, s, predicate, o, *values in self._rows.get("statement", ()):
+            cell, raw = values[: len(CELL)], values[len(CELL)]
+            stated = places[f]
             statement = Statement(
-                self._ids[s], predicate, self._value(o, cell), tuple(qualifiers.get(f, ())), row=there[0][0][1], raw=raw
+                self._ids[s], predicate, self._value(o, cell), tuple(qualifiers.get(f, ())), row=stated[0][0][1], raw=raw
             )
-            if all(written is None for _, written in there):
-                yield f, Sourced(statement, tuple(place for place, _ in there))
+            if all(raw_text is None for _, raw_text in stated):
+                yield f, Sourced(statement, tuple(place for place, _ in stated))
                 continue
-            # A statement that sources write in different ways is given once for each of them.
-            for written in dict.fromkeys(written for _, written in there):
-                some = tuple(place for place, other in there if other == written)
-                yield f, Sourced(replace(statement, raw=written), some)
+            # A statement that sources write in different ways is yielded once for each way.
+            for raw_text in dict.fromkeys(raw_text for _, raw_text in stated):
+                same_text = tuple(place for place, text in stated if text == raw_text)
+                yield f, Sourced(replace(statement, raw=raw_text), same_text)
 
     def _value(self, o: int | None, cell: Sequence[Any]) -> Ref | Value:
         return value_of(cell) if o is None else Ref(self._ids[o])

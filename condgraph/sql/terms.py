@@ -96,14 +96,14 @@ def within(test: exp.Expr, query: Query) -> exp.Expr:
 
 def both(tests: Iterable[exp.Expr]) -> exp.Expr:
     """Return a test that holds if all tests do."""
-    every = list(tests)
-    return exp.and_(*every, copy=False) if every else exp.true()
+    conditions = list(tests)
+    return exp.and_(*conditions, copy=False) if conditions else exp.true()
 
 
 def either(tests: Iterable[exp.Expr]) -> exp.Expr:
     """Return a test that holds if any test does."""
-    every = list(tests)
-    return exp.or_(*every, copy=False) if every else exp.false()
+    conditions = list(tests)
+    return exp.or_(*conditions, copy=False) if conditions else exp.false()
 
 
 def none_of(alternatives: Iterable[Iterable[exp.Expr]]) -> exp.Expr:
@@ -118,8 +118,8 @@ def known(test: exp.Expr) -> exp.Expr:
 
 def select(*columns: exp.Expr, distinct: bool = False) -> exp.Select:
     """Return a SELECT of some columns."""
-    made = exp.Select(expressions=list(columns))
-    return made.distinct(copy=False) if distinct else made
+    query = exp.Select(expressions=list(columns))
+    return query.distinct(copy=False) if distinct else query
 
 
 def named(expression: exp.Expr, text: str) -> exp.Alias:

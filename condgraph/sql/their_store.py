@@ -77,13 +77,13 @@ def _parts(tables: TheirTables) -> Iterator[_Part]:
     for table in tables.tables.values():
         for part in tables.parts(table, None):
             _, subject, name, cell = tables.statement(part)
-            start, given = tables.ends(part)
+            start, end = tables.ends(part)
             query = _query(tables, table, cell).select(named(subject, "s"), named(name, "name"), copy=False)
-            target = given.target if isinstance(given, Reference) else None
+            target = end.target if isinstance(end, Reference) else None
             yield _Part(table, part.predicate, table.name if start is None else start.target, query, objects=target)
-            own = cell.given
-            for key, of in tables.qualifiers(table):
-                query = _query(tables, table, tables.cell(table, of)).where(own.copy(), copy=False)
+            condition = cell.given
+            for key, item in tables.qualifiers(table):
+                query = _query(tables, table, tables.cell(table, item)).where(condition.copy(), copy=False)
                 yield _Part(table, part.predicate, table.name if start is None else start.target, query, key)
 
 
@@ -108,21 +108,21 @@ def _spans(read: Read, tables: TheirTables, parts: Sequence[_Part]) -> Iterator[
         spans = {"number": floats, "exact": exact, "start": column("start"), "stop": column("stop")}
         cells = []
         for name, value in spans.items():
-            for least in _LEAST:
-                cells.append(named(least(this=value.copy()), f"{name} {least.key}"))
+            for aggregate in _LEAST:
+                cells.append(named(aggregate(this=value.copy()), f"{name} {aggregate.key}"))
         # Rows of a relation without qualifiers are one statement if they have the same ends.
-        bare = part.table.relation is not None and part.key is None and len(part.table.columns) == 2
+        is_bare = part.table.relation is not None and part.key is None and len(part.table.columns) == 2
         ends = exp.Distinct(expressions=[exp.Tuple(expressions=[column("s"), column("o")])])
-        counted = named(exp.Count(this=ends if bare else exp.Star()), "count")
+        counted = named(exp.Count(this=ends if is_bare else exp.Star()), "count")
         columns = (named(literal(at), "at"), column("kind"), column("precision"), counted, *cells)
         query = select(*columns).from_(_within(part.query), copy=False)
         queries.append(query.group_by(column("kind"), column("precision"), copy=False))
-    for at, number, precision, count, *found in read(together(queries)) if queries else ():
+    for at, number, precision, count, *bounds in read(together(queries)) if queries else ():
         kind = Kind(number)
-        both = [found[low::2] for low in (0, 1)] if kind in (Kind.QUANTITY, Kind.TIME) else []
+        sides = [bounds[offset::2] for offset in (0, 1)] if kind in (Kind.QUANTITY, Kind.TIME) else []
         values = [
             value_of((kind, None, number, None, exact, NO_UNIT, start, stop, precision))
-            for amount, digits, start, stop in both
+            for amount, digits, start, stop in sides
             for number, exact in (
                 ((amount, None), (None, digits and digits.partition(" ")[2])) if kind == Kind.QUANTITY else ((None, None),)
             )
@@ -136,8 +136,8 @@ _LEAST = (exp.Min, exp.Max)
 
 def _first(query: Query, at: int, *columns: exp.Expr) -> Query:
     """Return a query of some rows of a query."""
-    some = select(named(literal(at), "at"), *columns).from_(_within(query), copy=False).limit(EXAMPLES, copy=False)
-    return select(exp.Star()).from_(_within(some), copy=False)
+    rows = select(named(literal(at), "at"), *columns).from_(_within(query), copy=False).limit(EXAMPLES, copy=False)
+    return select(exp.Star()).from_(_within(rows), copy=False)
 
 
 def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
@@ -155,18 +155,18 @@ def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
 
 def _members(read: Read, tables: TheirTables) -> tuple[dict[str, int], dict[str, list[str]]]:
     """Return how many rows each table has, and some of their names."""
-    own = [table for table in tables.tables.values() if table.relation is None]
+    row_tables = [table for table in tables.tables.values() if table.relation is None]
     count = named(exp.Count(this=exp.Star()), "count")
-    counted: list[Query] = [
-        select(named(literal(at), "at"), count.copy()).from_(_within(tables.entities(table)), copy=False)
-        for at, table in enumerate(own)
+    count_queries: list[Query] = [
+        select(named(literal(number), "at"), count.copy()).from_(_within(tables.entities(table)), copy=False)
+        for number, table in enumerate(row_tables)
     ]
-    some = [_first(tables.entities(table), at, column("name")) for at, table in enumerate(own)]
-    sizes = {own[at].name: size for at, size in (read(together(counted)) if own else ())}
-    names: dict[str, list[str]] = {table.name: [] for table in own}
-    for at, name in read(together(some)) if own else ():
-        if cut(name) not in names[own[at].name]:
-            names[own[at].name].append(cut(name))
+    examples = [_first(tables.entities(table), number, column("name")) for number, table in enumerate(row_tables)]
+    sizes = {row_tables[number].name: size for number, size in (read(together(count_queries)) if row_tables else ())}
+    names: dict[str, list[str]] = {table.name: [] for table in row_tables}
+    for number, name in read(together(examples)) if row_tables else ():
+        if cut(name) not in names[row_tables[number].name]:
+            names[row_tables[number].name].append(cut(name))
     return sizes, names
 
 
@@ -179,25 +179,25 @@ def survey_of(read: Read, tables: TheirTables, form: str) -> Survey:
     of_sources: dict[str, Counter[str]] = {}
     ends: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = ({}, {})
     sources = dict(zip(tables.tables, tables.sources, strict=True))
-    for part, kind, count, some in _spans(read, tables, parts):
+    for part, kind, count, extremes in _spans(read, tables, parts):
         if part.objects is None:
             span = values.setdefault((part.predicate, part.key, kind), _Span())
             span.count += count
-            span.values += some
+            span.values += extremes
         if part.key is not None:
             qualifiers += count
             continue
         (attributes if part.objects is None else relations)[part.predicate] += count
         of_sources.setdefault(part.predicate, Counter())[sources[part.table.name]] += count
-        for of, kinds in zip((part.subjects, part.objects), ends, strict=True):
-            if of is not None:
-                kinds.setdefault(part.predicate, Counter())[of] += count
+        for concept, kinds in zip((part.subjects, part.objects), ends, strict=True):
+            if concept is not None:
+                kinds.setdefault(part.predicate, Counter())[concept] += count
     examples = _examples(read, [part for part in parts if part.key is None])
     concepts = sorted(sizes)
-    place = {concept: number for number, concept in enumerate(concepts)}
-    listed: list[list[Any]] = [["concept", item, item, sizes[item], members[item], []] for item in concepts]
-    listed += sorted(["table", source, "", sizes.get(table, 0), [], []] for table, source in sources.items())
-    listed += [["concepts", "", "", len(concepts), [], []], ["entities", "", "", 0, [], []]]
+    positions = {concept: number for number, concept in enumerate(concepts)}
+    kinds_listed: list[list[Any]] = [["concept", item, item, sizes[item], members[item], []] for item in concepts]
+    kinds_listed += sorted(["table", source, "", sizes.get(table, 0), [], []] for table, source in sources.items())
+    kinds_listed += [["concepts", "", "", len(concepts), [], []], ["entities", "", "", 0, [], []]]
     predicates = sorted(relations.keys() | attributes.keys())
     described = [
         [
@@ -216,10 +216,10 @@ def survey_of(read: Read, tables: TheirTables, form: str) -> Survey:
             "relations": relations.total(), "attributes": attributes.total(), "qualifiers": qualifiers,
         },
         "sources": [[source, form, count] for source, count in _by_count(totals)],
-        "kinds": listed,
+        "kinds": kinds_listed,
         "predicates": described,
-        "subjects": _ends(predicates, ends[0], place),
-        "objects": _ends(predicates, ends[1], place),
+        "subjects": _ends(predicates, ends[0], positions),
+        "objects": _ends(predicates, ends[1], positions),
     }  # fmt: skip
 
 
@@ -228,20 +228,20 @@ def _by_count(counts: Counter[str]) -> list[list[Any]]:
 
 
 def _listed(values: dict[tuple[str, str | None, Kind], _Span], predicate: str, key: str | None) -> list[list[Any]]:
-    every = [span.listed(kind) for (of, item, kind), span in values.items() if (of, item) == (predicate, key)]
-    return sorted(every, key=lambda item: (-item[2], item[0]))
+    spans = [span.listed(kind) for (name, qualifier, kind), span in values.items() if (name, qualifier) == (predicate, key)]
+    return sorted(spans, key=lambda span: (-span[2], span[0]))
 
 
 def _keys(values: dict[tuple[str, str | None, Kind], _Span], predicate: str) -> list[list[Any]]:
-    keys = dict.fromkeys(key for of, key, _ in values if of == predicate and key is not None)
-    every = [[key, _listed(values, predicate, key)] for key in keys]
-    return sorted(every, key=lambda item: (-sum(value[2] for value in item[1]), item[0]))
+    keys = dict.fromkeys(key for name, key, _ in values if name == predicate and key is not None)
+    described = [[key, _listed(values, predicate, key)] for key in keys]
+    return sorted(described, key=lambda item: (-sum(value[2] for value in item[1]), item[0]))
 
 
 def _ends(predicates: Iterable[str], counts: dict[str, Counter[str]], place: dict[str, int]) -> Ends:
     starts, kinds, sizes = [0], list[int](), list[int]()
     for predicate in predicates:
-        for count, kind in sorted((-count, place[of]) for of, count in counts.get(predicate, {}).items()):
+        for count, kind in sorted((-count, place[concept]) for concept, count in counts.get(predicate, {}).items()):
             kinds.append(kind)
             sizes.append(-count)
         starts.append(len(kinds))
@@ -310,16 +310,16 @@ def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
     def _count(keys: list[tuple[str, Kind]], of: list[str], rows: int) -> None:
         """Count qualifiers of statements."""
         for key, kind in keys:
-            counted = [qualifiers.setdefault(key, {}), *(on.setdefault(key, {}).setdefault(predicate, {}) for predicate in of)]
-            for kinds in counted:
+            counts = [qualifiers.setdefault(key, {}), *(on.setdefault(key, {}).setdefault(predicate, {}) for predicate in of)]
+            for kinds in counts:
                 kinds[kind] = kinds.get(kind, 0) + max(1, rows)
 
     for number, table in enumerate(tables.tables.values()):
         if table.relation is None:
             names = [" + ".join(item.columns) for item in table.references]
             for item in table.values:
-                counted = attributes.setdefault(item.predicate, {})
-                counted[item.kind] = counted.get(item.kind, 0) + max(1, table.rows)
+                counts = attributes.setdefault(item.predicate, {})
+                counts[item.kind] = counts.get(item.kind, 0) + max(1, table.rows)
             names += [item.predicate for item in table.values]
         else:
             names = [table.relation]
@@ -330,9 +330,9 @@ def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
         for predicate in names if table.relation is not None else names[: len(table.references)]:
             relations[predicate] = relations.get(predicate, 0) + table.rows
         for predicate in names:
-            listed = predicates.setdefault(predicate, [])
-            if number not in listed:
-                listed.append(number)
+            numbers = predicates.setdefault(predicate, [])
+            if number not in numbers:
+                numbers.append(number)
     rows = [table for table in tables.tables.values() if table.relation is None]
     source = dict(zip(tables.tables, tables.sources, strict=True))
 
@@ -464,6 +464,6 @@ class TheirStore(SqlStore):
             return []
 
     def _pulled(self, read: Any) -> Snapshot:
-        every, concepts = alg.AllEntities((EntityKind.ROW,)), alg.AllEntities((EntityKind.CONCEPT,))
-        query = self._plans.gathered([(0, alg.Scan(None, None))], [(every, concepts)])
+        rows, concepts = alg.AllEntities((EntityKind.ROW,)), alg.AllEntities((EntityKind.CONCEPT,))
+        query = self._plans.gathered([(0, alg.Scan(None, None))], [(rows, concepts)])
         return self._plans.records(read(query), self.known_sources).snapshot
