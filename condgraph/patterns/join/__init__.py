@@ -1,1 +1,1 @@
-"""The search itself: joins of partial mappings under a bound that grows."""
+"""The search for a pattern: joins of partial matches under a growing bound."""

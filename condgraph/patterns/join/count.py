@@ -1,4 +1,4 @@
-"""How many solutions there are at one distance, without keeping them."""
+"""Counts the solutions at one distance without storing them."""
 
 from __future__ import annotations
 
@@ -12,39 +12,37 @@ from condgraph.patterns.ranking import Rows
 
 
 def count(problem: Problem, total: int) -> int:
-    """The number of solutions of exactly this distance. Parts that nothing joins are counted
-    together row by row.
-    """
+    """Return the number of solutions at exactly this distance. Disconnected parts are counted by joining their rows."""
     parts = components(problem)
     least = problem.least(range(len(problem.domains)))
     if len(parts) == 1:
-        found = 0
+        number = 0
 
         def add(rows: Rows) -> None:
-            nonlocal found
-            found += int((rows.totals == total).sum())
+            nonlocal number
+            number += int((rows.totals == total).sum())
 
         _everything(problem, parts[0], total, add)
-        return found
-    whole: Rows | None = None
-    done: list[int] = []
+        return number
+    joined_rows: Rows | None = None
+    joined_nodes: list[int] = []
     for nodes in parts:
-        kept: list[Rows] = []
+        batches: list[Rows] = []
         bound = total - (least - problem.least(nodes))
-        _everything(problem, nodes, bound, kept.append)
-        if not kept:
+        _everything(problem, nodes, bound, batches.append)
+        if not batches:
             return 0
-        own = Rows.joined(kept)
-        if whole is None:
-            whole, done = own, list(nodes)
+        rows_of_part = Rows.joined(batches)
+        if joined_rows is None:
+            joined_rows, joined_nodes = rows_of_part, list(nodes)
             continue
-        done += nodes
-        pairs = [found for found, _ in pairs_of(problem, whole, own, total - (least - problem.least(done)))]
+        joined_nodes += nodes
+        pairs = [rows for rows, _ in pairs_of(problem, joined_rows, rows_of_part, total - (least - problem.least(joined_nodes)))]
         if not pairs:
             return 0
-        whole = Rows.joined(pairs)
-    assert whole is not None
-    return int((whole.totals == total).sum())
+        joined_rows = Rows.joined(pairs)
+    assert joined_rows is not None
+    return int((joined_rows.totals == total).sum())
 
 
 def _everything(problem: Problem, nodes: Sequence[int], bound: int, see: Callable[[Rows], None]) -> None:

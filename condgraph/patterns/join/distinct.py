@@ -1,14 +1,12 @@
-"""What rows cost whose bonds come to lie on the same two nodes: edges that meet take different
-statements.
+"""Corrects the cost of rows in which several bonds join the same two nodes: edges that meet take different statements.
 
-While rows grow, each bond is priced alone, which is never too much. Where several bonds of a row
-join the same two nodes of the graph (a path that goes back), the row costs what the best assignment
-of statements to all their edges costs.
+While rows grow, each bond is priced alone, which is never too much. If several bonds of a row join the same two nodes
+of the graph (a path that goes back), the row costs as much as the best assignment of statements to all their edges.
 
-A path may go round: the spouse of a spouse of Ann is Ann, and her spouse is reached by the statement
-of the first step. So edges of one connected part of the pattern that have no node in common may share
-a statement. Edges that meet may not: two films of a director are two, and a path does not turn back over the statement
-that it came by. A statement from a node to itself is used as often as a path goes round it.
+A path may return: the spouse of a spouse of Ann is Ann, and her spouse is reached by the statement of the first step.
+So edges of one connected part of the pattern may share a statement if they have no node in common. Edges that meet may
+not: two films of a director are two, and a path does not turn back over the statement it came by. A statement from a
+node to itself is used as often as a path passes it.
 """
 
 from __future__ import annotations
@@ -25,27 +23,26 @@ from condgraph.patterns.graph import Costs
 from condgraph.patterns.problem import Ends, Problem
 from condgraph.patterns.ranking import Rows
 
-#: The edges between pairs of nodes, as `SearchGraph.between` gives them: position of the pair,
-#: ascending, and label.
+#: Returns the edges between pairs of nodes as `SearchGraph.between` does: position of the pair, ascending, and label.
 Between: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], tuple[NDArray[np.int64], NDArray[Any]]]
-#: More edges on one pair than this are assigned row by row.
+#: If more edges than this join one pair of nodes, they are assigned row by row.
 _TOGETHER: Final = 6
-#: Edges on one pair whose shared statements are tried in all ways; a further one joins the first edges
-#: that it may share with.
+#: The number of edges on one pair for which all ways of sharing are tried; a further edge joins the first group that it may share.
 _SHARED: Final = 6
 
 
 def differ(one: Ends, other: Ends, loop: bool) -> bool:
-    """Whether two edges on the same two nodes take different statements: where they have a node of the
-    pattern in common, or, on a loop (the two nodes are one), both; and where nothing joins them.
+    """Return whether two edges on the same two nodes must take different statements: if they share a node of the
+    pattern, or, on a loop (the two nodes are one), both nodes; and if they are in different connected parts.
     """
-    mine, others = {one.head, one.tail}, {other.head, other.tail}
-    return one.part != other.part or (mine == others if loop else bool(mine & others))
+    ends, other_ends = {one.head, one.tail}, {other.head, other.tail}
+    return one.part != other.part or (ends == other_ends if loop else bool(ends & other_ends))
 
 
 def groupings(edges: Sequence[Ends], loop: bool) -> list[list[list[int]]]:
-    """All ways in which edges on the same two nodes may share statements: each a list of groups of
-    places in `edges` that take one statement.
+    """Return all ways in which edges on the same two nodes may share statements.
+
+    Each is a list of groups; the edges of a group, given by position in `edges`, take one statement.
 
     >>> path = [Ends(n, n + 1, 0) for n in range(3)]
     >>> groupings(path, False)
@@ -53,23 +50,23 @@ def groupings(edges: Sequence[Ends], loop: bool) -> list[list[list[int]]]:
     >>> groupings([Ends(0, n, 0) for n in (1, 2)], False)
     [[[0], [1]]]
     """
-    found: list[list[list[int]]] = [[]]
-    for place, edge in enumerate(edges):
-        grown = []
-        for groups in found:
+    ways: list[list[list[int]]] = [[]]
+    for position, edge in enumerate(edges):
+        extended_ways = []
+        for groups in ways:
             for number, group in enumerate(groups):
                 if not any(differ(edges[member], edge, loop) for member in group):
-                    grown.append([*groups[:number], [*group, place], *groups[number + 1 :]])
-                    if place >= _SHARED:
+                    extended_ways.append([*groups[:number], [*group, position], *groups[number + 1 :]])
+                    if position >= _SHARED:
                         break
             else:
-                grown.append([*groups, [place]])
-        found = grown
-    return found
+                extended_ways.append([*groups, [position]])
+        ways = extended_ways
+    return ways
 
 
 def _shared_costs(between: Between, prices: NDArray[np.int64], edges: Sequence[Ends], loop: bool, a: Any, b: Any) -> Costs:
-    """What edges cost together, in the cheapest way of sharing statements."""
+    """Return the total cost of edges, in the cheapest way of sharing statements."""
     ways = groupings(edges, loop)
     costs = [costs_of(between, np.stack([prices[group].sum(axis=0) for group in groups]), a, b) for groups in ways]
     least: Costs = np.minimum.reduce(costs)
@@ -85,55 +82,53 @@ def apart(
     alone: bool,
     between: Between | None = None,
 ) -> Rows:
-    """The rows with the sums of their bonds put right, dear ones and impossible ones included.
+    """Return the rows with their totals corrected; rows above the bound and impossible ones are not removed.
 
-    `old` are bonds among which rows are right already. With `alone` each of `fresh` was priced by
-    itself; else they are right among themselves, too.
+    `rows` are already correct among the bonds `old`. With `alone`, each bond of `fresh` was priced by itself; else they
+    are correct among themselves, too.
     """
     if not len(rows) or not fresh:
         return rows
     between = between or problem.graph.between
     totals = rows.totals.copy()
-    done = list(old)
-    for place, bond in enumerate(fresh):
-        others = list(old) if not alone else done
-        beside = [] if alone else list(fresh)
-        hits = _same(rows, bond, others)
-        own = _same(rows, bond, beside)
-        if hits is not None:
-            affected = hits.any(axis=0)
-            if not alone and own is not None:
-                # Bonds of one group are looked at once, by the first of them.
-                affected &= ~own[:place].any(axis=0)
+    corrected = list(old)
+    for position, bond in enumerate(fresh):
+        earlier = list(old) if not alone else corrected
+        siblings = [] if alone else list(fresh)
+        overlaps = _same(rows, bond, earlier)
+        sibling_overlaps = _same(rows, bond, siblings)
+        if overlaps is not None:
+            affected = overlaps.any(axis=0)
+            if not alone and sibling_overlaps is not None:
+                # Bonds of one group are corrected once, with the first of them.
+                affected &= ~sibling_overlaps[:position].any(axis=0)
             at = np.flatnonzero(affected)
             if len(at):
-                mine = np.zeros((0, len(at)), bool) if own is None else own[:, at]
-                _put_right(problem.edges, rows, totals, at, bond, others, hits[:, at], beside, mine, between)
+                sibling_marks = np.zeros((0, len(at)), bool) if sibling_overlaps is None else sibling_overlaps[:, at]
+                _put_right(problem.edges, rows, totals, at, bond, earlier, overlaps[:, at], siblings, sibling_marks, between)
         if alone:
-            done.append(bond)
+            corrected.append(bond)
     return Rows(totals, rows.columns)
 
 
 def _same(rows: Rows, bond: PairEdges, others: Sequence[PairEdges]) -> NDArray[np.bool_] | None:
-    """Which of the other bonds lie on the nodes that a bond lies on: shape (others, rows); None
-    where none does.
-    """
+    """Return which of the other bonds join the same two nodes as a bond, shape (others, rows); None if none does."""
     one, two = rows.columns[bond.first], rows.columns[bond.second]
-    found, some = [], False
+    hits, any_hit = [], False
     for other in others:
         a, b = rows.columns[other.first], rows.columns[other.second]
         hit = ((one == a) & (two == b)) | ((one == b) & (two == a))
-        some = some or bool(hit.any())
-        found.append(hit)
-    return np.array(found) if some else None
+        any_hit = any_hit or bool(hit.any())
+        hits.append(hit)
+    return np.array(hits) if any_hit else None
 
 
 def _put_right(
     edges: Sequence[Ends], rows: Rows, totals: Costs, at: NDArray[np.int64], bond: PairEdges,
     others: Sequence[PairEdges], hits: NDArray[np.bool_], beside: Sequence[PairEdges], mine: NDArray[np.bool_], between: Between,
 ) -> None:  # fmt: skip
-    """Add to the totals of the rows `at` what all their bonds cost together beyond what they cost
-    in their groups.
+    """Add to the totals of the rows `at` what all their bonds on these nodes cost together beyond the costs of their
+    two groups.
     """
     for kind, members in _kinds(np.concatenate([hits, mine])):
         check()
@@ -141,76 +136,80 @@ def _put_right(
         ones, twos = rows.columns[bond.first][part], rows.columns[bond.second][part]
         left = [other for other, hit in zip(others, kind[: len(others)], strict=True) if hit]
         right = [other for other, hit in zip(beside, kind[len(others) :], strict=True) if hit] or [bond]
-        # Of each bond whether it begins at the second node, and whether the two nodes are one.
-        ways = np.array([*(_oriented(rows, one, part, ones) for one in (*left, *right)), ones == twos])
-        size = sum(len(one.edges) for one in left)
-        for turned, same in _kinds(ways):
+        # For each bond, whether it begins at the second node; and last, whether the two nodes are one.
+        ways = np.array([*(_oriented(rows, member, part, ones) for member in (*left, *right)), ones == twos])
+        size = sum(len(member.edges) for member in left)
+        for turned, positions in _kinds(ways):
             table = np.concatenate(
-                [one.weights(one.second if back else one.first) for one, back in zip((*left, *right), turned[:-1], strict=True)]
+                [
+                    member.weights(member.second if back else member.first)
+                    for member, back in zip((*left, *right), turned[:-1], strict=True)
+                ]
             )
-            numbers = [edge for one in (*left, *right) for edge in one.edges]
-            # By number, as solutions are read back: which edges share may depend on their order.
-            order = sorted(range(len(numbers)), key=numbers.__getitem__)
-            loop, a, b = bool(turned[-1]), ones[same], twos[same]
+            edge_numbers = [edge for member in (*left, *right) for edge in member.edges]
+            # By number, as when solutions are read: their order may decide which edges share.
+            order = sorted(range(len(edge_numbers)), key=edge_numbers.__getitem__)
+            loop, a, b = bool(turned[-1]), ones[positions], twos[positions]
             parts = order, [at for at in order if at < size], [at for at in order if at >= size]
-            if not any(differ(edges[numbers[x]], edges[numbers[y]], loop) for x in parts[1] for y in parts[2]):
+            if not any(differ(edges[edge_numbers[x]], edges[edge_numbers[y]], loop) for x in parts[1] for y in parts[2]):
                 continue
-            whole, *own = (_shared_costs(between, table[some], [edges[numbers[at]] for at in some], loop, a, b) for some in parts)
-            apart_costs = own[0] + own[1]
-            spot = part[same]
-            totals[spot] = np.where(whole >= BARRED, BARRED, totals[spot] + whole - np.minimum(apart_costs, BARRED))
+            total, *separate = (
+                _shared_costs(between, table[columns], [edges[edge_numbers[at]] for at in columns], loop, a, b) for columns in parts
+            )
+            apart_costs = separate[0] + separate[1]
+            row_at = part[positions]
+            totals[row_at] = np.where(total >= BARRED, BARRED, totals[row_at] + total - np.minimum(apart_costs, BARRED))
 
 
 def _kinds(marks: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
-    """The distinct columns of a table of marks, each with the places that have it."""
-    # Bytes as one number: sorting rows of a table takes ten times as long.
+    """Yield the distinct columns of a table of marks, each with its positions."""
+    # Packed into one number: sorting rows of a table takes ten times as long.
     packed = np.packbits(marks, axis=0)
     code = np.zeros(marks.shape[1], np.int64)
     for row in packed:
         code = np.unique(code << 8 | row, return_inverse=True)[1] if len(packed) > 7 else code << 8 | row
-    for one in np.unique(code).tolist():
-        members = np.flatnonzero(code == one)
+    for value in np.unique(code).tolist():
+        members = np.flatnonzero(code == value)
         yield marks[:, members[0]], members
 
 
 def _oriented(rows: Rows, bond: PairEdges, part: NDArray[np.int64], ones: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether a bond begins at the second of the two nodes, row by row."""
-    found: NDArray[np.bool_] = rows.columns[bond.first][part] != ones
-    return found
+    """Return, row by row, whether a bond begins at the second of the two nodes."""
+    turned: NDArray[np.bool_] = rows.columns[bond.first][part] != ones
+    return turned
 
 
 def costs_of(between: Between, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> Costs:
-    """What edges cost together between pairs of nodes; `BARRED` where there are too few statements."""
+    """Return the total cost of edges between pairs of nodes; `BARRED` if there are too few statements."""
     pair, labels = between(ones, others)
-    found = np.full(len(ones), BARRED, np.int64)
-    edge = labels < prices.shape[1] - 1
-    pair, labels = pair[edge], labels[edge]
+    costs = np.full(len(ones), BARRED, np.int64)
+    is_edge = labels < prices.shape[1] - 1
+    pair, labels = pair[is_edge], labels[is_edge]
     if not len(pair):
-        return found
+        return costs
     if len(prices) <= _TOGETHER:
         starts = starts_of(pair)
-        found[pair[starts]] = np.minimum(assignment(prices[:, labels], starts), BARRED)
-        return found
+        costs[pair[starts]] = np.minimum(assignment(prices[:, labels], starts), BARRED)
+        return costs
     for number in np.unique(pair).tolist():
         check()
-        found[number] = least_sum(prices[:, labels[pair == number]].T.tolist(), BARRED)
-    return found
+        costs[number] = least_sum(prices[:, labels[pair == number]].T.tolist(), BARRED)
+    return costs
 
 
 def least_sum(table: Sequence[Sequence[int]], barred: int) -> int:
-    """The least sum of giving each edge (column) a statement (row) of its own; `barred` where that
-    cannot be.
-    """
+    """Return the least sum of giving each edge (column) a statement (row) of its own; `barred` if that is impossible."""
     if not table or len(table) < len(table[0]):
         return barred
-    places = assigned(table)
-    return min(sum(table[place][edge] for edge, place in enumerate(places)), barred)
+    rows = assigned(table)
+    return min(sum(table[row][edge] for edge, row in enumerate(rows)), barred)
 
 
 def assigned(table: Sequence[Sequence[int]]) -> list[int]:
-    """The row of each column in an assignment of least sum (the Hungarian method: shortest
-    augmenting paths with potentials). There are at least as many rows as columns; costs are whole
-    numbers of any size.
+    """Return the row of each column in an assignment of least sum, by the Hungarian method.
+
+    It finds shortest augmenting paths with potentials. There must be at least as many rows as columns; costs are
+    integers of any size.
 
     >>> assigned([[5, 0], [3, 1], [3, 9]])
     [1, 0]
@@ -247,8 +246,8 @@ def assigned(table: Sequence[Sequence[int]]) -> list[int]:
         while at:
             owner[at] = owner[way[at]]
             at = way[at]
-    found = [0] * edges
+    row_of_column = [0] * edges
     for row in range(1, statements + 1):
         if owner[row]:
-            found[owner[row] - 1] = row - 1
-    return found
+            row_of_column[owner[row] - 1] = row - 1
+    return row_of_column

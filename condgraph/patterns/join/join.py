@@ -89,10 +89,9 @@ def plan_steps(problem: Problem, nodes: Sequence[int], seed: int, kept: Collecti
 # Arms of two: a node in between and an unknown leaf behind it, which hang on the rest of a pattern by
 # one bond alone.
 #
-# At one parent, an arm has as many choices as there are paths of two from it, and two arms at a hub
-# the square of them. Of all these only the first few can stand in the first solutions of a group:
-# whatever else a row has, it forbids, or makes dearer, so many of them, and the first that it leaves
-# alone gives a solution before all later ones.
+# At one parent, an arm has as many choices as there are paths of two from it, and two arms at a hub the square of them. Of all
+# these only the first few can stand in the first solutions of a group: whatever else a row has, it forbids, or makes dearer, so
+# many of them, and the first that it leaves alone gives a solution before all later ones.
 
 
 #: Neighbours of parents that are looked at together.
