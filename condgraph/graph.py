@@ -73,11 +73,12 @@ _OF_LOADS: Final = frozenset(
 
 
 class Graph:
-    """A graph in a directory (stored and memory-mapped) or in memory. Methods may be called from any thread; loads
-    run one after the other.
+    """A graph in a directory (stored and memory-mapped) or in memory; `condgraph.open` opens one in any place.
+    Methods may be called from any thread; loads run one after the other.
 
-    A `timeout` (in seconds) bounds the whole call, which raises `DeadlineError` if it has no result by then. Parts of
-    an answer that are computed later (evidence, trace, warnings) have the same timeout again.
+    `place`, `name`, `read_only` and `timeout` are its options. A `timeout` (in seconds) bounds a whole call, which
+    raises `DeadlineError` if it has no result by then. Parts of an answer that are computed later (evidence, trace,
+    warnings) have the same timeout again.
     """
 
     _demos: Demos | None = None
@@ -120,7 +121,7 @@ class Graph:
         self._storage.refresh()
 
     def snapshot(self) -> Graph:
-        """Return the current state of the graph as a graph in process, which later loads do not change. A graph on a
+        """Return the current state of the graph as a graph in process that later loads do not change. A graph on a
         server is pulled completely.
         """
         return Graph.of(self._storage.whole(), self.name)
@@ -313,15 +314,18 @@ class Graph:
     ) -> LoadReport | EditReport:
         """Add items (`engine.facts`) or a single statement. Either all items are added or none.
 
-        Items become part of the source named `source`; `replace` replaces that source instead. Returns a
-        `LoadReport`.
+        Items are added to the source named `source`, or with `replace` replace its content, and a `LoadReport` is
+        returned.
 
         A single statement has a predicate and an object: `graph.add("Bern", "population", 134591, {"point in time":
         "2020"})`. A single `Statement`, `Member`, `Subclass` or `Entity` is added in the same way. Such a change
-        belongs to the source `edits`, which survives loads, and returns an `EditReport`. Entities are given by id or
-        name. A text is read as a value of the predicate's type, if it has one; a value of another type raises
-        `LiteralError` unless `new_type` is set. `by` is the author of the change (by default the user of the system),
-        `wait` how many seconds to wait for other writers (10).
+        belongs to the source `edits`, which survives loads, and an `EditReport` is returned. Entities are given by id
+        or name. A text is read as a value of the predicate's type, if it has one. `by` is the author of the change,
+        by default the user of the system, and `note` a remark.
+
+        `wait` is how many seconds to wait for other writers, by default 0 for items and 10 for a single change.
+        Raises `LiteralError` for a value of another type than the predicate's, unless `new_type` is set, and
+        `SourceError` if the graph states the same already.
         """
         if predicate is None and not isinstance(items, (str, Statement, Member, Subclass, Entity)):
             if object is not MISSING or qualifiers is not None or by is not None or note or new_type:
@@ -490,19 +494,23 @@ class Graph:
         """Answer a KoPL program: a text, the JSON list of the KQA Pro data set, or the serialisation of its
         baselines.
 
-        `timeout` is in seconds. `limit` is the maximum number of values; the answer warns if there are more.
-        `on_unknown="empty"` lets unknown names match nothing; "nearest" replaces an unknown predicate by the nearest
-        one, and marks the answer as `doubtful`. `engine="sparql"` runs one SPARQL query on the graph's embedded RDF
-        store instead.
+        `timeout` is in seconds, `limit` the maximum number of values shown; the answer warns if there are more.
+        `cancelled` is an event that ends the query when it is set. `on_unknown="empty"` lets unknown names match
+        nothing; "nearest" replaces an unknown predicate by the nearest one, and marks the answer as `doubtful`.
+        `engine="sparql"` runs one SPARQL query on the graph's embedded RDF store instead.
 
         With `at="1984"` or `between=("1980", "1990")`, a statement counts if it may hold at that time, by its start
         and end; with `certain=True`, only if both are stated and it holds throughout. A statement without times
-        always counts. Raises `OptionError` for an invalid time.
+        always counts.
 
         `as_of` queries an earlier version of a graph in a folder (`Graph.as_of`). `prefer` resolves the conflicts of
         all declared predicates ("rank", "latest", "earliest", or sources, best first), in place of the preferences
         set by `declare`; a mapping gives a preference for each predicate. With `prefer`, a graph on a server is
         pulled and answered in process.
+
+        Raises `ParseError` for a malformed program, `PlanError` for one that has no meaning in this graph
+        (`UnknownNameError`, with the nearest names, for an unknown name), `OptionError` for an invalid option,
+        `StoreMissingError` if nothing was loaded, and `DeadlineError` or `CancelledError` if the query was ended.
         """
         plain = engine is None and timeout is None and limit is None and cancelled is None and on_unknown == "error"
         if plain and at is None and between is None and certain is False and as_of is None and prefer is None:
@@ -537,7 +545,7 @@ class Graph:
         """Answer a program in any language. The language is recognised from the text unless `language` is given.
 
         `table` is a clause, or a `graph.table()`, that is applied to the rows of the program. `options` are those of
-        the language. All other options are as for `kopl`.
+        the language. All other options, and the errors, are as for `kopl`.
         """
         return self._ask(
             program,
@@ -602,10 +610,12 @@ class Graph:
         on_unknown: OnUnknown = "error",
         cancelled: Event | None = None,
     ) -> Table:
-        """Run a SPARQL 1.1 query, read-only, over the graph as RDF. Returns the solutions as a table of typed values.
+        """Run a SPARQL 1.1 query, read-only, over the graph as RDF. Returns a table of typed values: the solutions of
+        a SELECT, the triples of a CONSTRUCT, or the answer to an ASK.
 
         Relative IRIs are names in the graph: `<height>` is its predicate "height". `dialect="kqapro"` accepts queries
-        in the form of the KQA Pro data set. `timeout` is in seconds, `limit` the maximum number of rows.
+        in the form of the KQA Pro data set. `timeout` is in seconds, `limit` the maximum number of rows. Raises
+        `ParseError` for a malformed query.
         """
 
         def ask() -> Table:
@@ -831,12 +841,12 @@ class Graph:
         *,
         timeout: float | None = None,
     ) -> Timeline:
-        """Return the statements with a subject, a predicate and an object (those that are given) in the order of
-        their times.
+        """Return the statements with the given subject, predicate and object in the order of their times. At least
+        one of the three is given; entities by name, id or record.
 
-        The timeline has `before` and `after` a statement, `gaps`, `overlaps`, Allen's relations and durations.
-        Entities are given by name, id or record. On a server the statements are fetched by one query. Raises
-        `UnknownNameError`, and `OptionError` if neither subject, predicate nor object is given.
+        The timeline has methods for the statements before and after another one, gaps, overlaps, Allen's relations
+        and durations. On a server the statements are fetched by one query. Raises `UnknownNameError` for an unknown
+        name.
         """
         from condgraph.timeline import timeline
 
@@ -975,8 +985,8 @@ class Graph:
     # -- inspecting and exporting ------------------------------------------------------------------
 
     def status(self, *, verify: bool = False, timeout: float | None = None) -> Status:
-        """Return the counts and sources of the graph. `verify` reads every byte and raises `StoreDamagedError` if one
-        has changed.
+        """Return the counts, sources and size of the graph. `verify` reads every byte and raises `StoreDamagedError`
+        if one has changed. `timeout` is in seconds.
         """
         with within(self.timeout if timeout is None else timeout):
             return self._storage.status(verify)
@@ -1006,8 +1016,8 @@ class Graph:
         return self._storage.survey()
 
     def export(self, path: str | os.PathLike[str] | IO[str], *, to: str = "jsonl", base: str | None = None) -> int:
-        """Write the whole graph in a form that can be loaded again, and return the number of lines, triples or
-        statements.
+        """Write the whole graph to a file or a folder, and return the number of lines, triples or statements. `path`
+        may also be an open text file.
 
         `to` is one of:
 
@@ -1019,8 +1029,9 @@ class Graph:
           `base`. Warns about what triples cannot state.
         - "rdf12": the same, with qualifiers as reifiers of RDF 1.2 (`rdf:reifies` and triple terms)
 
-        A file or folder of Parquet is either complete or absent: it is written beside the target and then renamed. An
-        existing folder is replaced if it is such an export; otherwise `OptionError` is raised.
+        A file or a folder of Parquet is either complete or absent: it is written next to the target and then renamed.
+        An existing folder is replaced if it is such an export. Raises `OptionError` for any other existing folder,
+        for an unknown format, and for a file that cannot be written.
         """
         from condgraph.exporting import export
 
@@ -1111,7 +1122,7 @@ class GraphAt(Graph):
         )
 
     def counted(self, nodes: Any, known: Any, timeout: float | None = None) -> list[int]:
-        """Return `Graph.counted`: plans of answers contain the time themselves."""
+        """Return the same as `Graph.counted`, since the plans of answers contain the time already."""
         return self.graph.counted(nodes, known, timeout)
 
     def _with_period(self, options: dict[str, Any]) -> dict[str, Any]:
