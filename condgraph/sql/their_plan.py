@@ -88,25 +88,25 @@ class Shape:
         if id(value) in self._seen:
             return self._seen[id(value)]
         self._seen[id(value)] = len(self._seen)
-        own: Hashable
+        detail: Hashable
         if isinstance(value, alg.ByName | alg.ById):
             texts = value.names if isinstance(value, alg.ByName) else value.ids
-            own = tuple(map(self._named, texts))
+            detail = tuple(map(self._named, texts))
             self._add(value, texts)
         elif isinstance(value, alg.Compare):
-            own = value.operator, self._constant(value)
+            detail = value.operator, self._constant(value)
         elif isinstance(value, alg.During):
             seconds = [value.interval.start, value.interval.end, value.interval.start + 1]
-            own = self._of(value.facts), value.relation, *(_FIRST <= second < _LAST for second in seconds)
+            detail = self._of(value.facts), value.relation, *(_FIRST <= second < _LAST for second in seconds)
             self._add(value, seconds)
         else:
-            own = tuple(self._of(getattr(value, item.name)) for item in fields(value))
-        return type(value), own
+            detail = tuple(self._of(getattr(value, item.name)) for item in fields(value))
+        return type(value), detail
 
     def _named(self, text: str) -> Hashable:
         check_text(text)
-        rests = ((table.name, meets(table, text)) for table in self._tables.of_rows)
-        return tuple((table, rest == "") for table, rest in rests if rest is not None)
+        remainders = ((table.name, meets(table, text)) for table in self._tables.of_rows)
+        return tuple((table, remainder == "") for table, remainder in remainders if remainder is not None)
 
     def _constant(self, test: alg.Compare) -> Hashable:
         value = test.value
@@ -139,12 +139,12 @@ def meets(table: Table, text: str) -> str | None:
     """Return the rest of a possible row id after its table's name: empty for the concept's id, None if it cannot be an id."""
     if text == table.name:
         return ""
-    rest = text.removeprefix(f"{table.name}/")
-    if rest == text or not rest:
+    remainder = text.removeprefix(f"{table.name}/")
+    if remainder == text or not remainder:
         return None
-    if len(table.key) == 1 and table.column(table.key[0]).whole and not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", rest):
+    if len(table.key) == 1 and table.column(table.key[0]).whole and not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", remainder):
         return None
-    return rest
+    return remainder
 
 
 class Template:
@@ -158,16 +158,16 @@ class Template:
     def filled(self, constants: Sequence[Any], quoted: Callable[[str], str]) -> str:
         """Return the text with these constants; `quoted` writes a text within quotes."""
         pieces = [self._texts[0]]
-        for (at, form, cut), after in zip(self._holes, self._texts[1:], strict=True):
+        for (at, form, cut), following in zip(self._holes, self._texts[1:], strict=True):
             constant = constants[at]
-            pieces += (quoted(constant[cut:]) if form == "text" else _FORMS[form](constant, cut), after)
+            pieces += (quoted(constant[cut:]) if form == "text" else _FORMS[form](constant, cut), following)
         return "".join(pieces)
 
 
 def _moment(second: int, cut: int) -> str:
-    days, rest = divmod(second, DAY_SECONDS)
+    days, second_of_day = divmod(second, DAY_SECONDS)
     year, month, day = civil(days)
-    return f"{year:04d}-{month:02d}-{day:02d} {rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"{year:04d}-{month:02d}-{day:02d} {second_of_day // 3600:02d}:{second_of_day // 60 % 60:02d}:{second_of_day % 60:02d}"
 
 
 def _day(second: int, up: int) -> str:
@@ -288,43 +288,43 @@ class TheirCompiler:
         if isinstance(node, alg.Reached):
             return self._ends(self.facts(node.facts), reach_of(node.facts))
         if isinstance(node, alg.SameName):
-            of = self.entities(node.of)
-            return self._called(lambda: self._names_of(of))
+            entities = self.entities(node.of)
+            return self._called(lambda: self._names_of(entities))
         if isinstance(node, alg.Referents):
             return self._referents(node.values)
         assert isinstance(node, alg.ArgExtreme), type(node)
         return self._best(node)
 
     def _every(self, node: alg.AllEntities) -> Rows:
-        rows = self.tables.of_rows
+        tables = self.tables.of_rows
         if node.source is None:
-            concepts = {table.name: list[Test]() for table in rows if EntityKind.CONCEPT in node.kinds}
-            return Rows({table.name: [] for table in rows} if EntityKind.ROW in node.kinds else {}, concepts)
+            concepts = {table.name: list[Test]() for table in tables if EntityKind.CONCEPT in node.kinds}
+            return Rows({table.name: [] for table in tables} if EntityKind.ROW in node.kinds else {}, concepts)
         if EntityKind.ROW not in node.kinds:
             return Rows({})
-        own = Rows({table.name: [] for table in rows if self.tables.source(table) == node.source})
+        rows_of_source = Rows({table.name: [] for table in tables if self.tables.source(table) == node.source})
         if node.own:
-            return own
+            return rows_of_source
         facts = self.facts(alg.Scan(None, None, source=node.source))
-        return self._joined([own, self._ends(facts, "subject"), self._ends(facts, "object")], every=False)
+        return self._joined([rows_of_source, self._ends(facts, "subject"), self._ends(facts, "object")], every=False)
 
     def _called(self, names: Callable[[], list[Query]]) -> Rows:
         """Return all entities that have one of some names."""
 
-        def of(table: Table) -> list[Test]:
+        def row_tests(table: Table) -> list[Test]:
             return [lambda alias: within(self.tables.label(table, alias), together(names()))]
 
-        def called(table: Table) -> list[Test]:
+        def concept_tests(table: Table) -> list[Test]:
             return [lambda alias: within(literal(table.name), together(names()))]
 
-        rows = self.tables.of_rows if names() else []
-        return Rows({table.name: of(table) for table in rows}, {table.name: called(table) for table in rows})
+        tables = self.tables.of_rows if names() else []
+        return Rows({table.name: row_tests(table) for table in tables}, {table.name: concept_tests(table) for table in tables})
 
     def _names_of(self, rows: Rows) -> list[Query]:
         """Return queries of the names of entities."""
         queries: list[Query] = []
-        for called, tests in rows.tests.items():
-            alias, table = self._alias(), self.tables.tables[called]
+        for table_name, tests in rows.tests.items():
+            alias, table = self._alias(), self.tables.tables[table_name]
             query = select(cast(self.tables.label(table, alias), "text")).from_(self._rows(table, alias), copy=False)
             queries.append(_filtered(query, _held(tests, alias)))
         for concept, tests in rows.concepts.items():
@@ -336,24 +336,24 @@ class TheirCompiler:
         if isinstance(bag, alg.Names):
             return self.entities(bag.entities)
         assert isinstance(bag, alg.Objects | alg.Qualifiers)
-        ends: list[Rows] = []
+        referred: list[Rows] = []
         texts: list[tuple[Facts, Column]] = []
-        for facts, given in self._values(bag):
-            if isinstance(given, Reference):
-                ends.append(Rows({given.target: [self._referred(facts, given)]}))
-            elif given.kind is Kind.TEXT or self.tables.is_finite(given, "t") is not None:
-                texts.append((facts, given))
+        for facts, item in self._values(bag):
+            if isinstance(item, Reference):
+                referred.append(Rows({item.target: [self._referred(facts, item)]}))
+            elif item.kind is Kind.TEXT or self.tables.is_finite(item, "t") is not None:
+                texts.append((facts, item))
 
         def names() -> list[Query]:
             queries: list[Query] = []
-            for facts, given in texts:
+            for facts, item in texts:
                 alias = self._alias()
-                text = self.tables.cells_at(given, alias)["text"]
+                text = self.tables.cells_at(item, alias)["text"]
                 query = select(cast(text, "text")).from_(self._rows(facts.part.table, alias), copy=False)
                 queries.append(query.where(*_held(facts.tests, alias), known(text.copy()), copy=False))
             return queries
 
-        return self._joined([*ends, self._called(names)], every=False)
+        return self._joined([*referred, self._called(names)], every=False)
 
     def _values(self, bag: Node) -> list[tuple[Facts, Column | Reference]]:
         """Return where a bag gets its values: the statements that have one, and its column or reference."""
@@ -365,9 +365,9 @@ class TheirCompiler:
                 result.append((facts, self.tables.ends(facts.part)[1]))
             else:
                 keys = [bag.key] if isinstance(bag, alg.Qualifiers) else SAYING[bag.part]
-                for key, given in self.tables.qualifiers(table):
+                for key, item in self.tables.qualifiers(table):
                     if key in keys:
-                        result.append((Facts(facts.part, [*facts.tests, self._given(table, given)]), given))
+                        result.append((Facts(facts.part, [*facts.tests, self._given(table, item)]), item))
         return result
 
     def _given(self, table: Table, given: Column | Reference) -> Test:
@@ -386,17 +386,21 @@ class TheirCompiler:
             item = facts.part.item
             if item is not None and item.kind in groups:
                 groups[item.kind].append(Facts(facts.part, [*facts.tests, self._finite(item)]))
-        down = node.direction == "largest"
+        is_largest = node.direction == "largest"
         alternatives: dict[str, list[list[Test]]] = {}
-        for kind, every in groups.items():
-            others = groups[Kind.TIME if kind is Kind.QUANTITY else Kind.QUANTITY]
-            more = [self._outnumber(every, others, exp.GT if kind is Kind.QUANTITY else exp.GTE)] if others and every else []
-            part = "number" if kind is Kind.QUANTITY else "stop" if down else "start"
-            if kind is Kind.QUANTITY and self.tables.cells.ordered([facts.part.item for facts in every if facts.part.item]):
+        for kind, competing in groups.items():
+            other_kind = groups[Kind.TIME if kind is Kind.QUANTITY else Kind.QUANTITY]
+            outnumbering = (
+                [self._outnumber(competing, other_kind, exp.GT if kind is Kind.QUANTITY else exp.GTE)]
+                if other_kind and competing
+                else []
+            )
+            part = "number" if kind is Kind.QUANTITY else "stop" if is_largest else "start"
+            if kind is Kind.QUANTITY and self.tables.cells.ordered([facts.part.item for facts in competing if facts.part.item]):
                 part = ""
-            for facts in every:
-                own = self._is_best(facts, part, every, exp.Max if down else exp.Min)
-                alternatives.setdefault(facts.part.table.name, []).append([*facts.tests, own, *more])
+            for facts in competing:
+                is_best = self._is_best(facts, part, competing, exp.Max if is_largest else exp.Min)
+                alternatives.setdefault(facts.part.table.name, []).append([*facts.tests, is_best, *outnumbering])
         return Rows({table: _some(tests) for table, tests in alternatives.items()})
 
     def _outnumber(self, every: Sequence[Facts], others: Sequence[Facts], sort: type[exp.Binary]) -> Test:
@@ -404,20 +408,22 @@ class TheirCompiler:
 
     def _finite(self, item: Column) -> Test:
         def test(alias: str) -> exp.Expr:
-            own = self.tables.is_finite(item, alias)
-            return exp.true() if own is None else own
+            is_finite = self.tables.is_finite(item, alias)
+            return exp.true() if is_finite is None else is_finite
 
         return test
 
     def _is_best(self, facts: Facts, part: str, every: Sequence[Facts], best: type[exp.AggFunc]) -> Test:
         def test(alias: str) -> exp.Expr:
             queries: list[Query] = []
-            for item in every:
+            for competitor in every:
                 inner = self._alias()
-                query = select(named(self._part(item, part, inner), "v")).from_(self._rows(item.part.table, inner), copy=False)
-                queries.append(_filtered(query, _held(item.tests, inner)))
-            first = select(best(this=column("v"))).from_(_subquery(together(queries)), copy=False)
-            return exp.EQ(this=self._part(facts, part, alias), expression=exp.Subquery(this=first))
+                query = select(named(self._part(competitor, part, inner), "v")).from_(
+                    self._rows(competitor.part.table, inner), copy=False
+                )
+                queries.append(_filtered(query, _held(competitor.tests, inner)))
+            best_value = select(best(this=column("v"))).from_(_subquery(together(queries)), copy=False)
+            return exp.EQ(this=self._part(facts, part, alias), expression=exp.Subquery(this=best_value))
 
         return test
 
@@ -438,17 +444,17 @@ class TheirCompiler:
 
     @staticmethod
     def _joined(parts: list[Rows], *, every: bool) -> Rows:
-        def of(sets: list[dict[str, list[Test]]]) -> dict[str, list[Test]]:
+        def joined(sets: list[dict[str, list[Test]]]) -> dict[str, list[Test]]:
             tests: dict[str, list[Test]] = {}
             for table in dict.fromkeys(table for part in sets for table in part):
-                own = [part[table] for part in sets if table in part]
+                alternatives = [part[table] for part in sets if table in part]
                 if not every:
-                    tests[table] = _some(own)
-                elif len(own) == len(sets):
-                    tests[table] = [test for some in own for test in some]
+                    tests[table] = _some(alternatives)
+                elif len(alternatives) == len(sets):
+                    tests[table] = [test for alternative in alternatives for test in alternative]
             return tests
 
-        return Rows(of([part.tests for part in parts]), of([part.concepts for part in parts]))
+        return Rows(joined([part.tests for part in parts]), joined([part.concepts for part in parts]))
 
     def _named(self, node: alg.ById | alg.ByName) -> Rows:
         by_name = isinstance(node, alg.ByName)
@@ -458,33 +464,33 @@ class TheirCompiler:
         for table in self.tables.of_rows:
             alternatives: list[list[Test]] = []
             for number, text in enumerate(texts):
-                at, rest = self.shape.at(node, number), meets(table, text)
+                at, remainder = self.shape.at(node, number), meets(table, text)
                 if by_name and table.label is not None:
                     alternatives.append([self._labelled(table, table.label, at)])
-                if rest == "":
+                if remainder == "":
                     concepts[table.name] = []
-                elif rest is not None:
-                    own = [self._with_id(table, at, text)]
+                elif remainder is not None:
+                    id_tests = [self._with_id(table, at, text)]
                     if by_name and table.label is not None:
-                        own.append(self._without_label(table, table.label))
-                    alternatives.append(own)
+                        id_tests.append(self._without_label(table, table.label))
+                    alternatives.append(id_tests)
             if alternatives:
                 tests[table.name] = _some(alternatives)
         return Rows(tests, concepts)
 
     def _labelled(self, table: Table, label: str, at: int) -> Test:
         def test(alias: str) -> exp.Expr:
-            own = self.tables.own(table.column(label), alias)
+            label_text = self.tables.own(table.column(label), alias)
             text = self._text(at)
             # A text of only blanks is no name.
-            return both([exp.EQ(this=own, expression=text), is_filled(text.copy())])
+            return both([exp.EQ(this=label_text, expression=text), is_filled(text.copy())])
 
         return test
 
     def _without_label(self, table: Table, label: str) -> Test:
         def test(alias: str) -> exp.Expr:
-            own = self.tables.own(table.column(label), alias)
-            return exp.not_(is_filled(coalesce(own, literal(""))))
+            label_text = self.tables.own(table.column(label), alias)
+            return exp.not_(is_filled(coalesce(label_text, literal(""))))
 
         return test
 
@@ -506,19 +512,25 @@ class TheirCompiler:
 
     def _pairs(self, table: Table, reference: Reference) -> list[tuple[Column, Column]]:
         other = self.tables.tables[reference.target]
-        return [(table.column(mine), other.column(its)) for mine, its in zip(reference.columns, reference.others, strict=True)]
+        return [
+            (table.column(own_name), other.column(other_name))
+            for own_name, other_name in zip(reference.columns, reference.others, strict=True)
+        ]
 
     def _meeting(self, pairs: Sequence[tuple[Column, Column]], outer: str, of: Table, tests: Sequence[Test]) -> exp.Expr:
         """Return a test that some row of a table has in the pairs' second columns what row `outer` has in the first."""
         inner = self._alias()
-        some = select().from_(self._rows(of, inner), copy=False)
-        where = _held(tests, inner)
+        rows = select().from_(self._rows(of, inner), copy=False)
+        conditions = _held(tests, inner)
         if len(pairs) == 1:
-            ((mine, its),) = pairs
-            query = some.select(self.tables.own(its, inner), copy=False)
-            return within(self.tables.own(mine, outer), query.where(*where, copy=False) if where else query)
-        same = [exp.EQ(this=self.tables.own(its, inner), expression=self.tables.own(mine, outer)) for mine, its in pairs]
-        return exp.Exists(this=some.select(literal(1), copy=False).where(*same, *where, copy=False))
+            ((outer_column, inner_column),) = pairs
+            query = rows.select(self.tables.own(inner_column, inner), copy=False)
+            return within(self.tables.own(outer_column, outer), query.where(*conditions, copy=False) if conditions else query)
+        equalities = [
+            exp.EQ(this=self.tables.own(inner_column, inner), expression=self.tables.own(outer_column, outer))
+            for outer_column, inner_column in pairs
+        ]
+        return exp.Exists(this=rows.select(literal(1), copy=False).where(*equalities, *conditions, copy=False))
 
     def _refers(self, table: Table, reference: Reference, to: Rows | None) -> Test:
         """Return a test that a row refers to a row of a set, or to any row if `to` is None."""
@@ -528,11 +540,11 @@ class TheirCompiler:
         tests = [] if to is None else to.tests[other.name]
         if tests or not (reference.certain and other.certain):
             return lambda alias: self._meeting(pairs, alias, other, tests)
-        return lambda alias: both(known(self.tables.own(mine, alias)) for mine, _ in pairs)
+        return lambda alias: both(known(self.tables.own(own_column, alias)) for own_column, _ in pairs)
 
     def _referred(self, facts: Facts, reference: Reference) -> Test:
         """Return a test that some statement has a row at the end that a reference leads to."""
-        pairs = [(its, mine) for mine, its in self._pairs(facts.part.table, reference)]
+        pairs = [(target_column, own_column) for own_column, target_column in self._pairs(facts.part.table, reference)]
         return lambda alias: self._meeting(pairs, alias, facts.part.table, facts.tests)
 
     def _ends(self, every: Sequence[Facts], end: str) -> Rows:
@@ -570,8 +582,8 @@ class TheirCompiler:
         assert isinstance(node, alg.WhereValidity), type(node)
 
         def valid(part: Part) -> Test:
-            every = [self._qualified(part, key, node.condition) for key, _ in part.table.bounds if key in SAYING[node.part]]
-            return every[0] if every else _false
+            alternatives = [self._qualified(part, key, node.condition) for key, _ in part.table.bounds if key in SAYING[node.part]]
+            return alternatives[0] if alternatives else _false
 
         return self._filtered(node.facts, valid)
 
@@ -586,29 +598,33 @@ class TheirCompiler:
 
     def _beyond(self, key: str, item: Bound, node: alg.During, alias: str) -> Iterator[list[exp.Expr]]:
         """Yield the ways in which a bound of a row excludes an interval: the row starts after it, or ends before it."""
-        given, at, (low, high) = self.tables.is_given(item, alias), self.shape.at(node), (node.interval.start, node.interval.end)
+        is_stated, at, (low, high) = (
+            self.tables.is_given(item, alias),
+            self.shape.at(node),
+            (node.interval.start, node.interval.end),
+        )
         if key in SAYING["start"]:
-            yield [self._moment(item, exp.GTE, high, at + 1, alias, up=True), given.copy()]
+            yield [self._moment(item, exp.GTE, high, at + 1, alias, up=True), is_stated.copy()]
         if key not in SAYING["end"]:
             return
         if item.excluded and not item.whole:
             # The first moment in which it no longer holds is before the interval's second one.
-            yield [self._moment(replace(item, excluded=False), exp.LT, low + 1, at + 2, alias, up=True), given]
+            yield [self._moment(replace(item, excluded=False), exp.LT, low + 1, at + 2, alias, up=True), is_stated]
         else:
-            yield [self._moment(item, exp.LT, low, at, alias, up=False), given]
+            yield [self._moment(item, exp.LT, low, at, alias, up=False), is_stated]
 
     def _filtered(self, facts: Node, test: Callable[[Part], Test]) -> list[Facts]:
         result = []
         for item in self.facts(facts):
-            own = test(item.part)
-            if own is not _false:
-                result.append(Facts(item.part, [*item.tests, own]))
+            part_test = test(item.part)
+            if part_test is not _false:
+                result.append(Facts(item.part, [*item.tests, part_test]))
         return result
 
     def _scan(self, node: alg.Scan) -> list[Facts]:
         relations = node.family != "attribute"
         attributes = node.family != "relation" and node.anchor == "subject" and (node.family == "any" or node.reach == "subject")
-        of = None if node.of is None else self.entities(node.of)
+        anchors = None if node.of is None else self.entities(node.of)
         result = []
         for table in self.tables.tables.values():
             for part in self.tables.parts(table, node.predicates):
@@ -617,17 +633,17 @@ class TheirCompiler:
                 if not (attributes if part.item is not None else relations):
                     continue
                 tests = self._there(part)
-                if of is not None:
+                if anchors is not None:
                     reference = self._reference(part, node.anchor)
                     if reference is not None:
-                        own = self._refers(table, reference, of)
-                        if own is _false:
+                        refers = self._refers(table, reference, anchors)
+                        if refers is _false:
                             continue
-                        tests.append(own)
-                    elif table.name not in of.tests:
+                        tests.append(refers)
+                    elif table.name not in anchors.tests:
                         continue
                     else:
-                        tests += of.tests[table.name]
+                        tests += anchors.tests[table.name]
                 result.append(Facts(part, tests))
         return result
 
@@ -650,22 +666,22 @@ class TheirCompiler:
         return self._of_value(part.item, test)
 
     def _qualified(self, part: Part, key: str, test: Condition) -> Test:
-        given = dict(reversed(self.tables.qualifiers(part.table))).get(key)
-        if given is None:
+        item = dict(reversed(self.tables.qualifiers(part.table))).get(key)
+        if item is None:
             return _false
-        own = self._of_value(given, test) if isinstance(given, Column) else self._of_entity(part.table, given, test)
-        return own if own is _false else _both(self._given(part.table, given), own)
+        value_test = self._of_value(item, test) if isinstance(item, Column) else self._of_entity(part.table, item, test)
+        return value_test if value_test is _false else _both(self._given(part.table, item), value_test)
 
     def _composed(self, test: Condition, each: Callable[[Condition], Test]) -> Test:
         if isinstance(test, alg.Not):
-            own = each(test.condition)
-            return _true if own is _false else _no([own])
+            inner = each(test.condition)
+            return _true if inner is _false else _no([inner])
         if isinstance(test, alg.AnyOf):
-            some = [own for own in map(each, test.conditions) if own is not _false]
-            return (lambda alias: exp.Paren(this=either(own(alias) for own in some))) if some else _false
+            possible = [inner for inner in map(each, test.conditions) if inner is not _false]
+            return (lambda alias: exp.Paren(this=either(inner(alias) for inner in possible))) if possible else _false
         if isinstance(test, alg.AllOf):
-            every = list(map(each, test.conditions))
-            return _false if _false in every else lambda alias: both(own(alias) for own in every)
+            tests = list(map(each, test.conditions))
+            return _false if _false in tests else lambda alias: both(inner(alias) for inner in tests)
         raise PlanError(f"no test of values: {type(test).__name__}")
 
     def _of_entity(self, table: Table, reference: Reference, test: Condition) -> Test:
@@ -675,13 +691,13 @@ class TheirCompiler:
             return self._composed(test, lambda part: self._of_entity(table, reference, part))
         if not isinstance(test.value, str):
             return _false
-        other, at = self.tables.tables[reference.target], self.shape.at(test)
+        target, at = self.tables.tables[reference.target], self.shape.at(test)
 
-        def called(alias: str) -> exp.Expr:
-            label = self.tables.label(other, alias)
+        def has_name(alias: str) -> exp.Expr:
+            label = self.tables.label(target, alias)
             return compared(test.operator, self._in_order(test.operator, label), self._text(at))
 
-        return self._refers(table, reference, Rows({other.name: [called]}))
+        return self._refers(table, reference, Rows({target.name: [has_name]}))
 
     def _in_order(self, operator: str, text: exp.Expr) -> exp.Expr:
         return text if operator in ("=", "!=") else self.tables.cells.by_bytes(text)
@@ -706,13 +722,13 @@ class TheirCompiler:
             if finite is None:
                 return _false
 
-            def infinite(alias: str) -> exp.Expr:
+            def infinite_as_text(alias: str) -> exp.Expr:
                 test = self.tables.is_finite(item, alias)
                 assert test is not None
                 text = self._in_order(operator, cast(column(item.real, alias), "text"))
                 return both([exp.not_(exp.Paren(this=test)), compared(operator, text, self._text(at))])
 
-            return infinite
+            return infinite_as_text
         if isinstance(value, Quantity):
             if item.kind is not Kind.QUANTITY or value.unit != NO_UNIT:
                 return _false
@@ -723,14 +739,14 @@ class TheirCompiler:
         return lambda alias: where_finite(alias, exp.Paren(this=self._of_time(item, operator, value, at, alias)))
 
     def _of_number(self, item: Column, operator: str, value: Quantity, at: int, alias: str) -> exp.Expr:
-        (number, exact), own = as_float(value), column(item.real, alias)
+        (number, exact), cell = as_float(value), column(item.real, alias)
         whole = self._number(at, "whole") if abs(number) < _LONGEST and value.number == int(value.number) else None
         constant = self.tables.cells.constant(item, whole, exp.Literal.string(self._hole(at, "decimal")), _size(value))
         if constant is not None:
-            return compared(operator, self.tables.cells.plain(item, own), constant)
+            return compared(operator, self.tables.cells.plain(item, cell), constant)
         double = cast(exp.Literal.string(self._hole(at + 1, "number")), "double")
         if exact and not (item.inexact and (item.sort == "decimal" or abs(number) >= _LARGEST)):
-            return compared(operator, self.tables.cells.number(item, own), double)
+            return compared(operator, self.tables.cells.number(item, cell), double)
         cells = self.tables.cells_at(item, alias)
         tie = coalesce(cells.get("tie", NULL.copy()), literal("1"))
         return exp.Paren(this=exactly(operator, cells["number"], tie, double, self._text(at + 2)))
@@ -771,8 +787,8 @@ class TheirCompiler:
     def of_entities(self, node: Node) -> Query:
         """Return a query of the id, name, kind and number of each entity."""
         rows, queries = self.entities(node), list[Query]()
-        for called, tests in rows.tests.items():
-            alias, table = self._alias(), self.tables.tables[called]
+        for table_name, tests in rows.tests.items():
+            alias, table = self._alias(), self.tables.tables[table_name]
             query = _entity(self.tables.id(table, alias), self.tables.label(table, alias), EntityKind.ROW)
             queries.append(_filtered(query.from_(self.tables.rows(table, alias), copy=False), _held(tests, alias)))
         for concept, tests in sorted(rows.concepts.items()):
@@ -788,9 +804,9 @@ class TheirCompiler:
             if tests:
                 size: exp.Expr = case([(both(_held(tests, "")), literal(1))], literal(0))
                 total = exp.Add(this=total, expression=size)
-        for called, tests in rows.tests.items():
+        for table_name, tests in rows.tests.items():
             alias = self._alias()
-            query = select(exp.Count(this=exp.Star())).from_(self._rows(self.tables.tables[called], alias), copy=False)
+            query = select(exp.Count(this=exp.Star())).from_(self._rows(self.tables.tables[table_name], alias), copy=False)
             total = exp.Add(this=total, expression=exp.Subquery(this=_filtered(query, _held(tests, alias))))
         return select(named(total, "count"))
 
@@ -799,11 +815,11 @@ class TheirCompiler:
         queries = []
         for item in facts:
             alias = self._alias()
-            own = [] if test is None else [test(item.part)]
-            if _false in own:
+            further = [] if test is None else [test(item.part)]
+            if _false in further:
                 continue
             query = select(literal(1)).from_(self._rows(item.part.table, alias), copy=False)
-            queries.append(_filtered(query, _held([*item.tests, *own], alias)).limit(1, copy=False))
+            queries.append(_filtered(query, _held([*item.tests, *further], alias)).limit(1, copy=False))
         if not queries:
             return select(literal(1)).where(exp.false(), copy=False)
         if len(queries) == 1:
@@ -818,30 +834,30 @@ class TheirCompiler:
         """Return a query that has a row if a test holds for any value."""
         key = values.key if isinstance(values, alg.Qualifiers) else None
 
-        def of(part: Part) -> Test:
+        def value_test(part: Part) -> Test:
             return self._compare(part, test) if key is None else self._qualified(part, key, test)
 
-        return self.any_of(self.facts(values.facts), of)
+        return self.any_of(self.facts(values.facts), value_test)
 
     def values(self, bag: Bag) -> tuple[Query, tuple[str, ...]]:
         """Return a query of the distinct values, and the columns that they need."""
         rows: list[tuple[Table, str, list[exp.Expr], dict[str, exp.Expr]]] = []
-        for facts, given in self._values(bag):
+        for facts, item in self._values(bag):
             alias = self._alias()
-            if isinstance(given, Column):
-                tests = [*_held(facts.tests, alias), self.tables.is_given(given, alias)]
-                rows.append((facts.part.table, alias, tests, self.tables.cells_at(given, alias)))
+            if isinstance(item, Column):
+                tests = [*_held(facts.tests, alias), self.tables.is_given(item, alias)]
+                rows.append((facts.part.table, alias, tests, self.tables.cells_at(item, alias)))
                 continue
-            there = Facts(facts.part, [*facts.tests, self._given(facts.part.table, given)])
-            other, own = self.tables.tables[given.target], self._referred(there, given)
-            label, kind = self.tables.label(other, alias), literal(int(EntityKind.ROW))
-            cells = {"id": self.tables.id(other, alias), "name": label, "at": kind}
-            rows.append((other, alias, [own(alias)], cells))
+            with_value = Facts(facts.part, [*facts.tests, self._given(facts.part.table, item)])
+            target, is_referred = self.tables.tables[item.target], self._referred(with_value, item)
+            label, kind = self.tables.label(target, alias), literal(int(EntityKind.ROW))
+            cells = {"id": self.tables.id(target, alias), "name": label, "at": kind}
+            rows.append((target, alias, [is_referred(alias)], cells))
         columns = tuple(key for key in VALUE if key != "tie" and any(key in cells for *_, cells in rows)) or ("kind",)
         queries: list[Query] = []
         for table, alias, tests, cells in rows:
-            made = [named(cast(cells.get(key, NULL).copy(), _VALUE[key]), key) for key in columns]
-            query = select(*made, distinct=True).from_(self._rows(table, alias), copy=False)
+            selected = [named(cast(cells.get(key, NULL).copy(), _VALUE[key]), key) for key in columns]
+            query = select(*selected, distinct=True).from_(self._rows(table, alias), copy=False)
             queries.append(_filtered(query, tests))
         return together(queries or [select(cast(NULL.copy(), "text")).where(exp.false(), copy=False)], distinct=True), columns
 
@@ -860,20 +876,20 @@ class TheirCompiler:
     def tally(self, number: int, bag: Node) -> list[Query]:
         """Return queries of how many values of each type there are."""
         queries: list[Query] = []
-        for facts, given in self._values(bag):
+        for facts, item in self._values(bag):
             alias = self._alias()
-            kind = literal(int(Kind.ENTITY)) if isinstance(given, Reference) else self.tables.cells_at(given, alias)["kind"]
+            kind = literal(int(Kind.ENTITY)) if isinstance(item, Reference) else self.tables.cells_at(item, alias)["kind"]
             unit = literal(NO_UNIT)
-            inner = select(named(cast(kind, "smallint"), "kind")).from_(self._rows(facts.part.table, alias), copy=False)
-            inner = _filtered(inner, _held(facts.tests, alias))
-            query = select(literal(number), column("kind"), unit, exp.Count(this=exp.Star())).from_(_subquery(inner), copy=False)
+            kinds = select(named(cast(kind, "smallint"), "kind")).from_(self._rows(facts.part.table, alias), copy=False)
+            kinds = _filtered(kinds, _held(facts.tests, alias))
+            query = select(literal(number), column("kind"), unit, exp.Count(this=exp.Star())).from_(_subquery(kinds), copy=False)
             queries.append(query.group_by(column("kind"), copy=False))
         return queries
 
     def names(self) -> Query:
         """Return a query of the name of every entity."""
-        every = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
-        return together(self._names_of(self.entities(every)))
+        entities = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
+        return together(self._names_of(self.entities(entities)))
 
     # -- records -----------------------------------------------------------------------------------
     # One row has a whole statement: its name, its ends with their names, its value. The mark at the start of each row tells its
@@ -883,57 +899,57 @@ class TheirCompiler:
         """Return a query of records: the results of operators, by number, and the memberships of entities."""
         records: list[Query] = []
         for number, node in parts:
-            own: list[Query] = []
+            queries: list[Query] = []
             if isinstance(node, alg.Facts):
                 for facts in self.facts(node):
-                    own += self._statements(number, facts, most)
+                    queries += self._statements(number, facts, most)
             else:
-                own = self._records("e", self.entities(node), number)
-            if most is not None and own:
-                own = [_first(own, most)]
-            records += own
+                queries = self._records("e", self.entities(node), number)
+            if most is not None and queries:
+                queries = [_first(queries, most)]
+            records += queries
         for entities, concepts in members:
-            above, within_ = self.entities(concepts).concepts, self.entities(entities).tests
-            records += self._records("e", Rows({}, above))
-            for called in above:
-                if called in within_:
-                    records += self._records("m", Rows({called: [*within_[called], *above[called]]}))
+            concept_tests, row_tests = self.entities(concepts).concepts, self.entities(entities).tests
+            records += self._records("e", Rows({}, concept_tests))
+            for concept in concept_tests:
+                if concept in row_tests:
+                    records += self._records("m", Rows({concept: [*row_tests[concept], *concept_tests[concept]]}))
         query = together(records or [_record("", None, {}).where(exp.false(), copy=False)])
         return query if most is None or not records else self._with_namesakes(query)
 
     def _statements(self, number: int, facts: Facts, most: int | None) -> list[Query]:
         part, tests = facts.part, _held(facts.tests, "t")
-        fact, subject, called, cell = self.tables.statement(part)
+        fact, subject, name_of_subject, cell = self.tables.statement(part)
         mark, table = self.tables.mark(part), self.tables.rows(part.table)
         # A statement of a column gets its name from its subject.
-        own = {"f": fact} if part.table.relation is not None else {}
-        query = _record(mark, number, {**own, "s": subject, "name": called, "o": cell.end, **cell.parts})
+        fact_cell = {"f": fact} if part.table.relation is not None else {}
+        query = _record(mark, number, {**fact_cell, "s": subject, "name": name_of_subject, "o": cell.end, **cell.parts})
         result: list[Query] = [_filtered(query.from_(table, copy=False), tests)]
-        for at, (_, given) in enumerate(self.tables.qualifiers(part.table)):
-            there = self.tables.cell(part.table, given)
-            query = _record(f"{mark}.q{at}", None, {"f": fact.copy(), "o": there.end, **there.parts})
-            query = _filtered(query.from_(table.copy(), copy=False), [*(test.copy() for test in tests), there.given])
+        for at, (_, item) in enumerate(self.tables.qualifiers(part.table)):
+            qualifier = self.tables.cell(part.table, item)
+            query = _record(f"{mark}.q{at}", None, {"f": fact.copy(), "o": qualifier.end, **qualifier.parts})
+            query = _filtered(query.from_(table.copy(), copy=False), [*(test.copy() for test in tests), qualifier.given])
             result.append(query if most is None else _first([query], most))
         return result
 
     def _records(self, sort: str, rows: Rows, number: int | None = None) -> list[Query]:
         result: list[Query] = []
-        for called, tests in rows.tests.items():
-            table = self.tables.tables[called]
+        for table_name, tests in rows.tests.items():
+            table = self.tables.tables[table_name]
             query = _record(
                 f"{sort}{self.tables.number(table)}", number, {"s": self.tables.id(table), "name": self.tables.label(table)}
             )
             result.append(_filtered(query.from_(self.tables.rows(table), copy=False), _held(tests, "t")))
-        for called, tests in sorted(rows.concepts.items()):
-            ident = literal(called)
-            query = _record(f"c{self.tables.number(self.tables.tables[called])}", number, {"s": ident, "name": ident})
+        for table_name, tests in sorted(rows.concepts.items()):
+            name_cell = literal(table_name)
+            query = _record(f"c{self.tables.number(self.tables.tables[table_name])}", number, {"s": name_cell, "name": name_cell})
             result.append(_filtered(query, _held(tests, "")))
         return result
 
     def _with_namesakes(self, records: Query) -> Query:
         """Return records, and the first and the last entity of each name in them."""
         hits, names = exp.Table(this=name("hits")), exp.Table(this=name("names"))
-        called = together(
+        name_query = together(
             [
                 select(named(column(key), "name")).from_(hits.copy(), copy=False).where(known(column(test)), copy=False)
                 for key, test in (("name", "s"), ("text", "o"))
@@ -941,22 +957,26 @@ class TheirCompiler:
         )
         branches: list[Query] = [select(exp.Star()).from_(hits.copy(), copy=False)]
 
-        def among(label: exp.Expr) -> exp.Expr:
+        def is_in_names(label: exp.Expr) -> exp.Expr:
             return within(label, select(column("name")).from_(names.copy(), copy=False))
 
         for table in self.tables.of_rows:
             number = self.tables.number(table)
-            for place in (exp.Min, exp.Max):
+            for aggregate in (exp.Min, exp.Max):
                 label = self.tables.label(table)
-                query = _record(f"e{number}", None, {"s": place(this=self.tables.id(table)), "name": label})
-                query = query.from_(self.tables.rows(table), copy=False).where(among(label.copy()), copy=False)
+                query = _record(f"e{number}", None, {"s": aggregate(this=self.tables.id(table)), "name": label})
+                query = query.from_(self.tables.rows(table), copy=False).where(is_in_names(label.copy()), copy=False)
                 branches.append(query.group_by(label.copy(), copy=False))
-            ident = literal(table.name)
-            branches.append(_record(f"c{number}", None, {"s": ident, "name": ident}).where(among(ident.copy()), copy=False))
-        whole = together(branches)
-        bound = [exp.CTE(this=part, alias=exp.TableAlias(this=name(of))) for of, part in (("hits", records), ("names", called))]
-        whole.set("with_", exp.With(expressions=bound))
-        return whole
+            concept = literal(table.name)
+            branches.append(
+                _record(f"c{number}", None, {"s": concept, "name": concept}).where(is_in_names(concept.copy()), copy=False)
+            )
+        joined = together(branches)
+        common_tables = [
+            exp.CTE(this=part, alias=exp.TableAlias(this=name(alias))) for alias, part in (("hits", records), ("names", name_query))
+        ]
+        joined.set("with_", exp.With(expressions=common_tables))
+        return joined
 
 
 def _filtered(query: exp.Select, tests: Sequence[exp.Expr]) -> exp.Select:
@@ -965,8 +985,8 @@ def _filtered(query: exp.Select, tests: Sequence[exp.Expr]) -> exp.Select:
 
 def _without(tests: dict[str, list[Test]], others: dict[str, list[Test]]) -> dict[str, list[Test]]:
     """Return the rows in `tests` that are not in `others`."""
-    result = {table: own for table, own in tests.items() if table not in others}
-    result |= {table: [*own, _no(others[table])] for table, own in tests.items() if others.get(table)}
+    result = {table: own_tests for table, own_tests in tests.items() if table not in others}
+    result |= {table: [*own_tests, _no(others[table])] for table, own_tests in tests.items() if others.get(table)}
     return result
 
 
@@ -995,15 +1015,15 @@ _RECORD: Final[dict[str, str]] = {"mark": "text", "of": "int", **dict.fromkeys((
 
 
 def _record(mark: str, number: int | None, cells: dict[str, exp.Expr]) -> exp.Select:
-    every = {"mark": literal(mark), "of": literal(number), **cells}
-    return select(*(named(cast(_read(every, key), kind), key) for key, kind in _RECORD.items()))
+    all_cells = {"mark": literal(mark), "of": literal(number), **cells}
+    return select(*(named(cast(_read(all_cells, key), kind), key) for key, kind in _RECORD.items()))
 
 
 def _first(records: Sequence[Query], most: int) -> exp.Select:
     """Return the first of some records."""
-    some = select(exp.Star()).from_(_subquery(together(records)), copy=False)
-    some = some.order_by(*(column(key) for key in ("mark", "f", "s")), copy=False).limit(most, copy=False)
-    return select(exp.Star()).from_(_subquery(some), copy=False)
+    query = select(exp.Star()).from_(_subquery(together(records)), copy=False)
+    query = query.order_by(*(column(key) for key in ("mark", "f", "s")), copy=False).limit(most, copy=False)
+    return select(exp.Star()).from_(_subquery(query), copy=False)
 
 
 class Marks:
@@ -1011,18 +1031,18 @@ class Marks:
 
     def __init__(self, tables: TheirTables) -> None:
         self._of: dict[str, tuple[str, int, Any]] = {}
-        numbers = {table.name: number for number, table in enumerate(tables.tables.values())}
+        numbers = {table.name: table_number for table_number, table in enumerate(tables.tables.values())}
         for table in tables.tables.values():
-            number = numbers[table.name]
+            table_number = numbers[table.name]
             for sort in "ecm":
-                self._of[f"{sort}{number}"] = sort, number, table
+                self._of[f"{sort}{table_number}"] = sort, table_number, table
             for part in tables.parts(table, None):
-                start, given = tables.ends(part)
-                ends = number if start is None else numbers[start.target], self._target(given, numbers)
+                start, item = tables.ends(part)
+                ends = table_number if start is None else numbers[start.target], self._target(item, numbers)
                 mark = tables.mark(part)
-                self._of[mark] = "s", number, (mark, part, ends)
-                for at, (key, of) in enumerate(tables.qualifiers(table)):
-                    self._of[f"{mark}.q{at}"] = "q", at, (key, self._target(of, numbers))
+                self._of[mark] = "s", table_number, (mark, part, ends)
+                for at, (key, qualifier_item) in enumerate(tables.qualifiers(table)):
+                    self._of[f"{mark}.q{at}"] = "q", at, (key, self._target(qualifier_item, numbers))
 
     @staticmethod
     def _target(given: Column | Reference, numbers: dict[str, int]) -> int | None:
@@ -1030,37 +1050,37 @@ class Marks:
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
         """Return records as rows of the tables of a graph."""
-        listed: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
-        given: dict[int, set[Any]] = {}
+        tables: dict[str, dict[Row, None]] = {table: {} for table in TAKEN}
+        results: dict[int, set[Any]] = {}
 
         def entity(number: int, ident: str, label: str) -> None:
-            listed["entity"][ident, ident, label, int(EntityKind.ROW), number, 0] = None
+            tables["entity"][ident, ident, label, int(EntityKind.ROW), number, 0] = None
 
         for mark, unit, f, s, label, o, *cell in rows:
-            sort, number, of = self._of[mark]
-            hit = s
-            if sort == "s":
-                prefix, part, (start, end) = of
-                hit = f or f"{prefix} {s}"
+            kind, number, details = self._of[mark]
+            result = s
+            if kind == "s":
+                prefix, part, (start, end) = details
+                result = f or f"{prefix} {s}"
                 entity(start, s, label)
                 if o is not None:
                     entity(end, o, cell[1])
-                listed["statement"][hit, s, part.predicate, o, *cell, None, None, None] = None
-                listed["place"][hit, 0, number, 0, None] = None
-            elif sort == "q":
-                key, end = of
+                tables["statement"][result, s, part.predicate, o, *cell, None, None, None] = None
+                tables["place"][result, 0, number, 0, None] = None
+            elif kind == "q":
+                key, end = details
                 if o is not None:
                     entity(end, o, cell[1])
-                listed["qualifier"][f, number, key, o, *cell] = None
-            elif sort == "c":
-                listed["entity"][s, s, s, int(EntityKind.CONCEPT), None, 0] = None
+                tables["qualifier"][f, number, key, o, *cell] = None
+            elif kind == "c":
+                tables["entity"][s, s, s, int(EntityKind.CONCEPT), None, 0] = None
             else:
                 entity(number, s, label)
-                if sort == "m":
-                    listed["membership"][s, of.name, number, 0] = None
+                if kind == "m":
+                    tables["membership"][s, details.name, number, 0] = None
             if unit is not None:
-                given.setdefault(unit, set()).add(hit)
-        return Records(listed, given, sources, numbered=False)
+                results.setdefault(unit, set()).add(result)
+        return Records(tables, results, sources, numbered=False)
 
 
 #: The most query texts that are cached.
@@ -1112,8 +1132,8 @@ class TheirPlans:
     def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]] = (), most: int | None = None) -> str:
         """Return a query of the results of some operators, as records."""
         numbers, nodes = tuple(number for number, _ in parts), [node for _, node in parts]
-        every = [*nodes, *(node for pair in members for node in pair)]
-        return self._filled(("gathered", numbers, most), every, lambda to: to.gathered(parts, members, most))
+        operators = [*nodes, *(node for pair in members for node in pair)]
+        return self._filled(("gathered", numbers, most), operators, lambda to: to.gathered(parts, members, most))
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
         """Return the records that a query gave."""
@@ -1137,9 +1157,9 @@ class TheirPlans:
                 if not isinstance(node, alg.Entities):
                     continue
                 order = [self._tables.cells.by_bytes(column(part)) for part in ("name", "id")]
-                first = select(column("name")).from_(_subquery(to.of_entities(node)), copy=False)
-                few = _subquery(first.order_by(*order, copy=False).limit(most, copy=False))
-                branches.append(select(literal(number), cast(NULL.copy(), "bigint"), column("name")).from_(few, copy=False))
+                names = select(column("name")).from_(_subquery(to.of_entities(node)), copy=False)
+                first_names = _subquery(names.order_by(*order, copy=False).limit(most, copy=False))
+                branches.append(select(literal(number), cast(NULL.copy(), "bigint"), column("name")).from_(first_names, copy=False))
             return together(branches)
 
         return self._filled(("sizes", most, tuple(number for number, _ in parts)), [node for _, node in parts], build)
@@ -1155,13 +1175,13 @@ class TheirPlans:
 
     def names_near(self, text: str, most: int, *, below: bool) -> str:
         """Return a query of the first names from a text upward, or the last ones below it."""
-        own = self._tables.cells.by_bytes(column("name"))
+        ordered_name = self._tables.cells.by_bytes(column("name"))
         names = TheirCompiler(self._tables, Shape([], self._tables)).names()
-        every = exp.Subquery(this=names, alias=exp.TableAlias(this=name("r"), columns=[name("name")]))
-        side = (exp.LT if below else exp.GTE)(this=own, expression=literal(text))
-        query = select(column("name"), distinct=True).from_(every, copy=False).where(side, copy=False)
+        all_names = exp.Subquery(this=names, alias=exp.TableAlias(this=name("r"), columns=[name("name")]))
+        test = (exp.LT if below else exp.GTE)(this=ordered_name, expression=literal(text))
+        query = select(column("name"), distinct=True).from_(all_names, copy=False).where(test, copy=False)
         distinct = select(exp.Star()).from_(_subquery(query), copy=False)
-        return self._text(distinct.order_by(exp.Ordered(this=own.copy(), desc=below), copy=False).limit(most, copy=False))
+        return self._text(distinct.order_by(exp.Ordered(this=ordered_name.copy(), desc=below), copy=False).limit(most, copy=False))
 
     def _filled(self, sort: Hashable, nodes: Sequence[Any], build: Callable[[TheirCompiler], Query]) -> str:
         return self._filled_with(sort, nodes, lambda to: (build(to), ()))[0]

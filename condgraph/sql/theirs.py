@@ -36,11 +36,11 @@ def _joined(parts: Sequence[tuple[exp.Expr, bool]]) -> exp.Expr:
     if len(texts) == 1:
         return texts[0]
     result: exp.Expr | None = None
-    for text, (_, plain) in zip(texts, parts, strict=True):
+    for text, (_, is_whole) in zip(texts, parts, strict=True):
         part: exp.Expr = text
-        if not plain:
-            for mark, instead in (("\\", "\\\\"), ("+", "\\+")):
-                part = exp.Anonymous(this="REPLACE", expressions=[part, terms.literal(mark), terms.literal(instead)])
+        if not is_whole:
+            for character, escaped in (("\\", "\\\\"), ("+", "\\+")):
+                part = exp.Anonymous(this="REPLACE", expressions=[part, terms.literal(character), terms.literal(escaped)])
         result = part if result is None else exp.DPipe(this=exp.DPipe(this=result, expression=terms.literal("+")), expression=part)
     assert result is not None
     return result
@@ -140,23 +140,23 @@ class TheirTables:
     def parts(self, table: Table, predicates: Collection[str] | None) -> list[Part]:
         """Return a table's statements of some predicates, in order: those of values, then those of references."""
 
-        def asked(predicate: str) -> bool:
+        def is_requested(predicate: str) -> bool:
             return predicates is None or predicate in predicates
 
         if table.relation is not None:
-            return [Part(table, 0)] if asked(table.relation) else []
+            return [Part(table, 0)] if is_requested(table.relation) else []
         result = [Part(table, at, item=item) for at, item in enumerate(table.values)]
         result += [Part(table, at, reference=item) for at, item in enumerate(table.references)]
-        return [part for part in result if asked(part.predicate)]
+        return [part for part in result if is_requested(part.predicate)]
 
     def ends(self, part: Part) -> tuple[Reference | None, Column | Reference]:
         """Return what gives the subject of statements (None for the row itself) and what gives their object."""
         if part.table.relation is not None:
             first, second, *_ = ends_of(part.table)
             return first, second
-        given = part.item or part.reference
-        assert given is not None
-        return None, given
+        end = part.item or part.reference
+        assert end is not None
+        return None, end
 
     def qualifiers(self, table: Table) -> list[tuple[str, Column | Reference]]:
         """Return the qualifiers that a table's rows may have, in order, with their keys."""
@@ -176,13 +176,13 @@ class TheirTables:
     def statement(self, part: Part) -> tuple[exp.Expr, exp.Expr, exp.Expr, Cell]:
         """Return the name of a statement, its subject with its name, and its object."""
         table = part.table
-        start, given = self.ends(part)
-        ident, cell = self.id(table), self.cell(table, given)
+        start, end = self.ends(part)
+        ident, cell = self.id(table), self.cell(table, end)
         fact = exp.DPipe(this=terms.literal(f"{self.mark(part)} "), expression=ident)
         if start is None:
             return fact, ident.copy(), self.label(table), cell
-        first = self.cell(table, start)
-        return fact, first.end, first.parts["text"], Cell(cell.end, cell.parts, terms.both([first.given, cell.given]))
+        subject = self.cell(table, start)
+        return fact, subject.end, subject.parts["text"], Cell(cell.end, cell.parts, terms.both([subject.given, cell.given]))
 
     def mark(self, part: Part) -> str:
         """Return the prefix of the names of a part's statements."""
@@ -191,25 +191,36 @@ class TheirTables:
 
     def _end(self, table: Table, reference: Reference) -> tuple[exp.Expr, dict[str, exp.Expr], exp.Expr]:
         """Return the row that a reference leads to, the parts of its cell, and a test that it exists."""
-        other = self.tables[reference.target]
-        here, there = [table.column(item) for item in reference.columns], [other.column(item) for item in reference.others]
-        columns = [self.own(item, "t") for item in here]
-        same = [exp.EQ(this=self.own(of, "o"), expression=mine.copy()) for of, mine in zip(there, columns, strict=True)]
+        target = self.tables[reference.target]
+        own_columns, target_columns = (
+            [table.column(item) for item in reference.columns],
+            [target.column(item) for item in reference.others],
+        )
+        columns = [self.own(item, "t") for item in own_columns]
+        equalities = [
+            exp.EQ(this=self.own(target_column, "o"), expression=cell_value.copy())
+            for target_column, cell_value in zip(target_columns, columns, strict=True)
+        ]
 
-        def looked_up(cell: exp.Expr) -> exp.Expr:
-            return exp.Subquery(this=terms.select(cell).from_(self.rows(other, "o"), copy=False).where(*same, copy=True))
+        def lookup(cell: exp.Expr) -> exp.Expr:
+            return exp.Subquery(this=terms.select(cell).from_(self.rows(target, "o"), copy=False).where(*equalities, copy=True))
 
-        if reference.others == other.key and all(map(_same_text, here, there)):
-            key = _joined([(mine.copy(), of.whole) for mine, of in zip(columns, there, strict=True)])
-            end: exp.Expr = exp.DPipe(this=terms.literal(f"{other.name}/"), expression=key)
+        if reference.others == target.key and all(map(_same_text, own_columns, target_columns)):
+            key = _joined(
+                [
+                    (cell_value.copy(), target_column.whole)
+                    for cell_value, target_column in zip(columns, target_columns, strict=True)
+                ]
+            )
+            end: exp.Expr = exp.DPipe(this=terms.literal(f"{target.name}/"), expression=key)
         else:
-            end = looked_up(self.id(other, "o"))
-        text = looked_up(self.label(other, "o")) if other.label is not None else end.copy()
-        given = terms.both([terms.known(item.copy()) for item in columns])
-        if not (reference.certain and other.certain):
-            some = terms.select(terms.literal(1)).from_(self.rows(other, "o"), copy=False).where(*same, copy=True)
-            given = terms.both([given, exp.Exists(this=some)])
-        return end, {"kind": terms.literal(int(Kind.ENTITY)), "text": text}, given
+            end = lookup(self.id(target, "o"))
+        text = lookup(self.label(target, "o")) if target.label is not None else end.copy()
+        exists = terms.both([terms.known(item.copy()) for item in columns])
+        if not (reference.certain and target.certain):
+            matching = terms.select(terms.literal(1)).from_(self.rows(target, "o"), copy=False).where(*equalities, copy=True)
+            exists = terms.both([exists, exp.Exists(this=matching)])
+        return end, {"kind": terms.literal(int(Kind.ENTITY)), "text": text}, exists
 
     def is_given(self, item: Column, alias: str) -> exp.Expr:
         """Return a test that a column of a row has a value."""
@@ -221,15 +232,15 @@ class TheirTables:
 
     def validity(self, table: Table, alias: str) -> tuple[exp.Expr, exp.Expr]:
         """Return the seconds between which a row of a table with times holds, NULL if it states none."""
-        given = {key: self.is_given(item, alias) for key, item in table.bounds}
+        is_stated = {key: self.is_given(item, alias) for key, item in table.bounds}
         seconds = {key: self.cells.bound(item, terms.column(item.real, alias))[:2] for key, item in table.bounds}
 
-        def side(keys: tuple[str, str], at: int, otherwise: int) -> exp.Expr:
-            pairs = [(given[key].copy(), seconds[key][at]) for key in keys if key in given]
-            others = [(test.copy(), terms.literal(otherwise)) for key, test in given.items() if key not in keys]
-            return terms.case([*pairs, *others], terms.NULL.copy())
+        def bound_of(keys: tuple[str, str], at: int, otherwise: int) -> exp.Expr:
+            pairs = [(is_stated[key].copy(), seconds[key][at]) for key in keys if key in is_stated]
+            open_cases = [(test.copy(), terms.literal(otherwise)) for key, test in is_stated.items() if key not in keys]
+            return terms.case([*pairs, *open_cases], terms.NULL.copy())
 
-        return side(SAYING["start"], 0, OPEN_START), side(SAYING["end"], 1, OPEN_END)
+        return bound_of(SAYING["start"], 0, OPEN_START), bound_of(SAYING["end"], 1, OPEN_END)
 
     @staticmethod
     def may_not_hold(table: Table) -> bool:
@@ -252,9 +263,10 @@ class TheirTables:
         cell, kind = terms.column(item.real, alias), terms.literal(int(item.kind))
         if isinstance(item, Bound):
             start, stop, precision = self.cells.bound(item, cell)
-            given = self.is_given(item, alias)
+            is_stated = self.is_given(item, alias)
             times = {
-                part: terms.case([(given.copy(), value)], terms.NULL.copy()) for part, value in (("start", start), ("stop", stop))
+                part: terms.case([(is_stated.copy(), value)], terms.NULL.copy())
+                for part, value in (("start", start), ("stop", stop))
             }
             return {"kind": kind, **times, "precision": terms.literal(int(precision))}
         if item.kind is Kind.TEXT:
@@ -293,9 +305,9 @@ class TheirTables:
             if not table.key and table.relation is None:
                 yield f"{table.name!r} has no key: its rows are numbered as they lie; a mapping file gives a key", None, False
             if not table.certain:
-                own = f"the key {_listing(table.key)} of {table.name!r}"
+                key = f"the key {_listing(table.key)} of {table.name!r}"
                 if large:
-                    yield f"whether {own} is in each row, and is different in each, was not looked at", None, False
+                    yield f"whether {key} is in each row, and is different in each, was not looked at", None, False
                 else:
                     parts = [terms.known(terms.column(table.column(item).real, "t")) for item in table.key]
                     yield (
@@ -311,10 +323,10 @@ class TheirTables:
             for other in self.tables:
                 if table.relation is None and other.startswith(f"{table.name}/"):
                     start = call("SUBSTR", self.id(table), terms.literal(1), terms.literal(len(other) + 1))
-                    below = exp.EQ(this=start, expression=terms.literal(f"{other}/"))
-                    meets = terms.either([exp.EQ(this=self.id(table), expression=terms.literal(other)), below])
+                    nested = exp.EQ(this=start, expression=terms.literal(f"{other}/"))
+                    collides = terms.either([exp.EQ(this=self.id(table), expression=terms.literal(other)), nested])
                     message = f"of {table.name!r} with the id of {other!r} or of one of its rows"
-                    yield message, _counted(self.rows(table), meets), True
+                    yield message, _counted(self.rows(table), collides), True
             for item in table.values:
                 if item.sort != "time" or item.type == "TIMESTAMP_S":
                     continue
@@ -339,11 +351,11 @@ class TheirTables:
                 if reference not in ends:
                     columns = _listing(reference.columns)
                     yield f"the reference {columns} of {table.name!r} is left out: ends of relations have one column", None, False
-            there = terms.both([self._end(table, item)[2] for item in ends[:2]])
+            both_ends_exist = terms.both([self._end(table, item)[2] for item in ends[:2]])
             if large:
                 yield f"rows of {table.name!r} that lack an end of the relation are left out, and were not counted", None, False
             else:
-                query = _counted(self.rows(table), exp.not_(exp.Paren(this=there)))
+                query = _counted(self.rows(table), exp.not_(exp.Paren(this=both_ends_exist)))
                 yield f"of {table.name!r} left out: an end of the relation is missing", query, False
         for reference in ends[2:] if table.relation is not None else table.references:
             other = self.tables[reference.target]
@@ -362,8 +374,8 @@ class TheirTables:
                     False,
                 )
                 continue
-            given = terms.both([terms.known(terms.column(table.column(item).real, "t")) for item in reference.columns])
-            dangling = terms.both([given, exp.not_(exp.Paren(this=self._end(table, reference)[2]))])
+            has_key = terms.both([terms.known(terms.column(table.column(item).real, "t")) for item in reference.columns])
+            dangling = terms.both([has_key, exp.not_(exp.Paren(this=self._end(table, reference)[2]))])
             message = f"of {table.name!r} without {columns}: no row of {other.name!r} has that key"
             yield message, _counted(self.rows(table), dangling), False
 
@@ -378,32 +390,34 @@ class TheirTables:
         if not self.may_not_hold(table):
             return
         (_, start), (_, end) = table.bounds
-        wrong = f"hold at no time, since {end.predicate!r} is before {start.predicate!r}: their statements are left out"
+        problem = f"hold at no time, since {end.predicate!r} is before {start.predicate!r}: their statements are left out"
         if large:
-            yield f"whether rows of {table.name!r} {wrong}, was not counted", None, False
+            yield f"whether rows of {table.name!r} {problem}, was not counted", None, False
             return
-        yield f"of {table.name!r} {wrong}", _counted(self.rows(table), exp.not_(self.holds(table, "t"))), False
+        yield f"of {table.name!r} {problem}", _counted(self.rows(table), exp.not_(self.holds(table, "t"))), False
         if end.excluded or start.type != end.type:
             return
         starts = terms.select(terms.column(start.real, "s")).from_(self.rows(table, "s"), copy=False)
         starts = starts.where(self.is_given(start, "s"), copy=False)
-        touching = terms.case([(terms.within(terms.column(end.real, "t"), starts), terms.literal(1))], terms.literal(0))
-        many = exp.GT(this=exp.Mul(this=exp.Sum(this=touching), expression=terms.literal(2)), expression=exp.Count(this=exp.Star()))
-        most = terms.select(terms.case([(many, exp.Sum(this=touching.copy()))], terms.literal(0))).from_(
+        touches = terms.case([(terms.within(terms.column(end.real, "t"), starts), terms.literal(1))], terms.literal(0))
+        is_majority = exp.GT(
+            this=exp.Mul(this=exp.Sum(this=touches), expression=terms.literal(2)), expression=exp.Count(this=exp.Star())
+        )
+        query = terms.select(terms.case([(is_majority, exp.Sum(this=touches.copy()))], terms.literal(0))).from_(
             self.rows(table), copy=False
         )
         excluded = f'times = "[{start.predicate}, {end.predicate})" excludes the end'
         message = f"of {table.name!r} end when another row starts, and both hold then; {excluded}"
-        yield message, most.where(self.is_given(end, "t"), copy=False), False
+        yield message, query.where(self.is_given(end, "t"), copy=False), False
 
     def repeats(self, table: Table, columns: Sequence[str]) -> terms.Query:
         """Return a query that counts the rows whose columns repeat those of an earlier row."""
-        given = terms.both([terms.known(terms.column(table.column(item).real, "t")) for item in columns])
-        different = exp.Count(this=exp.Distinct(expressions=[self._key(table, columns, "t")]))
+        is_complete = terms.both([terms.known(terms.column(table.column(item).real, "t")) for item in columns])
+        distinct_keys = exp.Count(this=exp.Distinct(expressions=[self._key(table, columns, "t")]))
         return (
-            terms.select(exp.Sub(this=exp.Count(this=exp.Star()), expression=different))
+            terms.select(exp.Sub(this=exp.Count(this=exp.Star()), expression=distinct_keys))
             .from_(_quoted(table, "t"), copy=False)
-            .where(given, copy=False)
+            .where(is_complete, copy=False)
         )
 
 
@@ -419,17 +433,17 @@ def shortfalls(engine: Engine, tables: TheirTables) -> Iterator[str]:
     """Yield what the tables leave out, with numbers, by one query; raise `LoadError` if rows share a key."""
     checks = list(tables.checks())
     yield from (message for message, query, _ in checks if query is None)
-    counted = [
+    queries = [
         terms.select(terms.named(terms.literal(at), "n"), terms.named(exp.Subquery(this=query), "rows"))
         for at, (_, query, _) in enumerate(checks)
         if query is not None
     ]
-    if not counted:
+    if not queries:
         return
-    for at, rows in sorted(engine.read(terms.together(counted))):
-        message, _, wrong = checks[at]
+    for at, rows in sorted(engine.read(terms.together(queries))):
+        message, _, is_error = checks[at]
         text = f"{numbered(rows, 'row', 'rows')} {message}"
-        if rows and wrong:
+        if rows and is_error:
             raise LoadError(f"{engine.place}: {text}", hint="ids are different in each row: a mapping file gives another key")
         if rows:
             yield text
@@ -440,18 +454,18 @@ def look_at_white_space(engine: Engine, tables: TheirTables) -> Iterator[str]:
 
     Keys that differ only in white space are compared as they are.
     """
-    looked: list[tuple[Table, list[Column]]] = []
-    left: list[str] = []
+    checked: list[tuple[Table, list[Column]]] = []
+    unchecked: list[str] = []
     for table in tables.tables.values():
         texts = [item for item in table.columns if item.kind is Kind.TEXT and item.sort != "bytes"]
         if texts and (table.is_view or table.rows > MOST_READ):
-            left.append(table.name)
+            unchecked.append(table.name)
         elif texts:
-            looked.append((table, texts))
+            checked.append((table, texts))
         for item in texts:
             item.untidy = False
     queries: list[terms.Query] = []
-    for at, (table, texts) in enumerate(looked):
+    for at, (table, texts) in enumerate(checked):
         flags: exp.Expr = terms.literal("")
         for item in texts:
             test = is_untidy(tables.cells.text(item, terms.column(item.real, "t")))
@@ -459,7 +473,7 @@ def look_at_white_space(engine: Engine, tables: TheirTables) -> Iterator[str]:
             flags = exp.DPipe(this=flags, expression=terms.coalesce(flag, terms.literal("0")))
         queries.append(terms.select(terms.literal(at), flags).from_(_quoted(table, "t"), copy=False))
     for at, marks in engine.read(terms.together(queries)) if queries else ():
-        table, texts = looked[at]
+        table, texts = checked[at]
         for item, mark in zip(texts, marks, strict=True):
             item.untidy = mark == "1"
     references = [(table, part) for table in tables.tables.values() for part in table.references]
@@ -472,13 +486,13 @@ def look_at_white_space(engine: Engine, tables: TheirTables) -> Iterator[str]:
     for at, count in engine.read(terms.together(repeats)) if repeats else ():
         if count:
             name, columns = untidy[at]
-            same = [tables.tables[name].column(item) for item in columns]
-            same += [table.column(item) for table, part in references if part.target == name for item in part.columns]
-            for item in same:
+            compared = [tables.tables[name].column(item) for item in columns]
+            compared += [table.column(item) for table, part in references if part.target == name for item in part.columns]
+            for item in compared:
                 item.untidy = False
             yield f"white space alone tells {_listing(columns)} of rows of {name!r} apart, and is compared as it is"
-    if left:
-        yield f"white space in texts of {_listing(left)} was not looked at, and is compared as it is"
+    if unchecked:
+        yield f"white space in texts of {_listing(unchecked)} was not looked at, and is compared as it is"
 
 
 def _same_text(mine: Column, other: Column) -> bool:
