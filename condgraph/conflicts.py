@@ -68,12 +68,12 @@ def conflicts(
                 hint="graph.declare(single_valued=['capital']) declares one, conflicts('capital') looks at it, "
                 "conflicts(propose=True) looks for some",
             )
-        known = predicates_of(graph)
-        missing = [name for name in names if name not in known]
+        all_predicates = predicates_of(graph)
+        missing = [name for name in names if name not in all_predicates]
         if missing and predicates:
-            raise UnknownNameError("predicate", missing[0], candidates=nearest(missing[0], known))
+            raise UnknownNameError("predicate", missing[0], candidates=nearest(missing[0], all_predicates))
         warnings = tuple(f"no statement has the predicate {name!r}" for name in missing)
-        names = [name for name in names if name in known]
+        names = [name for name in names if name in all_predicates]
         if snapshot is None and names:
             answer = plan_answer(graph._store_of(None), alg.Objects(alg.Scan(None, tuple(names))))
             snapshot = answer.evidence.trail.run.snapshot
@@ -87,8 +87,8 @@ def conflicts(
                         yield conflict(snapshot, first, second, sure, prefer)
 
         page = list(islice(each_conflict(), offset, None if limit is None else offset + limit + 1))
-        more = limit is not None and len(page) > limit
-        return Conflicts(tuple(page[:limit]), tuple(names), more, tuple(proposed), warnings)
+        has_more = limit is not None and len(page) > limit
+        return Conflicts(tuple(page[:limit]), tuple(names), has_more, tuple(proposed), warnings)
 
 
 def predicates_of(graph: StoredGraph) -> frozenset[str]:
@@ -115,10 +115,10 @@ def declare(graph: StoredGraph, value: Any, prefer: Any, *, remove: bool, wait: 
                 storage.place, ["preferences that are declared"], hint="name the preference in a query: query(..., prefer='latest')"
             )
         if not isinstance(storage, LocalStorage) or storage.snapshot is not None:
-            known = predicates_of(graph)
+            all_predicates = predicates_of(graph)
             for name in declarations:
-                if name not in known:
-                    raise UnknownNameError("predicate", name, candidates=nearest(name, known))
+                if name not in all_predicates:
+                    raise UnknownNameError("predicate", name, candidates=nearest(name, all_predicates))
         for preferred in declarations.values():
             check_sources(storage, preferred)
         after = before | declarations
@@ -156,8 +156,8 @@ def preferring(storage: Storage, prefer: Any) -> Snapshot:
     snapshot = storage.copied()
     for name, preference in wanted.items():
         if name not in declared and snapshot.predicate(name) < 0:
-            known = [*snapshot.schema.relations, *snapshot.schema.attributes]
-            raise UnknownNameError("predicate", name, candidates=nearest(name, known))
+            all_predicates = [*snapshot.schema.relations, *snapshot.schema.attributes]
+            raise UnknownNameError("predicate", name, candidates=nearest(name, all_predicates))
         check_sources(storage, preference)
     after = {
         name: None if stored_preference is None else stored_preference.stored

@@ -85,11 +85,11 @@ def correct(storage: Storage, statement: Any, changes: dict[str, Any], by: str |
         name = changes.get("name")
         if set(changes) != {"name"} or not isinstance(name, str) or not name:
             raise OptionError("of an entity the name is corrected", hint="graph.correct(Entity(id, name), name='New name')")
-        known = reading.name_of(entity.id)
-        if known != entity.name:
-            candidates = [] if known is None else [known]
+        current_name = reading.name_of(entity.id)
+        if current_name != entity.name:
+            candidates = [] if current_name is None else [current_name]
             raise UnknownNameError("entity", f"{entity.id} ({entity.name})", candidates=candidates)
-        if known == name:
+        if current_name == name:
             raise SourceError(f"entity {entity.id!r} is called {name!r} already")
         return [Entity(entity.id, name)], [Entity(entity.id, entity.name)]
 
@@ -188,11 +188,11 @@ class _Reading:
     def entity(self, thing: Any, role: str, *, new: bool = True) -> str:
         """Return the id of an entity that is given by its id, its name or a record, or that is new."""
         if isinstance(thing, Entity):
-            known = self.name_of(thing.id)
-            if known is None or (known == thing.id and thing.name != thing.id):
+            current_name = self.name_of(thing.id)
+            if current_name is None or (current_name == thing.id and thing.name != thing.id):
                 self.declared.append(Entity(thing.id, thing.name, thing.kind))
-            elif known != thing.name:
-                raise SourceError(f"entity {thing.id!r} is called {known!r}, not {thing.name!r}")
+            elif current_name != thing.name:
+                raise SourceError(f"entity {thing.id!r} is called {current_name!r}, not {thing.name!r}")
             return thing.id
         if isinstance(thing, Ref):
             if self.name_of(thing.id) is None:
@@ -278,34 +278,34 @@ class _Reading:
             raise LiteralError(f"{what} is no value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected")
         kind = type_of(value)
         if kinds and kind not in kinds and kind is not ValueKind.UNKNOWN and not self._new_type:
-            known = " or ".join(_WORDS[known_kind] for known_kind in sorted(kinds))
+            known_types = " or ".join(_WORDS[known_kind] for known_kind in sorted(kinds))
             raise LiteralError(
-                f"{what} is of the type {kind.name.lower()}, and the graph has {known} there",
+                f"{what} is of the type {kind.name.lower()}, and the graph has {known_types} there",
                 hint="new_type=True adds it all the same",
             )
         return stored(value)
 
     def _read(self, text: str, kinds: set[ValueKind], what: str) -> Ref | Value:
         only = next(iter(kinds - {ValueKind.UNKNOWN}), None) if len(kinds - {ValueKind.UNKNOWN}) == 1 else None
-        if not kinds and not self._new_type and (meant := _plainly(text)):
-            self._warnings.append(f"{what}, {text!r}, is added as a text, and not as a {meant}")
+        if not kinds and not self._new_type and (other_types := _plainly(text)):
+            self._warnings.append(f"{what}, {text!r}, is added as a text, and not as a {other_types}")
         if self._new_type or only in (None, ValueKind.TEXT):
             return text
         if only is ValueKind.ENTITY:
             return Ref(self.entity(text, "object", new=False))
-        read: Value | None = None
+        parsed: Value | None = None
         if only is ValueKind.TIME:
-            read = _time(text)
+            parsed = _time(text)
         else:
             with suppress(ValueError):
-                read = parse_quantity(text)
-        if read is None:
+                parsed = parse_quantity(text)
+        if parsed is None:
             assert only is not None
             raise LiteralError(
                 f"{what}: {text!r} is not of the type {only.name.lower()}, which the graph has there",
                 hint="new_type=True adds it as a text all the same",
             )
-        return read
+        return parsed
 
     # -- existing parts ----------------------------------------------------------------------------
 
@@ -374,9 +374,9 @@ class _Reading:
         candidates = self._known.about(subject, predicate)
         matching = [statement for statement in candidates if matches(statement)]
         if len(matching) > 1:
-            meant = " | ".join(map(str, parts[:3]))
+            text = " | ".join(map(str, parts[:3]))
             raise AmbiguousNameError(
-                f"{len(matching)} statements are meant by {meant}",
+                f"{len(matching)} statements are meant by {text}",
                 candidates=list(map(shown, matching[:10])),
                 hint="name the qualifiers as well",
             )
@@ -392,8 +392,8 @@ class _Reading:
         if isinstance(value, Time) and _time(given) == value:
             return True
         if not isinstance(given, str):
-            meant = self.value(given, set(), "the object")
-            return key_of(Statement("", "", meant)) == key_of(Statement("", "", value))
+            wanted = self.value(given, set(), "the object")
+            return key_of(Statement("", "", wanted)) == key_of(Statement("", "", value))
         if isinstance(value, Ref):
             return given in (value.id, self.name_of(value.id))
         try:
@@ -405,15 +405,15 @@ class _Reading:
 
     def _missing(self, part: Part) -> UnknownNameError:
         """Return the error for a part that the graph does not have, with the nearest ones."""
-        near: list[str] = []
+        nearest_parts: list[str] = []
         if isinstance(part, Statement):
             statements = self._known.about(part.subject, part.predicate) or self._known.some_about(part.subject)
             by_text = {shown(statement): None for statement in statements}
-            near = nearest(shown(part), by_text, most=_NEAREST) or list(by_text)[:_NEAREST]
+            nearest_parts = nearest(shown(part), by_text, most=_NEAREST) or list(by_text)[:_NEAREST]
             if self.name_of(part.subject) is None:
-                near = near or self._near(part.subject)
+                nearest_parts = nearest_parts or self._near(part.subject)
         hint = "answer.evidence, or graph.export, has statements as the graph states them"
-        return UnknownNameError("statement", shown(part), candidates=near, hint=hint)
+        return UnknownNameError("statement", shown(part), candidates=nearest_parts, hint=hint)
 
     def _subject(self, subject: str) -> str:
         if self.name_of(subject) is not None:

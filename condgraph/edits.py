@@ -371,18 +371,18 @@ class Edits:
         if not numbers:
             return without if unused else snapshot, []
         first = next(readback.statements(snapshot, np.array(numbers[:1], np.int32)))[0]
-        what = numbered(len(numbers), "statement that was retracted stays", "statements that were retracted stay")
-        warning = f"{what} hidden, though a source states {'it' if len(numbers) == 1 else 'them'} again: {shown(first)}"
+        statements_text = numbered(len(numbers), "statement that was retracted stays", "statements that were retracted stay")
+        warning = f"{statements_text} hidden, though a source states {'it' if len(numbers) == 1 else 'them'} again: {shown(first)}"
         return without, [warning]
 
     def came_back(self, before: Snapshot | None, now: Snapshot) -> list[str]:
         """Return warnings about retracted statements that a load states in a changed form."""
         warnings = []
-        seen: set[tuple[str, str]] = set()
+        checked: set[tuple[str, str]] = set()
         for part in self.removed.values():
-            if not isinstance(part, Statement) or (part.subject, part.predicate) in seen:
+            if not isinstance(part, Statement) or (part.subject, part.predicate) in checked:
                 continue
-            seen.add((part.subject, part.predicate))
+            checked.add((part.subject, part.predicate))
             old_keys = {key_of(statement) for statement in Edits().about(before, part.subject, part.predicate)}
             new_statements = [
                 statement for statement in Edits().about(now, part.subject, part.predicate) if key_of(statement) not in old_keys

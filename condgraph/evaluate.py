@@ -558,11 +558,11 @@ class Control:
         """Return the texts of the answer, or None, and the program that was run. A demonstration of the question
         itself is ignored.
         """
-        known = known_of(self._graph._store_of(None), self._graph._survey())
-        mentions = mentions_in(question, known)
+        known_names = known_of(self._graph._store_of(None), self._graph._survey())
+        mentions = mentions_in(question, known_names)
         for similar in self._graph.demos.similar(masked(question, mentions), _LOOKED_AT, without=" ".join(question.split())):
             demo = similar.demo
-            program = swapped(demo.program, demo.question, mentions_in(demo.question, known), question, mentions)
+            program = swapped(demo.program, demo.question, mentions_in(demo.question, known_names), question, mentions)
             if program is None:
                 continue
             where = source if source is not None else demo.source

@@ -204,15 +204,15 @@ def unload(storage: Storage, sources: tuple[str, ...], demos: Callable[[], Itera
 def orphaned(storage: Storage, demos: Callable[[], Iterable[Demo]]) -> list[str]:
     """Return a warning if demonstrations have programs with names that a graph in process no longer has."""
     snapshot = storage.snapshot
-    known = list(demos()) if snapshot is not None else []
-    if snapshot is None or not known:
+    demonstrations = list(demos()) if snapshot is not None else []
+    if snapshot is None or not demonstrations:
         return []
     sources = {snapshot.source_of(number).name for number in range(len(snapshot.schema.sources))}
     predicates = {snapshot.predicate_name(number) for number in range(snapshot.predicate_count)}
     count = sum(
         (demo.source is not None and demo.source not in sources)
         or any(name not in predicates and not len(snapshot.named(name)) for name in demo.names)
-        for demo in known
+        for demo in demonstrations
     )
     return [f"{numbered(count, 'demonstration names', 'demonstrations name')} what the graph has no more"] if count else []
 
@@ -266,8 +266,8 @@ def planned(
             try:
                 emptied += named_here(name, known)
             except SourceError as error:
-                near = f" (near: {', '.join(error.candidates)})" if error.candidates else ""
-                warnings.append(f"there was no source {name!r} to replace{near}")
+                nearest_names = f" (near: {', '.join(error.candidates)})" if error.candidates else ""
+                warnings.append(f"there was no source {name!r} to replace{nearest_names}")
             ready.append(item)
             continue
         if item.format.name == "folder":

@@ -105,7 +105,7 @@ def open(
         return _sql(place, graph, read_only, layout, mapping, options)
     if isinstance(place, (str, os.PathLike)):
         if not os.fspath(place):
-            # A variable that is not set would make a store of the current folder.
+            # Otherwise an unset shell variable would open the current folder.
             raise OptionError("the place of a graph is empty", hint='a folder, an address, or "memory:"; "." is this folder')
         scheme, mark, _ = os.fspath(place).partition("://")
         scheme = scheme.lower()
@@ -143,10 +143,12 @@ def open(
         check_scheme(os.fspath(place), (*NEO4J_SCHEMES, *SPARQL_SCHEMES, *SQL_SCHEMES), example=_EXAMPLE)
     if as_of is not None:
         raise no_versions("a graph on Neo4j")
-    wrong = next((name for name in options if name not in LOGIN), None)
-    if wrong is not None:
+    unknown_option = next((name for name in options if name not in LOGIN), None)
+    if unknown_option is not None:
         raise OptionError(
-            f"Neo4j takes no option {wrong!r}", candidates=nearest(wrong, LOGIN), hint=f"it takes: {', '.join(LOGIN)}"
+            f"Neo4j takes no option {unknown_option!r}",
+            candidates=nearest(unknown_option, LOGIN),
+            hint=f"it takes: {', '.join(LOGIN)}",
         )
     _check_native(layout, mapping, graph)
     if labels is not None:
@@ -203,13 +205,13 @@ def _check_folder(place: str) -> None:
     """Raise `OptionError` for an address that lacks its slashes, and `StoreMissingError` for a file."""
     scheme, mark, address_rest = place.partition(":")
     if mark and scheme.lower() in (*NEO4J_SCHEMES, *SPARQL_SCHEMES, *SQL_SCHEMES) and not os.path.exists(place):
-        # A file of DuckDB has no login that might be shown.
-        meant = (
+        # An address of DuckDB contains no login that has to be hidden.
+        suggested = (
             f"duckdb:///{address_rest.removeprefix('//')}"
             if scheme.lower() == "duckdb"
             else shown(f"{scheme}://{address_rest.lstrip('/')}")
         )
-        raise OptionError(f"an address has slashes after {scheme}:", hint=f"{meant}; a folder begins with ./")
+        raise OptionError(f"an address has slashes after {scheme}:", hint=f"{suggested}; a folder begins with ./")
     if not os.path.isfile(place):
         return
     with builtins.open(place, "rb") as file:
@@ -219,10 +221,10 @@ def _check_folder(place: str) -> None:
 
 
 def _several(places: Any, graph: str, same: Any, given: dict[str, Any]) -> Graph:
-    wrong = next((name for name, value in given.items() if value is not None), None)
-    if wrong is not None or graph != "default":
+    unsuitable = next((name for name, value in given.items() if value is not None), None)
+    if unsuitable is not None or graph != "default":
         raise OptionError(
-            f"{wrong or 'graph'} is about one store",
+            f"{unsuitable or 'graph'} is about one store",
             hint="open each with its own options: condgraph.open([condgraph.open(..., graph=...), ...])",
         )
     from condgraph.remote_several import several

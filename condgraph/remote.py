@@ -508,19 +508,19 @@ class ServerStorage(Storage):
                 time.sleep(_AGAIN)
 
     def _looked_at(self, changes: bool) -> Snapshot | None:
-        begun = self.server.under_way()
-        if begun is not None:
+        unfinished = self.server.under_way()
+        if unfinished is not None:
             # The other writer is gone: this load resumes that one, or is refused.
-            return self.server.left() if begun[1] else self.server.snapshot()
-        seen = frozenset((source.name, source.content) for source in self.sources())
+            return self.server.left() if unfinished[1] else self.server.snapshot()
+        contents = frozenset((source.name, source.content) for source in self.sources())
         # A large graph is not pulled to look up keys in it: `join=` works without it. A load with a change pulls it in any
         # case, and rows must keep the ids that other statements refer to.
-        there = self.server.exists()
-        size = sum(self.server.counts().get(source, 0) for source in ("relations", "attributes")) if there else 0
+        exists = self.server.exists()
+        size = sum(self.server.counts().get(family, 0) for family in ("relations", "attributes")) if exists else 0
         if size > MOST_LOOKED_AT and not changes:
             return None
-        self._seen = seen
-        return self.server.snapshot() if there else None
+        self._seen = contents
+        return self.server.snapshot() if exists else None
 
     def _wait_for_others(self) -> None:
         """Wait while a running writer loads the graph, at most until this load's deadline."""
@@ -570,8 +570,10 @@ class ServerStorage(Storage):
         until = time.monotonic() + wait
         with waiting(wait):
             while (load := self.server.under_way()) is not None:
-                begun, gone = load
-                if gone and all(source in names or source.startswith(tuple(f"{name}/" for name in names)) for source in begun):
+                loaded_sources, writer_is_gone = load
+                if writer_is_gone and all(
+                    source in names or source.startswith(tuple(f"{name}/" for name in names)) for source in loaded_sources
+                ):
                     self.abandon()
                 elif time.monotonic() >= until:
                     self.server.counts()

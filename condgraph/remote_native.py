@@ -22,7 +22,7 @@ from condgraph.remote import RemoteGraph
 from condgraph.remote_neo4j import Neo4jGraph, Neo4jStorage
 from condgraph.reports import Status
 
-#: The seconds during which an unknown name is not looked up again.
+#: The age of the mapping in seconds up to which an unknown name is taken as unknown without examining the database again.
 _FRESH: Final = 1.0
 _WRITES: Final = 'layout="condgraph" opens, or makes, a graph of condgraph\'s own beside it'
 

@@ -123,21 +123,21 @@ def several(places: Mapping[str, Any] | Sequence[Any], opened: Callable[[Any], G
     if not places:
         raise OptionError("no store is given", hint='condgraph.open(["folder", "postgresql://localhost/shop"])')
     graphs: dict[str, Graph] = {}
-    own: list[Graph] = []
+    opened_here: list[Graph] = []
     try:
         for name, place in places.items():
             if isinstance(place, SeveralGraph):
                 raise OptionError(f"store {name!r} is several stores itself", hint="give each of them")
             if not isinstance(place, Graph):
                 place = opened(place)
-                own.append(place)
+                opened_here.append(place)
             graphs[name] = place
-        result = SeveralGraph(graphs, own, same)
+        result = SeveralGraph(graphs, opened_here, same)
         if same:
             result.store.naming_schema  # noqa: B018 - checks the declaration
         return result
     except BaseException:
-        for graph in own:
+        for graph in opened_here:
             graph.close()
         raise
 

@@ -100,11 +100,11 @@ class SparqlGraph(EditedGraph):
     _storage: SparqlStorage
 
     def __init__(self, place: str, *, graph: str = "default", read_only: bool = False, **options: Any) -> None:
-        known = ("update", "store", "base", "user", "password", "method", "timeout", "patience")
-        wrong = next((name for name in options if name not in known), None)
-        if wrong is not None:
-            message, hint = f"a SPARQL endpoint takes no option {wrong!r}", f"it takes: {', '.join(known)}"
-            raise OptionError(message, candidates=nearest(wrong, known), hint=hint)
+        known_options = ("update", "store", "base", "user", "password", "method", "timeout", "patience")
+        unknown_option = next((name for name in options if name not in known_options), None)
+        if unknown_option is not None:
+            message, hint = f"a SPARQL endpoint takes no option {unknown_option!r}", f"it takes: {', '.join(known_options)}"
+            raise OptionError(message, candidates=nearest(unknown_option, known_options), hint=hint)
         bounds = {name: options.pop(name) for name in ("timeout", "patience") if name in options}
         options = {name: value and (_plain(str(value)) if name in _ADDRESSES else value) for name, value in options.items()}
         store = SparqlStore(_plain(place), graph=graph, read_only=read_only, **options, **bounds)

@@ -289,9 +289,9 @@ def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> Non
         for column_name in table.times.columns() if table.times is not None else ():
             item = table.column(column_name)
             if item not in table.values or item.sort not in ("date", "time", "integer", "long"):
-                what = item.type if item in table.values else "a reference"
+                column_type = item.type if item in table.values else "a reference"
                 raise declared.wrong(
-                    f"{table.name}.{column_name} is {what} in the database, and cannot say when a row holds",
+                    f"{table.name}.{column_name} is {column_type} in the database, and cannot say when a row holds",
                     hint="dates, timestamps and whole numbers of years can; a view can cast it",
                 )
         label = declared.names.get(table.name)
@@ -314,10 +314,12 @@ def _label(table: Table) -> str | None:
 
 
 def _check(options: dict[str, Any]) -> None:
-    wrong = next((name for name in options if name not in OPTIONS), None)
-    if wrong is not None:
+    unknown_option = next((name for name in options if name not in OPTIONS), None)
+    if unknown_option is not None:
         hint = f"it takes: {', '.join(OPTIONS)}"
-        raise OptionError(f"a SQL database takes no option {wrong!r}", candidates=nearest(wrong, OPTIONS), hint=hint)
+        raise OptionError(
+            f"a SQL database takes no option {unknown_option!r}", candidates=nearest(unknown_option, OPTIONS), hint=hint
+        )
 
 
 def _engine(
@@ -332,7 +334,7 @@ def _engine(
         from condgraph.sql.connections import DuckDb, Postgres
     except ImportError:
         raise MissingExtraError("sqlglot", "sql") from None
-    scheme, _, rest = place.partition("://") if isinstance(place, str) else ("spark", "", "")
+    scheme, _, address_rest = place.partition("://") if isinstance(place, str) else ("spark", "", "")
     if scheme.lower() == "spark":
         from condgraph.sql.spark import Spark, session_at
 
@@ -343,13 +345,13 @@ def _engine(
         if graph is None and folder is not None:
             raise OptionError("folder is where an export is, which needs no mapping", hint="leave `layout` and `mapping` out")
         path = None if folder is None else os.fspath(folder)
-        return Spark(session_at(rest) if isinstance(place, str) else place, path, graph or "")
+        return Spark(session_at(address_rest) if isinstance(place, str) else place, path, graph or "")
     if folder is not None:
         raise OptionError("folder is about Spark", hint="leave `folder` out")
     if scheme.lower() == "duckdb":
         if user is not None or password is not None:
             raise OptionError("a file of DuckDB has no login", hint="leave `user` and `password` out")
-        if not rest.startswith("/"):
+        if not address_rest.startswith("/"):
             raise OptionError("an address of DuckDB has three slashes", hint=f"such as {_EXAMPLE}; four begin an absolute path")
-        return DuckDb(rest[1:])
+        return DuckDb(address_rest[1:])
     return Postgres(parse(place, SQL_SCHEMES, example=_EXAMPLE), user, password)

@@ -63,11 +63,11 @@ def timed(mapping: Mapping) -> Mapping:
     predicates, keys = ([named.name for named in entries] for entries in (mapping.predicates, mapping.qualifiers))
     for predicate, columns in StatementTimes.of(mapping.times).columns().items():
         roles = [("predicate", name, predicates) for name in (predicate,) if name != OTHERS]
-        for role, name, known in (*roles, *(("qualifier", column, keys) for column in columns)):
-            if mapping.whole and name not in known:
+        for role, name, known_names in (*roles, *(("qualifier", column, keys) for column in columns)):
+            if mapping.whole and name not in known_names:
                 raise errors.OptionError(
                     f"`times` of the mapping file names the {role} {name!r}, which no statement has",
-                    candidates=errors.nearest(name, known),
+                    candidates=errors.nearest(name, known_names),
                 )
     kinds = {(Kind.TIME, NO_UNIT): 1}
     time_qualifiers = tuple(
@@ -154,10 +154,10 @@ class TriplesGraph(RemoteGraph):
 
 def triples(place: str, *, mapping: str | os.PathLike[str] | None = None, **options: Any) -> TriplesGraph:
     """Open the triples at an address. Raises `OptionError` for an option that only applies to graphs of condgraph."""
-    wrong = next((name for name in options if name not in OPTIONS), None)
-    if wrong is not None:
+    unknown_option = next((name for name in options if name not in OPTIONS), None)
+    if unknown_option is not None:
         raise errors.OptionError(
-            f"triples that condgraph did not write take no option {wrong!r}", hint=f"they take: {', '.join(OPTIONS)}"
+            f"triples that condgraph did not write take no option {unknown_option!r}", hint=f"they take: {', '.join(OPTIONS)}"
         )
     address = place[7:] if place[:7].lower() == "sparql+" else place
     return TriplesGraph(Endpoint(address, read_only=True, **options), mapping=mapping)

@@ -162,12 +162,12 @@ def report(
             known_kind = kinds.setdefault(key, ProblemKind(0, []))
             known_kind.count += kind.count
             known_kind.examples = [*known_kind.examples, *kind.examples][:2]
-    known = ("entities", "concepts")
+    counted_together = ("entities", "concepts")
     return LoadReport(
         sources,
         formats,
         built.statements,
-        sum(after[name] for name in known) - sum(before.get(name, 0) for name in known),
+        sum(after[name] for name in counted_together) - sum(before.get(name, 0) for name in counted_together),
         {name: count - before.get(name, 0) for name, count in after.items()},
         sum(reading.skipped for reading in readings),
         sum(reading.warned for reading in readings),

@@ -270,14 +270,14 @@ def _depends(node: Any) -> bool:
     open_fields = ((ByName, "names"), (ById, "ids"), (Compare, "value"), (Constant, "value"))
     stack: list[tuple[Any, Any, str]] = [(getattr(node, name), node, name) for name in names(node)]
     while stack:
-        value, of, field = stack.pop()
+        value, record, field = stack.pop()
         if isinstance(value, str):
-            if _PLACEHOLDER in value and not any(isinstance(of, kind) and field == name for kind, name in open_fields):
+            if _PLACEHOLDER in value and not any(isinstance(record, kind) and field == name for kind, name in open_fields):
                 return True
         elif isinstance(value, tuple):
-            if len(value) > 1 and isinstance(of, ByName | ById) and any(_PLACEHOLDER in part for part in value):
+            if len(value) > 1 and isinstance(record, ByName | ById) and any(_PLACEHOLDER in part for part in value):
                 return True
-            stack.extend((part, of, field) for part in value)
+            stack.extend((part, record, field) for part in value)
         elif isinstance(value, list | dict):
             if _PLACEHOLDER in repr(value):
                 return True

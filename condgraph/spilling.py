@@ -135,8 +135,8 @@ class SpillingBuilder(Builder):
         lists: tuple[list[Any], ...] = (self.relations, self.attributes, self.qualifiers, self.many_members)
         before = [len(chunks) for chunks in lists]
         super()._add_many(items)
-        for chunks, known in zip(lists, before, strict=True):
-            self._batches += sum(_size(chunk) for chunk in chunks[known:])
+        for chunks, old_length in zip(lists, before, strict=True):
+            self._batches += sum(_size(chunk) for chunk in chunks[old_length:])
         self._spill_much()
 
     def _declare_rows(self, rows: Rows) -> None:

@@ -452,7 +452,7 @@ class LocalStorage(Storage):
 
     def _of(self, snapshot: Snapshot) -> Store:
         store = SnapshotStore(preferred(snapshot))
-        # A plan is not translated for a graph with preferences: other stores do not apply them.
+        # With preferences there is no translation: on another store, the query would also find the statements that they exclude.
         if store.snapshot is snapshot and not self.preferring:
             snapshot.translate = Translations(self.graph)
         return store
@@ -527,13 +527,13 @@ class LocalStorage(Storage):
         if builder.single_valued:
             settings["single_valued"] = {**settings.get("single_valued", {}), **builder.single_valued}
         before: Mapping[str, float] = {} if self.snapshot is None else self.snapshot.about.get("loads", {})
-        known = {source.name for source in self.sources()}
+        known_sources = {source.name for source in self.sources()}
         names = [source.name for source in builder.sources]
         # Each table of a folder is a source, and an export contains sources.
-        begun = tuple(f"{name}/" for name in builder.begun)
-        loaded = [name for name in names if name not in known or name in builder.begun or name.startswith(begun)]
+        table_prefixes = tuple(f"{name}/" for name in builder.begun)
+        loaded = [name for name in names if name not in known_sources or name in builder.begun or name.startswith(table_prefixes)]
         loads = {name: now if name in loaded else before[name] for name in names if name in loaded or name in before}
-        removed = sorted(known - set(names))
+        removed = sorted(known_sources - set(names))
         metadata = {"loads": loads, "change": {"loaded": loaded, "removed": removed}, "written": now}
         return metadata | ({"settings": settings} if settings else {})
 
@@ -630,8 +630,10 @@ class LocalStorage(Storage):
         count = int((declared(self.snapshot).src == UNKNOWN).sum())
         if not count:
             return []
-        what = errors.numbered(count, "entity", "entities")
-        return [f"nobody knows which source declared {what}, as an earlier version loaded them: they stay, with their names"]
+        entities_text = errors.numbered(count, "entity", "entities")
+        return [
+            f"nobody knows which source declared {entities_text}, as an earlier version loaded them: they stay, with their names"
+        ]
 
     @contextmanager
     def _writing(self, wait: float) -> Iterator[None]:

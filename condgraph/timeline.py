@@ -90,8 +90,8 @@ class Timeline(Sequence[Lasting]):
         self.untimed: tuple[Evidence, ...] = tuple(sorted(untimed, key=str))
         self.warnings: tuple[str, ...] = tuple(warnings)
         if never:
-            what = numbered(never, "statement ends before it starts, and holds", "statements end before they start, and hold")
-            self.warnings += (f"{what} at no time: listed as untimed",)
+            text = numbered(never, "statement ends before it starts, and holds", "statements end before they start, and hold")
+            self.warnings += (f"{text} at no time: listed as untimed",)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -138,8 +138,8 @@ class Timeline(Sequence[Lasting]):
         return Timeline(statements, self.warnings)
 
     def _next_to(self, what: Any, certain: bool, *, forward: bool) -> list[Lasting]:
-        own, start = self._found(what, forward)
-        remaining = [item for item in self._items if item not in own]
+        reference, start = self._found(what, forward)
+        remaining = [item for item in self._items if item not in reference]
 
         def earlier(a: tuple[int, int], b: tuple[int, int]) -> tuple[bool, bool]:
             """Return whether `a` may, and must, come before `b`; or after it, if `forward`."""
@@ -281,9 +281,9 @@ def timeline(
     store = graph._store_of(None)
     with within(graph.timeout if timeout is None else timeout):
         schema: Any = getattr(store, "naming_schema", None) or store.snapshot.schema  # type: ignore[attr-defined]
-        known = [*schema.relations, *schema.attributes]
-        if predicate is not None and predicate not in known:
-            raise UnknownNameError("predicate", predicate, candidates=nearest(predicate, known))
+        all_predicates = [*schema.relations, *schema.attributes]
+        if predicate is not None and predicate not in all_predicates:
+            raise UnknownNameError("predicate", predicate, candidates=nearest(predicate, all_predicates))
         ends = [_entity(schema, statement) for statement in (subject, object)]
         names = None if predicate is None else (predicate,)
         if ends[0] is not None:

@@ -95,11 +95,11 @@ def version_as_of(directory: Path, as_of: AsOf) -> Version:
         version = next((candidate for candidate in stored if candidate.id == as_of), None)
         if version is not None:
             return version
-        near = min(stored, key=lambda candidate: (abs(int(candidate.id[1:]) - int(match[1])), candidate.id))
+        nearest_version = min(stored, key=lambda candidate: (abs(int(candidate.id[1:]) - int(match[1])), candidate.id))
         verb = "is not there yet" if int(match[1]) > int(stored[-1].id[1:]) else "was removed"
         raise StoreMissingError(
-            f"version {as_of} {verb}", candidates=[near.id],
-            hint=f"{near.id} is of {shown(near.written)}; graph.versions() lists those that are stored",
+            f"version {as_of} {verb}", candidates=[nearest_version.id],
+            hint=f"{nearest_version.id} is of {shown(nearest_version.written)}; graph.versions() lists those that are stored",
         )  # fmt: skip
     moment = _moment(as_of)
     version = next((candidate for candidate in reversed(stored) if candidate.written.timestamp() <= moment), None)

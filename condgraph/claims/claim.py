@@ -76,8 +76,8 @@ class Claim:
         triples = []
         for edge in pattern.edges:
             relation, denied = _NOT.subn("", edge.relation, count=1) if _NOT.match(edge.relation) else (edge.relation, 0)
-            known = re.match(r"UNKNOWN\b", relation) is None
-            triples.append(ClaimTriple(edge.head, relation if known else None, edge.tail, bool(denied)))
+            is_known = re.match(r"UNKNOWN\b", relation) is None
+            triples.append(ClaimTriple(edge.head, relation if is_known else None, edge.tail, bool(denied)))
         return cls(pattern.nodes, tuple(triples), text)
 
     def shown(self, triple: ClaimTriple) -> str:
@@ -209,9 +209,9 @@ class Verdict:
 
     def _cited(self, reason: Reason) -> str:
         numbers = [self.evidence.index(fact) + 1 for fact in reason.facts if fact in self.evidence]
-        shown = [f'"{" | ".join(self.triples[number - 1])}" [{number}]' for number in numbers[:_MOST_CITED]]
-        omitted = len(numbers) - len(shown)
-        return ", ".join(shown) + (f" and {omitted} more" if omitted > 0 else "")
+        cited_texts = [f'"{" | ".join(self.triples[number - 1])}" [{number}]' for number in numbers[:_MOST_CITED]]
+        omitted = len(numbers) - len(cited_texts)
+        return ", ".join(cited_texts) + (f" and {omitted} more" if omitted > 0 else "")
 
     def data(self) -> dict[str, Any]:
         """Return the verdict as values for JSON. Reasons refer to the statements by number, from 1."""

@@ -445,10 +445,10 @@ class Judge:
                 continue
             reasons: list[Reason] = []
             for extended, reason in choices:
-                further = self._refuted(extended)
-                if further is None:
+                later_reasons = self._refuted(extended)
+                if later_reasons is None:
                     break
-                reasons += (reason, *further)
+                reasons += (reason, *later_reasons)
             else:
                 return tuple(reasons) if reasons else (Reason(triple, "closed", ()),)
         return None
@@ -490,7 +490,7 @@ class Judge:
         """
         free = {node for node in (triple.head, triple.tail) if node not in binding}
         other_triples = [item for item in self._claim.triples if item is not triple]
-        return not any(other.head in free or other.tail in free for other in other_triples)
+        return not any(item.head in free or item.tail in free for item in other_triples)
 
     # -- excluded ----------------------------------------------------------------------------------
 
@@ -620,13 +620,13 @@ def _readings(claim: Claim, facts: Facts) -> Iterator[Binding]:
     """Yield every reading of the known nodes: each as one of the entities with its name, or as a text if there is
     none.
     """
-    known = [number for number, node in enumerate(claim.nodes) if node.known]
+    known_nodes = [number for number, node in enumerate(claim.nodes) if node.known]
     choices: list[tuple[Entity | Value, ...]] = []
-    for number in known:
+    for number in known_nodes:
         text = claim.nodes[number].text
         choices.append(facts.named(text).entities or (text,))
     for ends in product(*choices):
-        yield dict(zip(known, ends, strict=True))
+        yield dict(zip(known_nodes, ends, strict=True))
 
 
 def _partly(claim: Claim, judges: list[Judge]) -> Reasons:

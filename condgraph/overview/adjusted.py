@@ -104,15 +104,15 @@ class _Changes:
         parts = [({row[0]: row for row in part_survey["predicates"]}, part_survey) for part_survey in (before, after)]
         for name in parts[0][0].keys() | parts[1][0].keys():
             rows = [rows.get(name, [name, 0, 0, [], [], [], []]) for rows, _ in parts]
-            known = predicates.get(name, [name, 0, 0, [], [], [], []])
-            row = [name, *(known[at] + rows[1][at] - rows[0][at] for at in (1, 2))]
+            stated_row = predicates.get(name, [name, 0, 0, [], [], [], []])
+            row = [name, *(stated_row[at] + rows[1][at] - rows[0][at] for at in (1, 2))]
             if not row[1] and not row[2]:
                 predicates.pop(name, None)
                 continue
-            row.append(_values(known[3], rows[0][3], rows[1][3]))
-            row.append(_keys(known[4], rows[0][4], rows[1][4]))
-            row.append(_added(known[5], rows[0][5], rows[1][5], 1))
-            row.append(_examples(known[6], rows[0][6], rows[1][6], row[1] + row[2]))
+            row.append(_values(stated_row[3], rows[0][3], rows[1][3]))
+            row.append(_keys(stated_row[4], rows[0][4], rows[1][4]))
+            row.append(_added(stated_row[5], rows[0][5], rows[1][5], 1))
+            row.append(_examples(stated_row[6], rows[0][6], rows[1][6], row[1] + row[2]))
             predicates[name] = row
         for side in ends:
             for sign, part_survey in ((-1, before), (1, after)):
@@ -211,14 +211,17 @@ class _Changes:
     @property
     def hides(self) -> bool:
         """Whether the change removed the place that shows how values are read, or there are too many such places."""
-        return any(len(places or ()) > _MOST_SHOWN or (others and places is None) for *_, others, places in self._readings())
+        return any(
+            len(places or ()) > _MOST_SHOWN or (read_otherwise and places is None)
+            for *_, read_otherwise, places in self._readings()
+        )
 
     def _shown(self, names: dict[str, Any]) -> Shown:
         """Return how the values of keys are read, with the known places that show it."""
         result: Shown = {"attributes": {}, "qualifiers": {}}
-        for sort, name, sort_of_value, others, places in self._readings():
+        for sort, name, sort_of_value, read_otherwise, places in self._readings():
             if name in names[sort]:
-                result[sort].setdefault(name, [_UNREAD[0], _UNREAD[1]])[sort_of_value] = [others, places]
+                result[sort].setdefault(name, [_UNREAD[0], _UNREAD[1]])[sort_of_value] = [read_otherwise, places]
         return result
 
     def _several(self, sort: str, names: dict[str, Any], several: Several) -> list[str]:
@@ -251,8 +254,8 @@ def _numbers(of: Survey, side: str) -> Iterator[tuple[str, list[int]]]:
 def _ends(predicates: list[list[Any]], counted: dict[str, dict[KindKey, int]], of: dict[KindKey, int]) -> Ends:
     starts, kinds, counts = [0], list[int](), list[int]()
     for row in predicates:
-        some = [(-count, of[key]) for key, count in counted.get(row[0], {}).items() if count]
-        for count, kind in sorted(some):
+        kind_counts = [(-count, of[key]) for key, count in counted.get(row[0], {}).items() if count]
+        for count, kind in sorted(kind_counts):
             kinds.append(kind)
             counts.append(-count)
         starts.append(len(kinds))
@@ -313,10 +316,10 @@ def _beyond(old: list[Any], after: list[Any] | None, at: int) -> bool:
     if after is None or after[at] == "":
         return False
     if old[5] is None:
-        own, known = _number(after[at]), _number(old[at])
+        of_part, of_graph = _number(after[at]), _number(old[at])
     else:
-        own, known = after[at + 2], old[at + 2]
-    return own < known if at == 3 else own > known
+        of_part, of_graph = after[at + 2], old[at + 2]
+    return of_part < of_graph if at == 3 else of_part > of_graph
 
 
 def _number(text: str) -> Number:

@@ -231,8 +231,8 @@ def kind_words(kind: KindCount, longest: int = LONGEST) -> str:
 
 def kinds_words(kinds: Iterable[KindCount], most: int) -> str:
     """Return the first kinds with their counts as text."""
-    listed = list(kinds)
-    return listed_words([f"{kind_words(item)} {item.statements:,}" for item in listed[:most]], len(listed) - most)
+    all_kinds = list(kinds)
+    return listed_words([f"{kind_words(item)} {item.statements:,}" for item in all_kinds[:most]], len(all_kinds) - most)
 
 
 def value_words(value: ValueCount, *, counted: bool = True) -> str:
@@ -284,8 +284,8 @@ def sections(schema: Overview, most: int = MOST_ROWS) -> list[Section]:
         ("predicates", ("predicate", "statements", "from", "to", "qualifiers", "such as"), schema.predicates, _predicate),
         ("units", ("unit", "values"), schema.units, lambda item: (plain(item.unit), f"{item.values:,}")),
     )
-    shown = ((name, columns, parts, list(map(row, parts[: most or None]))) for name, columns, parts, row in tables)
-    return [(name, columns, rows, len(parts) - len(rows)) for name, columns, parts, rows in shown if rows]
+    with_rows = ((name, columns, parts, list(map(row, parts[: most or None]))) for name, columns, parts, row in tables)
+    return [(name, columns, rows, len(parts) - len(rows)) for name, columns, parts, rows in with_rows if rows]
 
 
 def _source(source: SourceSchema) -> tuple[str, ...]:
@@ -537,9 +537,9 @@ def _counted(count: int, what: str) -> str:
 
 
 def _comments(lines: Iterable[str], most: int) -> list[str]:
-    listed = list(lines)
-    shown = [f"// {line}" for line in listed[:most]]
-    return shown if len(listed) <= most else [*shown, f"// ... and {len(listed) - most:,} more"]
+    all_lines = list(lines)
+    comments = [f"// {line}" for line in all_lines[:most]]
+    return comments if len(all_lines) <= most else [*comments, f"// ... and {len(all_lines) - most:,} more"]
 
 
 def _table_labels(schema: Overview) -> dict[str, str]:

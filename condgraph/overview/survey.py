@@ -88,7 +88,7 @@ def patterns(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
     label not at all.
     """
     kinds = _Kinds(snapshot)
-    listed = kinds.listed()
+    all_kinds = kinds.listed()
     subjects, objects = snapshot.relation_subject, snapshot.relation_object
     predicates = snapshot.predicates(np.arange(snapshot.relations, dtype=np.int32))
     result: dict[tuple[str, str, str], int] = {}
@@ -100,7 +100,7 @@ def patterns(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
         triples = np.stack([subject_kinds[positions], predicates[numbers[positions]].astype(np.int64), object_kinds], axis=1)
         distinct, counts = np.unique(triples, axis=0, return_counts=True)
         for (subject, predicate, target), count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            ends = listed[subject], listed[target]
+            ends = all_kinds[subject], all_kinds[target]
             if all(end[0] in ("concept", "table") for end in ends):
                 key = ends[0][1].rpartition("/")[2], snapshot.predicate_name(predicate), ends[1][1].rpartition("/")[2]
                 result[key] = result.get(key, 0) + count
@@ -231,19 +231,19 @@ class _Kinds:
         after the other.
         """
         keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-        further: list[tuple[Counts, Counts]] = []
+        partial_counts: list[tuple[Counts, Counts]] = []
         first = 0
         for entities in columns:
             for part in slices(len(entities)):
                 owners_of_part, codes = self.expanded(
                     predicates[first + part.start : first + part.stop].astype(np.int64), entities[part]
                 )
-                further.append(np.unique(owners_of_part * self._count + codes, return_counts=True))
-                if sum(len(part_keys) for part_keys, _ in further) > max(len(keys), _WHOLE):
-                    keys, counts = _added(keys, counts, further)
-                    further = []
+                partial_counts.append(np.unique(owners_of_part * self._count + codes, return_counts=True))
+                if sum(len(part_keys) for part_keys, _ in partial_counts) > max(len(keys), _WHOLE):
+                    keys, counts = _added(keys, counts, partial_counts)
+                    partial_counts = []
             first += len(entities)
-        keys, counts = _added(keys, counts, further)
+        keys, counts = _added(keys, counts, partial_counts)
         owners, codes = keys // self._count, keys % self._count
         order = np.lexsort((codes, -counts, owners))
         starts = np.searchsorted(owners[order], np.arange(size + 1))
@@ -266,16 +266,16 @@ class _Kinds:
         offsets, items = get("con.offsets").tolist(), get("con.items")
         for at, concept in enumerate(get("con.entity").tolist()):
             members[concept] = offsets[at], offsets[at + 1]
-        shown = {concept: items[_spread(*members.get(concept, (0, 0)))] for concept in place}
+        example_members = {concept: items[_spread(*members.get(concept, (0, 0)))] for concept in place}
         example_names = iter(
-            map(cut, snapshot.texts.take(snapshot.entity_name[np.concatenate([*shown.values(), []]).astype(np.int64)]))
+            map(cut, snapshot.texts.take(snapshot.entity_name[np.concatenate([*example_members.values(), []]).astype(np.int64)]))
         )
         names = snapshot.texts.take(snapshot.entity_name[self._concepts])
         ids = snapshot.texts.take(snapshot.entity_id[self._concepts])
         result: list[list[Any]] = []
         for (concept, number), name, ident in zip(place.items(), names, ids, strict=True):
             low, high = members.get(concept, (0, 0))
-            examples = list(dict.fromkeys(next(example_names) for _ in range(len(shown[concept]))))
+            examples = list(dict.fromkeys(next(example_names) for _ in range(len(example_members[concept]))))
             result.append(["concept", name, ident, high - low, examples, above.get(number, [])])
         rows = np.bincount(get("row.key") >> 32, minlength=self._tables) if self._tables else np.empty(0, np.int64)
         for source, number in sorted((source, number) for number, source in enumerate(snapshot.schema.sources)):
@@ -403,9 +403,9 @@ def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict
     subject_names = snapshot.texts.take(snapshot.entity_name[subjects])
     for owner, subject, relation in zip(owners, subject_names, is_relation.tolist(), strict=True):
         target = next(names) if relation else text_of(next(values))  # type: ignore[arg-type]
-        example, known = [cut(subject), cut(target)], result.setdefault(owner, [])
-        if example not in known:
-            known.append(example)
+        example, examples_so_far = [cut(subject), cut(target)], result.setdefault(owner, [])
+        if example not in examples_so_far:
+            examples_so_far.append(example)
     return result
 
 
