@@ -1,4 +1,4 @@
-"""The sample graph that tools for agents are tried on."""
+"""A sample graph and a model for tests of agents' tools."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def samples() -> Graph:
 
 
 def model(messages: Any) -> str:
-    """A model that knows one program."""
+    """Answer every request with the same program."""
     return CAPITAL

@@ -1,4 +1,4 @@
-"""The operators and conditions of the algebra, for tests that hold the tables of the stores against them."""
+"""The operators and conditions of the algebra, to check that the tables of the stores are complete."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from condgraph.engine.algebra import Condition, Node, solutions
 
 
 def classes() -> dict[str, type[Node | Condition]]:
-    """Every public operator, condition and sort, by name."""
+    """Return every public operator, condition and sort, by name."""
     names = {**vars(algebra), **vars(solutions)}
     return {
         name: item

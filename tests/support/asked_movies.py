@@ -1,10 +1,9 @@
-"""Questions over Movies whose answers two language models agreed on, in Cypher of their own, and
-programs of ours for them (`tests/native/movies_questions.toml`), to be asked of any graph that holds
-Movies.
+"""Questions over Movies with answers that two language models agreed on, writing Cypher of their own, and KoPL or
+pattern programs for them (`tests/native/movies_questions.toml`), to run on any graph of Movies.
 
-Nodes are compared by name, numbers by value, lists as what they hold (one value where they hold
-one). What two results agree on is either all rows, in any order, or the values of the first column
-as a set; a program that is about more columns gives the same ones in the same order.
+Nodes are compared by name, numbers by value, lists by their items (a list of one item as that item). The agreed answer
+is either all rows, in any order, or the set of values of the first column; a program with more columns returns them in
+the same order.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ _FILE = Path(__file__).parents[1] / "native" / "movies_questions.toml"
 
 @dataclass(frozen=True)
 class Question:
-    """A question, the program that answers it, and how the program is asked. `columns` are nodes of a
-    pattern, `cells` columns of a table where not all are asked for; `distinct`: the agreed rows
-    repeat, and a set of ours does not.
+    """A question, the program that answers it, and its options. `columns` are nodes of a pattern, `cells` the wanted
+    columns of a table if not all; `distinct`: the agreed rows repeat, and the program's set does not.
     """
 
     text: str
@@ -40,52 +38,54 @@ class Question:
     distinct: bool = False
 
     def rows(self, graph: Graph) -> list[tuple[Any, ...]]:
-        """What a graph answers, as rows of plain values."""
+        """Return the answer of a graph, as rows of plain values."""
         if self.language == "pattern":
-            # Only what is written exactly so, and all of it.
-            found = graph.match(self.program, k=None, directed=True, **self.options)
-            assert all(solution.total == 0 for solution in found.solutions)
-            return [tuple(solution[name].name for name in self.columns) for solution in found.solutions]
+            # All exact matches, and nothing else.
+            matches = graph.match(self.program, k=None, directed=True, **self.options)
+            assert all(solution.total == 0 for solution in matches.solutions)
+            return [tuple(solution[name].name for name in self.columns) for solution in matches.solutions]
         table = {} if self.table is None else {"table": self.table}
         answer = graph.query(self.program, language=self.language, **table, **self.options)
         rows = rows_of(answer)
-        return [tuple(row[at] for at in self.cells) for row in rows] if self.cells else rows
+        return [tuple(row[column] for column in self.cells) for row in rows] if self.cells else rows
 
 
 def questions() -> list[Question]:
-    """All questions of the file."""
+    """Return all questions of the file."""
     with _FILE.open("rb") as file:
-        read = tomllib.load(file)["question"]
-    return [Question(**{key: tuple(value) if isinstance(value, list) else value for key, value in one.items()}) for one in read]
+        records = tomllib.load(file)["question"]
+    return [
+        Question(**{key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}) for record in records
+    ]
 
 
 def agreed(data: Path) -> dict[str, dict[str, Any]]:
-    """The records that have no LIMIT, by question; `data` is the folder of data sets."""
+    """Return the agreed answers without LIMIT, by question; `data` is the folder of data sets."""
     with (data / "text2cypher_movies" / "questions.jsonl").open(encoding="utf-8") as lines:
         return {record["question"]: record for record in map(json.loads, lines) if not record["limited"]}
 
 
 def difference(question: Question, record: dict[str, Any], rows: Sequence[tuple[Any, ...]]) -> str:
-    """What is wrong with rows that answer a question; empty where nothing is."""
+    """Describe how rows differ from the agreed answer; return an empty text if they do not."""
     if record["rows"] is None:
-        wanted: Any = {read_value(value) for value in record["answer"]}
-        found: Any = {row[0] for row in rows}
+        expected: Any = {read_value(value) for value in record["answer"]}
+        actual: Any = {row[0] for row in rows}
     else:
-        wanted = Counter(tuple(map(read_value, row)) for row in record["rows"])
-        found = Counter(rows)
+        expected = Counter(tuple(map(read_value, row)) for row in record["rows"])
+        actual = Counter(rows)
         if question.distinct:
-            wanted = Counter(set(wanted))
-    if found == wanted:
+            expected = Counter(set(expected))
+    if actual == expected:
         return ""
-    return f"{question.text}: {sorted(map(str, found))[:5]}, and the agreed answer is {sorted(map(str, wanted))[:5]}"
+    return f"{question.text}: {sorted(map(str, actual))[:5]}, and the agreed answer is {sorted(map(str, expected))[:5]}"
 
 
 def read_value(value: Any) -> Any:
-    """A value of an agreed answer: lists are written as JSON, nodes as `node:NAME`."""
+    """Read a value of an agreed answer: lists are written as JSON, nodes as `node:NAME`."""
     if isinstance(value, str):
         if value.startswith("node:"):
             return value.removeprefix("node:")
         if value.startswith('["'):
-            found = tuple(sorted(json.loads(value)))
-            return found if len(found) > 1 else found[0]
+            items = tuple(sorted(json.loads(value)))
+            return items if len(items) > 1 else items[0]
     return value

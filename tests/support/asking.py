@@ -1,8 +1,8 @@
-"""A test that starts a server, or listens on a port, is marked `service`; one that is not fails.
+"""A test that starts a server or listens on a port must be marked `service`; otherwise it fails.
 
-Fixture names tell most tests that ask a server (`lanes.mark`); the others are marked where they
-stand. Neither can be forgotten: whatever way a server is started, this process binds a socket to an
-address of the network or starts a program that serves, and Python says both to its audit hooks.
+Names of fixtures tell most tests that use a server (`lanes.mark`); the others carry the mark themselves. A missing mark
+cannot go unnoticed: every way of starting a server binds a network socket in this process or starts a program that
+serves, and Python reports both to its audit hooks.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _SERVES: Final = re.compile(r"serve|virtuoso-t|(?:\w+_server|endpoint)\.py|uvico
 
 
 class NotMarkedError(RuntimeError):
-    """A test asks a server and is not marked so."""
+    """A test uses a server and is not marked `service`."""
 
 
 class _Now:
-    """The test that runs, and what it was found at."""
+    """The running test, and the violations found in it."""
 
     item: pytest.Item | None = None
-    found: list[str] = []  # noqa: RUF012 - there is one of it
+    found: list[str] = []  # noqa: RUF012 - the class is a singleton
 
 
 def asks(what: str) -> None:
-    """Say that the running test asks a server; raises `NotMarkedError` where it is not marked.
+    """Record that the running test uses a server; raise `NotMarkedError` if it is not marked.
 
-    Nothing happens where no test runs.
+    Without a running test, do nothing.
     """
     item = _Now.item
     if item is None or item.get_closest_marker("service") is not None:
@@ -45,8 +45,8 @@ def asks(what: str) -> None:
 
 
 def benchmark_data() -> Path:
-    """The folder of `CONDGRAPH_DATA`; skips the running test where it is not set, and raises `NotMarkedError` where the
-    test is not marked `reads_data`, since the gate would never run it with data.
+    """Return the folder in `CONDGRAPH_DATA`; skip the running test if it is not set. Raise `NotMarkedError` if the test
+    is not marked `reads_data`, since the gate would then never run it with data.
     """
     item = _Now.item
     if item is not None and item.get_closest_marker("reads_data") is None:
@@ -57,7 +57,7 @@ def benchmark_data() -> Path:
 
 
 def serves(command: Any) -> bool:
-    """Whether a command, as `Popen` takes it, starts a server."""
+    """Return whether a command, in the form that `Popen` takes, starts a server."""
     words = command.split() if isinstance(command, str) else [os.fsdecode(word) for word in command]
     return any(_SERVES.fullmatch(word.rpartition("/")[2]) for word in words)
 
@@ -67,7 +67,7 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event == "socket.bind":
         address = arguments[1]
-        # Sockets of the file system are a text. urllib3 tries whether there is IPv6 when it is first imported.
+        # The address of a Unix socket is a text. urllib3 binds a socket to test for IPv6 when it is first imported.
         if isinstance(address, tuple) and sys._getframe(1).f_code.co_name != "_has_ipv6":
             asks(f"a socket is bound to {address[0]}")
     elif event == "subprocess.Popen" and serves(arguments[1]):
@@ -76,13 +76,13 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def listen() -> None:
-    """Hear of every server from now on; a hook cannot be taken back."""
+    """Install the audit hook, which cannot be removed again."""
     sys.addaudithook(_heard)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Know which test runs."""
+    """Record the running test."""
     _Now.item = item
     try:
         return (yield)
@@ -92,10 +92,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Fail a test for what a thread of it did, or what somebody caught."""
+    """Fail a test for violations in its threads, or violations that were caught."""
     try:
         return (yield)
     finally:
-        found, _Now.found = _Now.found, []
-        if found:
-            pytest.fail("\n".join(found), pytrace=False)
+        violations, _Now.found = _Now.found, []
+        if violations:
+            pytest.fail("\n".join(violations), pytrace=False)

@@ -1,6 +1,6 @@
-"""A Neo4j database whose labels, relationship types and properties are called what nobody expects:
-quotes, commas, line ends, words of the languages and of Cypher, numbers and dates, names that differ
-in case alone, one name for a label, a type and a property.
+"""A Neo4j database with unexpected labels, relationship types and properties: quotes, commas, line ends, words of the
+languages and of Cypher, numbers and dates, names that differ only in case, and one name for a label, a type and a
+property.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMES: Final = (
 
 
 def awkward(driver: neo4j.Driver, *, seed: int = 3) -> None:
-    """60 nodes with up to three labels, 150 relationships with up to two properties."""
+    """Create 60 nodes with up to three labels, and 150 relationships with up to two properties."""
     dice = random.Random(seed)
 
     def value() -> Any:

@@ -1,7 +1,6 @@
 # ruff: noqa: E501
-"""A small ugly data set, as a graph and as tables of DuckDB: mixed units, missing cells, ties,
-negative and huge numbers, dates of several precisions, several values of one attribute, two
-entities of one name.
+"""A small untidy data set, as a graph and as DuckDB tables: mixed units, missing cells, ties, negative and huge
+numbers, dates of several precisions, several values of one attribute, two entities with one name.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from condgraph.engine.values import Quantity, Time, parse_number
 from condgraph.graph import Graph
 
 UNITS: Final = ("1", "€", "kg", "$")
-#: A measure of the most frequent unit of each group, as SQL says it: {0} is the group.
+#: SQL for a measure of the prices in each group's most frequent unit: {0} is the group, {1} the measure.
 _OF_UNIT: Final = """
     WITH units AS (SELECT {0} g, unit, count(*) n FROM items i JOIN prices p ON p.item = i.id GROUP BY ALL),
     best AS (SELECT g, unit FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY n DESC, unit <> '1', unit) r FROM units) WHERE r = 1)
@@ -61,71 +60,74 @@ QUESTIONS: Final[list[tuple[str, str]]] = [
     ("SELECT id, stock FROM items ORDER BY stock DESC NULLS LAST, id LIMIT 12 OFFSET 3",
      "show number, stock order by stock desc, number limit 12 offset 3"),
 ]  # fmt: skip
-QUESTIONS[:] = [one for one in QUESTIONS if one[1]]
+QUESTIONS[:] = [question for question in QUESTIONS if question[1]]
 
 
 def made() -> tuple[list[Item], dict[str, list[tuple[Any, ...]]]]:
-    """The graph, and the same as rows of tables."""
-    some = random.Random(7)
-    # Two shops of one name are two entities, and one text.
+    """Return the items of the graph, and the same data as rows of tables."""
+    dice = random.Random(7)
+    # Two shops with one name are two entities, but one text.
     shops = [("s1", "North", "Oslo"), ("s2", "South", "Rome"), ("s3", "South", "Rome"), ("s4", "Île d'Or", None)]
     items: list[Item] = [Entity("item", "item", EntityKind.CONCEPT)]
-    for ident, name, town in shops:
-        items.append(Entity(ident, name))
+    for entity_id, name, town in shops:
+        items.append(Entity(entity_id, name))
         if town is not None:
-            items.append(Statement(ident, "town", town))
+            items.append(Statement(entity_id, "town", town))
     rows: dict[str, list[tuple[Any, ...]]] = {"shops": list(shops), "items": [], "prices": [], "colours": []}
     huge = ["123456789012345678901234567890", "-99999999999999999999", "9007199254740993", "9007199254740992", None, None]
     for number in range(60):
-        ident = f"i{number:02}"
-        items += [Entity(ident, f"thing {number % 50:02}"), Member(ident, "item"), Statement(ident, "number", Quantity(number))]
-        shop = some.choice([*shops, None])
-        stock = some.choice([None, 0, 7, -3, 2, 2, 100])
-        large = some.choice(huge)
+        entity_id = f"i{number:02}"
+        items += [
+            Entity(entity_id, f"thing {number % 50:02}"),
+            Member(entity_id, "item"),
+            Statement(entity_id, "number", Quantity(number)),
+        ]
+        shop = dice.choice([*shops, None])
+        stock = dice.choice([None, 0, 7, -3, 2, 2, 100])
+        large = dice.choice(huge)
         if shop is not None:
-            items.append(Statement(ident, "shop", Ref(shop[0])))
+            items.append(Statement(entity_id, "shop", Ref(shop[0])))
         if stock is not None:
-            items.append(Statement(ident, "stock", Quantity(stock)))
+            items.append(Statement(entity_id, "stock", Quantity(stock)))
         if large is not None:
-            items.append(Statement(ident, "huge", Quantity(parse_number(large))))
-        year, month, day, exact = some.randint(1890, 1990), some.randint(1, 12), some.randint(1, 28), some.choice([0, 0, 1, 2, 3])
+            items.append(Statement(entity_id, "huge", Quantity(parse_number(large))))
+        year, month, day, exact = dice.randint(1890, 1990), dice.randint(1, 12), dice.randint(1, 28), dice.choice([0, 0, 1, 2, 3])
         date = None
         if exact:
             time = (Time.year(year), Time.month(year, month), Time.day(year, month, day))[exact - 1]
-            items.append(Statement(ident, "made", time))
+            items.append(Statement(entity_id, "made", time))
             date = f"{year}-{month if exact > 1 else 1:02}-{day if exact > 2 else 1:02}"
-        elif some.random() < 0.5:
-            items.append(Statement(ident, "made", "long ago"))
+        elif dice.random() < 0.5:
+            items.append(Statement(entity_id, "made", "long ago"))
         rows["items"].append(
             (number, None if shop is None else shop[1], None if shop is None else shop[0], stock, large, date, exact)
         )
-        for colour in some.sample(["red", "green", "blue", "Ünder-tone"], some.choice([0, 1, 1, 2, 3])):
-            items.append(Statement(ident, "colour", colour))
+        for colour in dice.sample(["red", "green", "blue", "Ünder-tone"], dice.choice([0, 1, 1, 2, 3])):
+            items.append(Statement(entity_id, "colour", colour))
             rows["colours"].append((number, colour))
-        for price, unit in {(some.randint(-5, 90), some.choice(UNITS[: 1 + number % 4])) for _ in range(some.choice([0, 1, 1, 2]))}:
-            items.append(Statement(ident, "price", Quantity(price, unit)))
+        for price, unit in {(dice.randint(-5, 90), dice.choice(UNITS[: 1 + number % 4])) for _ in range(dice.choice([0, 1, 1, 2]))}:
+            items.append(Statement(entity_id, "price", Quantity(price, unit)))
             rows["prices"].append((number, price, unit))
     return items, rows
 
 
 def bazaar() -> Graph:
-    """The graph."""
     graph = condgraph.open()
     graph.add(made()[0], source="bazaar")
     return graph
 
 
 def tables() -> Any:
-    """The same in DuckDB."""
+    """Return a DuckDB connection with the same data."""
     import duckdb
 
-    found = duckdb.connect()
-    found.execute("CREATE TABLE shops (id VARCHAR, name VARCHAR, town VARCHAR)")
-    found.execute(
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE shops (id VARCHAR, name VARCHAR, town VARCHAR)")
+    connection.execute(
         "CREATE TABLE items (id INTEGER, shop VARCHAR, shop_id VARCHAR, stock INTEGER, huge DECIMAL(38, 0), date DATE, exact INTEGER)"
     )
-    found.execute("CREATE TABLE prices (item INTEGER, number INTEGER, unit VARCHAR)")
-    found.execute("CREATE TABLE colours (item INTEGER, colour VARCHAR)")
+    connection.execute("CREATE TABLE prices (item INTEGER, number INTEGER, unit VARCHAR)")
+    connection.execute("CREATE TABLE colours (item INTEGER, colour VARCHAR)")
     for name, rows in made()[1].items():
-        found.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-    return found
+        connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+    return connection

@@ -1,4 +1,4 @@
-"""Breaks KoPL programs of the oracle by rules, and judges whether an explanation names the cause and the repair."""
+"""Break KoPL programs of the oracle by rules, and judge whether an explanation names the cause and the repair."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from condgraph.engine.passes import optimise
 from condgraph.engine.why_not import Change, result_of
 from condgraph.graph import Graph
 
-#: The rules, in the order in which programs take turns.
+#: The rules, applied to programs in turn.
 RULES: Final = ("turn", "misspell", "bound", "unit", "condition", "join")
 Steps = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A program that was broken by a rule in the step of a number (of the broken program), and the one it was."""
+    """A broken program: the rule, the number of its broken step, and the original program."""
 
     rule: str
     program: Steps
@@ -36,13 +36,13 @@ def _changed(program: Steps, at: int, inputs: list[str]) -> Steps:
 
 
 def _inserted(program: Steps, at: int, function: str, inputs: list[str]) -> Steps:
-    """The program with a condition after the step `at`, whose result all later steps take."""
+    """Insert a condition after the step `at`; all later steps take its result."""
 
-    def moved(number: int) -> int:
+    def shifted(number: int) -> int:
         return number + 1 if number >= at else number
 
     before = [dict(step) for step in program[: at + 1]]
-    after = [dict(step, dependencies=[moved(one) for one in step["dependencies"]]) for step in program[at + 1 :]]
+    after = [dict(step, dependencies=[shifted(dependency) for dependency in step["dependencies"]]) for step in program[at + 1 :]]
     return [*before, {"function": function, "dependencies": [at], "inputs": inputs}, *after]
 
 
@@ -56,7 +56,7 @@ def _misspelled(name: str, random: Random) -> str:
     return "".join(letters)
 
 
-#: Which inputs of a function are names.
+#: The inputs of each function that are names.
 _NAMES: Final = {
     "Find": (0,), "FilterConcept": (0,), "Relate": (0,), "FilterStr": (0, 1), "FilterNum": (0,), "FilterYear": (0,),
     "FilterDate": (0,), "QueryAttr": (0,), "QFilterStr": (0, 1), "QFilterYear": (0,), "QFilterNum": (0,),
@@ -67,19 +67,19 @@ _GIVE_ENTITIES: Final = ("Find", "FilterConcept", "Relate", "FilterStr", "Filter
 
 
 def broken(program: Steps, rule: str, random: Random, concepts: list[str]) -> Broken | None:
-    """A program broken by a rule; None where it has nothing for the rule to break."""
-    places = list(range(len(program)))
-    random.shuffle(places)
-    for at in places:
+    """Break a program by a rule; return None if the rule does not apply."""
+    steps = list(range(len(program)))
+    random.shuffle(steps)
+    for at in steps:
         function, inputs = program[at]["function"], list(program[at]["inputs"])
         if rule == "turn" and function == "Relate":
             inputs[1] = "backward" if inputs[1] == "forward" else "forward"
             return Broken(rule, _changed(program, at, inputs), at, program)
         if rule == "misspell" and function in _NAMES:
-            which = random.choice(_NAMES[function])
-            if len(inputs[which]) > 4:
-                inputs[which] = _misspelled(inputs[which], random)
-                if inputs[which] != program[at]["inputs"][which]:
+            name_input = random.choice(_NAMES[function])
+            if len(inputs[name_input]) > 4:
+                inputs[name_input] = _misspelled(inputs[name_input], random)
+                if inputs[name_input] != program[at]["inputs"][name_input]:
                     return Broken(rule, _changed(program, at, inputs), at, program)
         if rule == "bound" and function in _BOUNDED and inputs[2] != "!=":
             inputs[1] = _past(function, inputs[1], inputs[2])
@@ -89,18 +89,20 @@ def broken(program: Steps, rule: str, random: Random, concepts: list[str]) -> Br
             inputs[1] = f"{number} {'kelvin' if unit != 'kelvin' else 'metre'}"
             return Broken(rule, _changed(program, at, inputs), at, program)
         if rule == "condition" and function in _GIVE_ENTITIES and at + 1 < len(program):
-            takes = [step["function"] for step in program if at in step["dependencies"]]
-            if any(one.startswith("QFilter") for one in takes):
+            consumers = [step["function"] for step in program if at in step["dependencies"]]
+            if any(consumer.startswith("QFilter") for consumer in consumers):
                 continue
-            fresh = ("FilterConcept", [random.choice(concepts)]) if random.random() < 0.5 else ("FilterStr", ["description", "zz"])
-            return Broken(rule, _inserted(program, at, *fresh), at + 1, program)
+            condition = (
+                ("FilterConcept", [random.choice(concepts)]) if random.random() < 0.5 else ("FilterStr", ["description", "zz"])
+            )
+            return Broken(rule, _inserted(program, at, *condition), at + 1, program)
         if rule == "join" and function in ("Relate", "QueryAttr", "FilterConcept") and at:
             return Broken(rule, program, at, program)
     return None
 
 
 def _past(function: str, value: str, operator: str) -> str:
-    """A bound that no value of the data satisfies."""
+    """Return a bound that no value in the data satisfies."""
     high = operator in (">", ">=", "=")
     if function.endswith("Num"):
         unit = value.partition(" ")[2]
@@ -110,8 +112,8 @@ def _past(function: str, value: str, operator: str) -> str:
 
 
 def cut_joins(items: Iterable[Item], split: set[str]) -> Iterator[Item]:
-    """The items with some entities in two: what leads to them leads to one of the old id, and what they have is of another,
-    whose name differs in one of the ways in which names of one thing differ.
+    """Split some entities in two: relations to them keep the old id, and their own statements get a new one, whose name
+    differs as names of one thing in two sources do.
     """
     for item in items:
         if isinstance(item, Entity) and item.id in split:
@@ -124,47 +126,47 @@ def cut_joins(items: Iterable[Item], split: set[str]) -> Iterator[Item]:
 
 
 def cut_entities(items: list[Item]) -> list[Item]:
-    """The items with every twelfth entity, by chance, in two."""
+    """Split every twelfth entity, chosen at random."""
     entities = sorted(item.id for item in items if isinstance(item, Entity) and item.kind is EntityKind.ENTITY)
     return list(cut_joins(items, set(Random(1).sample(entities, len(entities) // 12))))
 
 
 def other_name(name: str) -> str:
-    """A name as another source writes it."""
+    """Return a name as another source might write it."""
     number = sum(map(ord, name)) % 4
     return (name, f"stations/{name}", name.upper(), name.replace(" ", "_") if " " in name else name.lower())[number]
 
 
 @dataclass(slots=True)
 class Judged:
-    """How many broken programs had their cause and repair named, and what went wrong, by rule."""
+    """The numbers of broken programs whose cause and repair were named, and the failures, by rule."""
 
     tried: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
-    #: Of each program how long its answer took, and then to print and explain it (seconds), and how many queries that sent.
+    #: For each program, the seconds for its answer, the seconds for printing and explaining it, and the queries sent for that.
     times: list[tuple[float, float, int]] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    #: What measures time: on servers all that passes, in process that of the processor.
+    #: The clock: wall time on servers, processor time in process.
     clock: Callable[[], float] = perf_counter
-    #: How many queries were sent until now.
+    #: Returns the number of queries sent so far.
     sent: Callable[[], int] = int
 
     def ask(self, case: Broken, graph: Graph) -> Answer:
-        """The empty answer of a broken program, printed and explained."""
-        began = self.clock()
+        """Return the empty answer of a broken program, after printing and explaining it."""
+        start = self.clock()
         answer = graph.query(case.program, on_unknown="empty")
         assert not answer.values or answer.values in ([0], [False])
-        own, sent = self.clock() - began, self.sent()
-        began = self.clock()
+        answer_seconds, sent = self.clock() - start, self.sent()
+        start = self.clock()
         assert str(answer)
-        # Of a count of nothing, and a "no", the print says less.
+        # For a count of 0 and a "no", printing explains less.
         answer.why_not()
-        self.times.append((own, self.clock() - began, self.sent() - sent))
+        self.times.append((answer_seconds, self.clock() - start, self.sent() - sent))
         return answer
 
     def judge(self, case: Broken, answer: Answer, whole: Graph) -> None:
-        """Whether the explanation names what broke the program."""
+        """Record whether the explanation names what broke the program."""
         why = answer.why_not()
         self.tried[case.rule] += 1
         if case.rule == "join":
@@ -188,33 +190,33 @@ class Judged:
 
 
 def calls(program: Steps) -> str:
-    """A program as text."""
+    """Return a program as text."""
     return " ".join(f"{step['function']}({', '.join(step['inputs'])})" for step in program)
 
 
 def _first_empty(answer: Answer, whole: Answer) -> int:
-    """The first step that gives nothing where the joins are cut, and something where they are whole."""
+    """Return the first step that gives nothing with cut joins, and something without."""
     pairs = zip(answer.trace, whole.trace, strict=True)
-    return next((at for at, (here, there) in enumerate(pairs) if there.size and not here.size), 0)
+    return next((number for number, (cut_step, whole_step) in enumerate(pairs) if whole_step.size and not cut_step.size), 0)
 
 
 def is_cause(case: Broken, answer: Answer, node: Node) -> bool:
-    """Whether an operator is one of the broken step."""
+    """Return whether an operator belongs to the broken step."""
     steps = answer._steps
-    before = {id(part) for _, one in steps[: case.step] for part in postorder(one)}
-    own = [part for part in postorder(steps[case.step][1]) if id(part) not in before]
-    return any(part is node or part == node for part in own)
+    earlier = {id(part) for _, step_plan in steps[: case.step] for part in postorder(step_plan)}
+    step_parts = [part for part in postorder(steps[case.step][1]) if id(part) not in earlier]
+    return any(part is node or part == node for part in step_parts)
 
 
 def is_repair(case: Broken, change: Change, whole: Node) -> bool:
-    """Whether a change gives the program that it was, or in its place the rows that were cut off, or a bound that is met."""
+    """Return whether a change restores the original program or, by the rule, the rows cut off or a bound that is met."""
     if case.rule in ("join", "bound"):
         return change.kind == case.rule
     return optimise(change.plan)[0] == whole or repr(change.plan) == repr(whole)
 
 
 def empty_programs(records: list[Steps], n: int, seed: int, whole: Graph, cut: Graph) -> list[Broken]:
-    """`n` programs whose answers are empty once they are broken, the rules in turn; `cut` is the graph of those of joins."""
+    """Return `n` programs with empty answers after breaking, the rules in turn; `cut` is the graph for the rule `join`."""
     random, result = Random(seed), list[Broken]()
     concepts = list(whole.current.schema.concepts)
     at = 0
@@ -225,7 +227,7 @@ def empty_programs(records: list[Steps], n: int, seed: int, whole: Graph, cut: G
         case = broken(program, rule, random, concepts)
         if case is not None and whole.kopl(program).values not in ([], [0], [False]):
             answer = (cut if rule == "join" else whole).query(case.program, on_unknown="empty")
-            # A "no" may rest on values that there are.
+            # A "no" may rest on existing values.
             if answer.values in ([], [0], [False]) and answer.why_not().node is not None:
                 result.append(case)
         assert at < 60 * n, f"the rule {rule} breaks too few programs"
@@ -233,13 +235,13 @@ def empty_programs(records: list[Steps], n: int, seed: int, whole: Graph, cut: G
 
 
 def judged(cases: list[Broken], whole: Graph, graph: Graph, cut: Graph, sent: Callable[[], int] = int, rounds: int = 1) -> Judged:
-    """How well `graph` explains broken programs, and `cut` those of joins. `whole` is the graph in process. Of several rounds
-    the least of each time counts.
+    """Judge how well `graph` explains broken programs, and `cut` those of the rule `join`. `whole` is the graph in
+    process. The least time of several rounds counts.
     """
     result = Judged(clock=process_time if graph is whole else perf_counter, sent=sent)
     for _ in range(rounds):
         before, result.times = result.times, []
-        # One after the other, so that nothing else is timed.
+        # First all answers, then all judgements, so that only the answers are timed.
         answers = [result.ask(case, cut if case.rule == "join" else graph) for case in cases]
         if before:
             pairs = zip(before, result.times, strict=True)
@@ -254,7 +256,7 @@ def judged(cases: list[Broken], whole: Graph, graph: Graph, cut: Graph, sent: Ca
 
 @dataclass(slots=True)
 class Found:
-    """How many removed statements were named, as the first of those that are missing or at all, and those that were not."""
+    """How many removed statements were named at all, and how many as the first missing one; and those not named."""
 
     tried: int = 0
     first: int = 0
@@ -266,61 +268,61 @@ class Found:
 
 
 def removed_statements(records: list[Steps], n: int, seed: int, items: list[Item], graph: Graph, there: Any = None) -> Found:
-    """Take statements away that answers rest on, one after the other, and ask why a result is lost: of the graph itself, or of
-    the same one on a store, `there`. Each is added again afterwards.
+    """Remove statements that answers rest on, one at a time, and ask why a result is missing: in the graph itself, or
+    in an equal graph on a store, `there`. Each statement is added again afterwards.
     """
     there = graph if there is None else there
-    random, found = Random(seed), Found()
-    known = [one for one in items if isinstance(one, Statement)]
+    random, tally = Random(seed), Found()
+    statements = [item for item in items if isinstance(item, Statement)]
     places: dict[tuple[str, str, str], list[int]] = {}
-    names = {one.id: one.name for one in items if isinstance(one, Entity)}
-    for at, one in enumerate(known):
-        places.setdefault((one.subject, one.predicate, _object(one)), []).append(at)
+    names = {item.id: item.name for item in items if isinstance(item, Entity)}
+    for at, statement in enumerate(statements):
+        places.setdefault((statement.subject, statement.predicate, _object(statement)), []).append(at)
     order = list(records)
     random.shuffle(order)
-    seen = set()
-    # Where the programs are too few, another statement of each.
+    used = set()
+    # If there are too few programs, take another statement of each.
     for number, program in [*enumerate(order), *enumerate(order)]:
-        if found.tried == n:
+        if tally.tried == n:
             break
         answer = graph.kopl(program)
         if not answer.values or isinstance(answer.values[0], bool | int):
             continue
-        evidence = [one for one in answer.evidence if (one.subject.id, one.predicate, _end(one.object)) in places]
+        evidence = [fact for fact in answer.evidence if (fact.subject.id, fact.predicate, _end(fact.object)) in places]
         if not evidence:
             continue
-        one = random.choice(evidence)
-        at = places[one.subject.id, one.predicate, _end(one.object)]
-        if len(at) > 1 or (number, at[0]) in seen:
+        statement = random.choice(evidence)
+        at = places[statement.subject.id, statement.predicate, _end(statement.object)]
+        if len(at) > 1 or (number, at[0]) in used:
             continue
-        seen.add((number, at[0]))
-        removed = known[at[0]]
+        used.add((number, at[0]))
+        removed = statements[at[0]]
         there.retract(removed)
-        later = there.query(program, on_unknown="empty")
+        answer_without = there.query(program, on_unknown="empty")
         entities = {entity.id: entity for entity in answer.entities}
-        for entity in later.entities:
+        for entity in answer_without.entities:
             entities.pop(entity.id, None)
-        lost: list[Any] = list(entities.values()) or [value for value in answer.values if value not in later.values]
-        why = later.why_not(lost[0]) if lost and _decided(later, lost[0]) else None
+        missing: list[Any] = list(entities.values()) or [value for value in answer.values if value not in answer_without.values]
+        explanation = answer_without.why_not(missing[0]) if missing and _decided(answer_without, missing[0]) else None
         there.add(removed)
-        if why is None:
+        if explanation is None:
             continue
-        found.tried += 1
-        wanted = (one.subject.name, one.predicate, names.get(_end(one.object), str(one.object)))
-        listed = [(each.subject, each.predicate, each.object) for each in why.missing]
-        # Of an attribute the condition may be named that its value does not meet.
+        tally.tried += 1
+        expected = (statement.subject.name, statement.predicate, names.get(_end(statement.object), str(statement.object)))
+        listed = [(triple.subject, triple.predicate, triple.object) for triple in explanation.missing]
+        # For an attribute, the condition that its value does not meet may be named instead.
         relation = isinstance(removed.object, Ref)
-        named = [each == wanted or (each[:2] == wanted[:2] and not relation) for each in listed]
-        found.named += any(named)
-        found.first += named[:1] == [True]
+        named = [triple == expected or (triple[:2] == expected[:2] and not relation) for triple in listed]
+        tally.named += any(named)
+        tally.first += named[:1] == [True]
         if not any(named):
-            found.wrong.append(f"{calls(program)}\n    removed {wanted}, expected {lost[0]}\n    {why}")
-    return found
+            tally.wrong.append(f"{calls(program)}\n    removed {expected}, expected {missing[0]}\n    {explanation}")
+    return tally
 
 
 def _decided(answer: Answer, expected: Any) -> bool:
-    """Whether an expected result says which statement is missing: an entity does, and a value of an entity that the program
-    names. Another value may be missing from any entity.
+    """Return whether an expected result determines the missing statement: an entity does, and so does a value of an
+    entity that the program names. Any other value may be missing from any entity.
     """
     if isinstance(expected, Entity):
         return True

@@ -1,4 +1,4 @@
-"""What a graph holds, as plain sets: two graphs are equal when these are."""
+"""The contents of a graph as plain sets, to compare two graphs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _RANK = (EntityKind.CONCEPT, EntityKind.ROW, EntityKind.ENTITY)
 
 @dataclass
 class Contents:
-    """Sources by name; entities by id (name, kind, place of a table row); memberships, subclasses
-    and statements with their places.
+    """Sources by name; entities by id (name, kind, place of a table row); memberships, subclasses and statements with
+    their places.
 
-    Of equal statements the raw text of the first one counts.
+    Of equal statements, the raw text of the first one counts.
     """
 
     sources: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -32,40 +32,40 @@ class Contents:
     raws: dict[Any, str | None] = field(default_factory=dict)
 
     def tidy(self) -> Contents:
-        """Without rows of what is no row after all."""
-        self.rows = {ident: place for ident, place in self.rows.items() if self.kinds[ident] is EntityKind.ROW}
+        """Remove the places of entities that turned out not to be rows."""
+        self.rows = {entity_id: place for entity_id, place in self.rows.items() if self.kinds[entity_id] is EntityKind.ROW}
         return self
 
 
 def plain(value: Any) -> Any:
-    """A text with its white space collapsed, as it is kept; other values as they are."""
+    """Collapse the white space of a text, as graphs do; return other values unchanged."""
     return " ".join(value.split()) if isinstance(value, str) else value
 
 
 def contents(given: Iterable[Any], source: str = "api") -> Contents:
-    """Everything that items say; those without sources of their own come from `source`."""
-    found = Contents()
+    """Return the contents of items; those without a source of their own come from `source`."""
+    result = Contents()
 
     def touch(ident: str, kind: EntityKind = EntityKind.ENTITY) -> None:
-        found.kinds[ident] = min(found.kinds.get(ident, EntityKind.ENTITY), kind, key=_RANK.index)
+        result.kinds[ident] = min(result.kinds.get(ident, EntityKind.ENTITY), kind, key=_RANK.index)
 
-    def take(item: Any, places: tuple[tuple[str, int], ...], *, together: bool = False) -> None:
+    def add(item: Any, places: tuple[tuple[str, int], ...], *, together: bool = False) -> None:
         for name, _ in places:
-            found.sources.setdefault(name, ("", "api" if name == "api" else ""))
+            result.sources.setdefault(name, ("", "api" if name == "api" else ""))
         if isinstance(item, Entity):
             touch(item.id, item.kind)
             if item.name != item.id:
-                found.names.setdefault(item.id, item.name)
+                result.names.setdefault(item.id, item.name)
             if item.kind is EntityKind.ROW:
-                found.rows.setdefault(item.id, (places[0][0], item.row))
+                result.rows.setdefault(item.id, (places[0][0], item.row))
         elif isinstance(item, Member):
             touch(item.entity)
             touch(item.concept, EntityKind.CONCEPT)
-            found.links["member", item.entity, item.concept].update(places)
+            result.links["member", item.entity, item.concept].update(places)
         elif isinstance(item, Subclass):
             touch(item.concept, EntityKind.CONCEPT)
             touch(item.parent, EntityKind.CONCEPT)
-            found.links["subclass", item.concept, item.parent].update(places)
+            result.links["subclass", item.concept, item.parent].update(places)
         else:
             assert isinstance(item, Statement)
             touch(item.subject)
@@ -74,24 +74,24 @@ def contents(given: Iterable[Any], source: str = "api") -> Contents:
                     touch(value.id)
             qualifiers = frozenset((key, identity(plain(value))) for key, value in item.qualifiers)
             key = (item.subject, item.predicate, identity(plain(item.object)), qualifiers)
-            found.statements[key].update(places)
+            result.statements[key].update(places)
             changed = isinstance(item.object, str) and plain(item.object) != item.object
-            found.raws.setdefault(key, item.object if changed and item.raw is None and not together else item.raw)
+            result.raws.setdefault(key, item.object if changed and item.raw is None and not together else item.raw)
 
     for item in given:
         if isinstance(item, Source):
-            if item.location or item.name not in found.sources:
-                found.sources[item.name] = (item.location, item.format)
+            if item.location or item.name not in result.sources:
+                result.sources[item.name] = (item.location, item.format)
         elif isinstance(item, Sourced):
-            take(item.item, item.sources or ((source, item.item.row),))
+            add(item.item, item.sources or ((source, item.item.row),))
         elif isinstance(item, Batch):
-            for one in unbatched(item):
-                take(one, ((source, one.row),), together=True)
+            for part in unbatched(item):
+                add(part, ((source, part.row),), together=True)
         else:
-            take(item, ((source, item.row),))
-    return found.tidy()
+            add(item, ((source, item.row),))
+    return result.tidy()
 
 
 def contents_of(graph: Graph) -> Contents:
-    """Everything that a graph holds, as it reads itself back."""
+    """Return the contents of a graph, read back from it."""
     return contents(items(graph.current))

@@ -1,9 +1,8 @@
-"""Random graphs with programs over them, wrong ones among them: what every store is asked and the
-snapshot beside it.
+"""Random graphs with programs over them, including wrong ones, to compare every store with the snapshot.
 
-A case comes from a number, so that it can be had again. One graph is asked many programs, since
-loading is the most of what a server does for it. Of every three graphs one has everything KoPL can
-ask for, one a table and facts in time, one what is ugly.
+A case is determined by its number, so it can be repeated. Each graph gets many programs, since loading takes a server
+the most time. Of every four graphs, one has everything that KoPL can ask for, one has a table and facts in time, and
+two have untidy data.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from tests.support.differential import Outcome, outcome
 from tests.support.graphs import Dice, Pick
 from tests.support.lanes import by_lane
 
-#: Programs asked of one graph.
+#: Programs for one graph.
 PROGRAMS: Final = 50
-#: Programs with a table beside them.
+#: Further programs for it, with a table clause.
 TABLES: Final = 20
-#: Graphs a store is tried with: 400 programs where everything is asked for (100 where a server is slow), 2,100 in the whole run.
+#: The number of graphs for a store: in the gate, in the nightly run, and with whole data sets.
 GRAPHS: Final = by_lane(4, 8, 42)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A graph, and programs with the options they are asked with."""
+    """A graph, and programs with their options."""
 
     number: int
     items: list[Any]
@@ -40,32 +39,32 @@ class Case:
     @property
     def local(self) -> Graph:
         """The graph in memory."""
-        found = condgraph.open()
-        found.add(self.items)
-        return found
+        graph = condgraph.open()
+        graph.add(self.items)
+        return graph
 
 
 def case(number: int) -> Case:
-    """The case of a number."""
+    """Return the case with a number."""
     dice = Dice(number)
     kind = _KINDS[number % len(_KINDS)]
     items, ask = kind(dice)
     asked = [(ask(), options(dice)) for _ in range(PROGRAMS)]
     for _ in range(TABLES):
-        # Those that end on entities, which tables are made of, are about a half.
+        # About half of the programs end on entities, which tables need.
         program, table = table_programs.on_top(dice, ask(), _NAMES[kind])
         asked.append((program, options(dice) | table))
     return Case(number, items, asked)
 
 
 def options(pick: Pick) -> dict[str, Any]:
-    """How a program is asked."""
-    found: dict[str, Any] = {}
+    """Return random options of a query."""
+    result: dict[str, Any] = {}
     if pick.below(2):
-        found["on_unknown"] = "empty"
+        result["on_unknown"] = "empty"
     if pick.below(5) == 0:
-        found["limit"] = 1 + pick.below(3)
-    return found
+        result["limit"] = 1 + pick.below(3)
+    return result
 
 
 def _plain(dice: Pick) -> tuple[list[Any], Callable[[], Any]]:
@@ -79,22 +78,22 @@ def _tables(dice: Pick) -> tuple[list[Any], Callable[[], Any]]:
 
 def _ugly(dice: Pick) -> tuple[list[Any], Callable[[], Any]]:
     items, tables = ugly.graph(dice)
-    found = [item.item if isinstance(item, Sourced) else item for item in items]
-    # Most names are names of the graph, so that programs find something.
-    names = [one.name for one in found if isinstance(one, Entity)] * 3 + list(ugly.NAMES[::3])
+    stated = [item.item if isinstance(item, Sourced) else item for item in items]
+    # Most names are from the graph, so that programs find something.
+    names = [item.name for item in stated if isinstance(item, Entity)] * 3 + list(ugly.NAMES[::3])
     words = replace(ugly.WORDS, names=names)
-    asked = replace(ugly.VOCABULARY, heads=(ugly.VOCABULARY.heads[0], names))
+    vocabulary = replace(ugly.VOCABULARY, heads=(ugly.VOCABULARY.heads[0], names))
 
     def ask() -> Any:
         if tables is True or dice.below(2):
-            return llm_programs.program(dice, tables=tables, words=asked)
+            return llm_programs.program(dice, tables=tables, words=vocabulary)
         return _form(dice, programs.program(dice, words=words))
 
     return items, ask
 
 
 _KINDS: Final = (_plain, _ugly, _tables, _ugly)
-#: What tables are made of, by the kind of graph.
+#: The names for table clauses, by kind of graph.
 _NAMES: Final = {
     _plain: table_programs.Names(programs.PLAIN.attributes, programs.PLAIN.relations, programs.PLAIN.qualifiers),
     _tables: table_programs.Names((*llm_programs.COLUMNS, "city", "age"), llm_programs.RELATIONS[:2], llm_programs.KEYS),
@@ -103,13 +102,13 @@ _NAMES: Final = {
 
 
 def _form(dice: Pick, steps: Any) -> Any:
-    """A program in one of its written forms: as a text its errors have a place."""
+    """Write a program as text, where errors have a position, or as JSON."""
     return programs.as_text(steps) if dice.below(2) else programs.as_json(steps)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A program that two stores answer otherwise."""
+    """A program with different outcomes on two stores."""
 
     case: int
     program: Any
@@ -122,9 +121,8 @@ class Difference:
 
 
 def differences(given: Case, here: Graph, there: Graph, *, warnings: bool = True, **more: Any) -> Iterator[Difference]:
-    """The programs of a case that two graphs with its items answer otherwise; `more` options go to
-    the second. One empty answer may be without its explanation there, where a busy server did not give
-    it in time.
+    """Yield the programs of a case with different outcomes on two graphs that hold its items; `more` options go to the
+    second. One empty answer there may lack its explanation, which a busy server may not give in time.
     """
     unexplained = 0
     for program, asked in given.asked:
@@ -142,9 +140,9 @@ _UNFINISHED: Final = "what left the answer without values could not be found out
 
 
 def _unexplained(outcome: Outcome) -> Outcome:
-    """What a graph says, without why the answer is empty."""
-    kept = [one for one in outcome.warnings if not one.startswith((_UNFINISHED, "the answer is empty"))]
-    return replace(outcome, warnings=tuple(kept))
+    """Drop the explanation of an empty answer from an outcome."""
+    warnings = [warning for warning in outcome.warnings if not warning.startswith((_UNFINISHED, "the answer is empty"))]
+    return replace(outcome, warnings=tuple(warnings))
 
 
 def _said(graph: Graph, program: Any, warnings: bool, asked: dict[str, Any]) -> Outcome:

@@ -1,4 +1,4 @@
-"""All triples that may follow in a chain as whole token sequences, as tests compare them."""
+"""All triples that may follow in a chain, as complete token sequences for comparison."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from condgraph.chains.chain import Chain, parts
 
 
 def sequences(chain: Chain, most: int) -> list[tuple[int, ...]] | None:
-    """The sequences, rising; None where there are more than `most`."""
-    found = parts(chain, most)
-    return None if found is None else found.sequences()
+    """Return the sequences in ascending order; None if there are more than `most`."""
+    tree = parts(chain, most)
+    return None if tree is None else tree.sequences()

@@ -1,5 +1,5 @@
-"""Random edits of the sources of a graph, and the same sources loaded afresh: what every store has
-to hold alike.
+"""Random edits of the sources of a graph, and the resulting sources loaded from scratch: every store must hold the
+same.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Statement, S
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 
-#: One is what another begins with, one has a slash, one looks like what ids are made of.
+#: Names of sources: one is a prefix of another, one has a slash, one looks like a part of an id.
 NAMES = ("sales", "sales/old", "sales+2", "kb", "Ünï ❤")
 
 
 def exported(graph: Graph) -> list[str]:
-    """Everything a graph holds, a line each, without an order but that of its sources."""
+    """Return everything in a graph, one line each; only the sources keep their order."""
     stream = io.StringIO()
     graph.export(stream)
     head, *lines = stream.getvalue().splitlines()
@@ -29,32 +29,34 @@ def exported(graph: Graph) -> list[str]:
 
 
 def items(dice: random.Random) -> list[Any]:
-    """Facts that other sources say as well: under other names, with other texts and qualifiers."""
-    found: list[Any] = []
+    """Return random items that overlap between sources: with other names, texts and qualifiers."""
+    result: list[Any] = []
     for number in range(dice.randint(1, 12)):
-        one = f"e{dice.randrange(8)}"
+        entity_id = f"e{dice.randrange(8)}"
         row = number + 1
         kind = dice.randrange(9)
         if kind == 0:
-            found.append(Entity(one, dice.choice(["Ann", "Bob", one])))
+            result.append(Entity(entity_id, dice.choice(["Ann", "Bob", entity_id])))
         elif kind == 1:
-            found.append(Member(one, dice.choice(["c1", "c2"]), row))
+            result.append(Member(entity_id, dice.choice(["c1", "c2"]), row))
         elif kind == 2:
-            found.append(Subclass(dice.choice(["c1", "c2"]), "c3", row))
+            result.append(Subclass(dice.choice(["c1", "c2"]), "c3", row))
         elif kind == 3:
-            found.append(Entity(dice.choice(["c1", "alone", "e1"]), dice.choice(["Class", "c1"]), EntityKind.CONCEPT))
+            result.append(Entity(dice.choice(["c1", "alone", "e1"]), dice.choice(["Class", "c1"]), EntityKind.CONCEPT))
         elif kind == 4:
-            found.append(Statement(one, "height", Quantity(dice.randrange(3), "m"), (), row, dice.choice([None, "1.0 m", "one"])))
+            result.append(
+                Statement(entity_id, "height", Quantity(dice.randrange(3), "m"), (), row, dice.choice([None, "1.0 m", "one"]))
+            )
         elif kind == 5:
             qualifiers = dice.sample([("since", Time.year(1990)), ("by", Ref("e7")), ("note", "x")], dice.randrange(3))
-            found.append(Statement(one, "knows", Ref(f"e{dice.randrange(8)}"), tuple(qualifiers), row))
+            result.append(Statement(entity_id, "knows", Ref(f"e{dice.randrange(8)}"), tuple(qualifiers), row))
         elif kind == 6:
-            found.append(Statement(one, "says", dice.choice(["a  b", "a b", "c"]), (), row))
+            result.append(Statement(entity_id, "says", dice.choice(["a  b", "a b", "c"]), (), row))
         elif kind == 7:
-            found.append(Entity(one, dice.choice([one, "Row"]), EntityKind.ROW, row))
+            result.append(Entity(entity_id, dice.choice([entity_id, "Row"]), EntityKind.ROW, row))
         else:
-            found.append(Entity("only declared", "only declared"))
-    return found
+            result.append(Entity("only declared", "only declared"))
+    return result
 
 
 def table(dice: random.Random, *, keyed: bool) -> str:
@@ -75,16 +77,16 @@ def turtle(dice: random.Random) -> str:
 
 @dataclass
 class Edits:
-    """What the sources of a graph are, after some random edits of them."""
+    """The state of the sources of a graph after random edits."""
 
     dice: random.Random
     folder: Path
-    #: By source, in order: how it was loaded, and then added to.
+    #: By source, in order: how it was loaded and what was appended.
     sources: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     made: int = 0
 
     def given(self, name: str) -> dict[str, Any]:
-        """Something to load, of the kind that goes with the name."""
+        """Return something to load, of the format that goes with the name."""
         self.made += 1
         kind = {"kb": "items", "Ünï ❤": "rdf"}.get(name, "table")
         if kind == "items":
@@ -101,28 +103,28 @@ class Edits:
             graph.load(given["file"], name=name, **given["options"], **how)
 
     def edit(self, graph: Graph) -> str:
-        """One edit; what it was."""
+        """Make one edit; return its description."""
         absent = [name for name in NAMES if name not in self.sources]
-        what = self.dice.choice(["load"] if not self.sources else ["replace", "replace", "append", "unload", "load"])
-        if what == "load" and not absent:
-            what = "replace"
-        name = self.dice.choice(absent if what == "load" else list(self.sources))
-        if what == "unload":
+        action = self.dice.choice(["load"] if not self.sources else ["replace", "replace", "append", "unload", "load"])
+        if action == "load" and not absent:
+            action = "replace"
+        name = self.dice.choice(absent if action == "load" else list(self.sources))
+        if action == "unload":
             graph.unload(name)
             del self.sources[name]
             return f"unload {name}"
-        given = self.given(name)
-        self.load(graph, name, given, **({} if what == "load" else {what: True}))
-        if what == "append":
-            self.sources[name].append(given)
+        load = self.given(name)
+        self.load(graph, name, load, **({} if action == "load" else {action: True}))
+        if action == "append":
+            self.sources[name].append(load)
         else:
-            self.sources[name] = [given]
-        return f"{what} {name}"
+            self.sources[name] = [load]
+        return f"{action} {name}"
 
     def fresh(self) -> Graph:
-        """What should be there, loaded afresh."""
+        """Return a graph with the same sources, loaded from scratch."""
         graph = condgraph.open()
         for name, loads in self.sources.items():
-            for number, given in enumerate(loads):
-                self.load(graph, name, given, **({"append": True} if number else {}))
+            for number, load in enumerate(loads):
+                self.load(graph, name, load, **({"append": True} if number else {}))
         return graph
