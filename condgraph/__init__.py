@@ -1,5 +1,4 @@
-"""condgraph: any structured data in one condition graph, asked precisely, with every answer's
-evidence.
+"""condgraph: structured data of any kind in one condition graph, queried exactly, with evidence for every answer.
 
 >>> import condgraph
 >>> g = condgraph.open("memory:")

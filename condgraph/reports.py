@@ -13,10 +13,19 @@ from condgraph.loaders.base import MOST_PROBLEMS, Problem, ProblemKind, Reading,
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """The result of a load.
+    """The result of a load. `str()` is one line.
 
-    `added` is the growth of each count of the graph. `problems` has the first thousand problems, `kinds` all of them
-    by kind, one line each.
+    - `sources`, `formats`: the names of the loaded sources, and their formats in the same order
+    - `statements`: the number of statements that were read, including those that the graph had already
+    - `entities`: the number of entities and concepts that the graph has more than before
+    - `added`: the same for each count of the graph
+    - `skipped`: the number of records that were left out
+    - `warned`: the number of warnings about records
+    - `problems`: the first thousand problems with records, in order
+    - `kinds`: all problems by kind, one line each
+    - `warnings`: warnings about the load as a whole, as texts
+    - `seconds`: its duration
+    - `joins`: the columns that refer to rows of other tables, with the reasons
     """
 
     sources: tuple[str, ...]
@@ -29,7 +38,6 @@ class LoadReport:
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
     seconds: float
-    #: Columns that refer to rows of other tables, with the reasons.
     joins: tuple[str, ...] = ()
     kinds: tuple[ProblemKind, ...] = ()
 
@@ -48,7 +56,9 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class UnloadReport:
-    """The result of an unload. `removed` is the decrease of each count of the graph: what no other source states."""
+    """The result of an unload: the names of the removed `sources`, and the decrease of each count of the graph
+    (`removed`). What other sources state as well stays. `str()` is one line.
+    """
 
     sources: tuple[str, ...]
     removed: dict[str, int]
@@ -73,8 +83,14 @@ class UnloadReport:
 
 @dataclass(frozen=True, slots=True)
 class EditReport:
-    """The result of a single change: its number, its author, its time (UTC), and what it added and removed, as texts.
-    The number is also the row of the added statement in the source `edits`.
+    """The result of a single change. `str()` lists what it removed and added.
+
+    - `number`: the number of the change, which is also the row of the added items in the source `edits`
+    - `kind`: "add", "retract" or "correct"
+    - `by`, `at`: the author, and the time in UTC
+    - `added`, `removed`: the added and removed items, as texts
+    - `warnings`: warnings, as texts
+    - `seconds`: its duration
     """
 
     number: int
@@ -102,8 +118,14 @@ SEE_SCHEMA: Final = "`condgraph schema`, or graph.schema(), shows what is in it"
 class Status:
     """The place, counts and sources of a graph.
 
-    `bytes` is its size, `verified` whether every byte was read and compared, and `others` the names of all graphs in
-    the same place.
+    - `place`, `graph`: where the graph is, and its name there
+    - `generation`: the id of the current generation of a graph in a folder; otherwise a word such as "memory"
+    - `counts`: the numbers of entities, concepts, relations, attributes, qualifiers, predicates and sources
+    - `sources`: the sources in the order of their loads
+    - `bytes`: the size of the columns; 0 for a graph on a server
+    - `verified`: whether every byte was read and compared with its checksum
+    - `others`: the names of all graphs in the same folder
+    - `notes`: notes on the counts, such as which are estimates
     """
 
     place: str
@@ -114,7 +136,6 @@ class Status:
     bytes: int
     verified: bool = False
     others: tuple[str, ...] = field(default=())
-    #: Notes on the counts: which of them are estimates.
     notes: tuple[str, ...] = field(default=())
 
     @property
