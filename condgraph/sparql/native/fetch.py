@@ -614,10 +614,8 @@ class Fetcher:
         """Return the query of how the values of an attribute or qualifier are read (`snapshot.readings`).
 
         A row has a sort (`?k`: "whole", "fraction" or "long", beyond 64 bits, for numbers; "truth" or "word" for
-        texts), a value of it
-        (`?o`), and the subject (`?s`) and predicate (`?p`) of its statement. Kinds that a look found often come from a
-        sample, so they
-        do not help here.
+        texts), a value of it (`?o`), and the subject (`?s`) and predicate (`?p`) of its statement. Kinds that a look
+        found often come from a sample, so they do not help here.
         """
         s, p, o, f = (self.fresh(prefix) for prefix in "epof")
         if qualifier:
@@ -717,8 +715,7 @@ class Fetcher:
         """Return patterns that hold for each entity of a set and for nothing else except classes; none for all entities.
 
         If classes may be among them, the variable is added to `apart`, whose variables must be no class. It is None if
-        the engine
-        must decide.
+        the engine must decide.
         """
         if node is None:
             return []
@@ -926,8 +923,7 @@ class Fetcher:
         """Return patterns of the memberships of a node in some concepts, and their terms.
 
         For nodes that other patterns give (`bound`), a path leads to the few concepts above each of theirs; Jena would
-        follow it from
-        all concepts below for each node.
+        follow it from all concepts below for each node.
         """
         first = self.fresh("c")
         if bound and self._dialect.joins_paths:
@@ -948,10 +944,8 @@ class Fetcher:
         """Return some concepts and all below them.
 
         If the store follows a path among other patterns from everywhere, this is a list that is fetched first, since
-        Virtuoso loses
-        rows joined with a query of just the path. If they are too many for a list it is such a query, which other
-        stores join only when
-        it is complete.
+        Virtuoso loses rows joined with a query of just the path. If they are too many for a list it is such a query,
+        which other stores join only when it is complete.
         """
         top = self.fresh("c")
         if self._dialect.joins_paths:

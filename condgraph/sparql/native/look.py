@@ -121,14 +121,14 @@ class Look:
         A `needed` query is asked even if the look has no time left. Pauses that a busy endpoint asks for do not count.
         """
         seconds = STEP if seconds is None else seconds
-        rest = seconds if needed else self._until - time.monotonic()
-        if rest <= 0:
+        remaining = seconds if needed else self._until - time.monotonic()
+        if remaining <= 0:
             self.cut = True
             return None
         self.queries += 1
         for attempt in range(MOST_TRIES):
             try:
-                with within(min(seconds, rest)):
+                with within(min(seconds, remaining)):
                     return list(self._endpoint.query(text, graphs=self._graphs))  # type: ignore[arg-type]
             except (DeadlineError, ParseError):
                 check()
@@ -140,9 +140,9 @@ class Look:
                     raise
                 end = time.monotonic() + pause
                 self._until += pause
-                while (left := end - time.monotonic()) > 0:
+                while (pause_left := end - time.monotonic()) > 0:
                     check()
-                    time.sleep(min(left, 0.05))
+                    time.sleep(min(pause_left, 0.05))
         raise AssertionError("unreachable")
 
     def mapping(self) -> Mapping:
@@ -164,72 +164,72 @@ class Look:
             )
         self._claims = shape == "wikibase"
         self._apart = GRAPHS in self._declared and self._are_apart()
-        rows, whole = self._counted()
+        rows, complete = self._counted()
         # That has a note of its own.
         self._missed = 0
         if not rows:
             raise StoreMissingError(f"there is nothing at {self._endpoint.query_url}", hint="load something first, or name graphs")
-        counted, self._types = _tally(rows), _datatypes(rows)
+        counts, self._types = _tally(rows), _datatypes(rows)
         if shape == "plain":
-            self._fit(counted)
-        self._texts = self._written() if whole else {}
+            self._fit(counts)
+        self._texts = self._written() if complete else {}
         naming = tuple(self._said.get("labels", NAMING))
-        used = [iri for iri in naming if iri in counted or not whole][: 1 if shape == "wikibase" else None]
+        used = [iri for iri in naming if iri in counts or not complete][: 1 if shape == "wikibase" else None]
         languages = tuple(tag.lower() for tag in self._said.get("languages", ())) or self._languages(used[:1] or [LABEL])
-        known = (called for called, node in NODES.items() if node.own and node.own[0] in counted and shape == "plain")
-        found = Mapping(
+        node_kinds = (name for name, node in NODES.items() if node.own and node.own[0] in counts and shape == "plain")
+        mapping = Mapping(
             shape=shape, languages=languages, labels=naming, names=self._said.get("names", "iri"), graphs=self._graphs,
-            base=base if shape == "wikibase" else "", whole=whole, statements=(*known, *self._declared), apart=self._apart,
+            base=base if shape == "wikibase" else "", whole=complete, statements=(*node_kinds, *self._declared), apart=self._apart,
             infer=tuple(self._said.get("infer", ())), axioms=self._axioms(),
-            triples=sum(row["n"] for row in rows), rows=self._most_rows(sum(row["n"] for row in rows), whole), at=time.time(),
+            triples=sum(row["n"] for row in rows), rows=self._most_rows(sum(row["n"] for row in rows), complete), at=time.time(),
         )  # fmt: skip
-        found = self._wikibase(found, counted) if shape == "wikibase" else self._plain(found, counted)
-        if found.names == "local":
-            found = replace(found, namespaces=self._namespaces())
+        mapping = self._wikibase(mapping, counts) if shape == "wikibase" else self._plain(mapping, counts)
+        if mapping.names == "local":
+            mapping = replace(mapping, namespaces=self._namespaces())
         if self.cut:
             self._notes.append(f"what was not asked within {LONGEST:.0f} s was left out: some names, classes or units")
         if shape == "plain":
-            found = renamed(found, preset_hides(self._preset, found, self._node_types))
-            missed = self._missed
-            if found.hidden:
+            mapping = renamed(mapping, preset_hides(self._preset, mapping, self._node_types))
+            missed_before = self._missed
+            if mapping.hidden:
                 self._notes.append(
-                    f"{len(found.hidden)} predicates and classes are hidden: nodes that only these have are left out"
+                    f"{len(mapping.hidden)} predicates and classes are hidden: nodes that only these have are left out"
                 )
             if "predicate" not in self._said:
-                self._propose_presets(found)
-            self._propose([row["p"] for row in rows if row["t"] == "_" and row["p"] not in (SUBCLASS, *found.hidden)])
-            self._missed = missed
-        if RDF + "first" in counted:
+                self._propose_presets(mapping)
+            self._propose([row["p"] for row in rows if row["t"] == "_" and row["p"] not in (SUBCLASS, *mapping.hidden)])
+            self._missed = missed_before
+        if RDF + "first" in counts:
             self._notes.append("members of lists are not read: a list is its nodes")
         if self._missed:
             self._notes.append(
                 f"{self._missed} of {self.queries} queries about names and classes gave nothing in time: some are missing"
             )
-        return replace(found, notes=tuple(self._notes))
+        return replace(mapping, notes=tuple(self._notes))
 
     def _fit(self, counted: dict[str, Counts]) -> None:
         """Take from the presets what the triples have."""
-        own = "statements" in self._said
+        declared = "statements" in self._said
         self._said = fitted(self._said, self._preset, counted)
-        if (paths := self._said.get("statements", ())) and not own:
+        if (paths := self._said.get("statements", ())) and not declared:
             terms = {"s": "?s", "p": "?p", "o": "?o"}
-            nodes = ((at, self._in(f"{node_of(text).patterns % terms} .")) for at, text in enumerate(paths))
+            nodes = ((index, self._in(f"{node_of(text).patterns % terms} .")) for index, text in enumerate(paths))
             typed = f"OPTIONAL {{ ?f <{TYPE}> ?t }}"
-            parts = (f"SELECT ({at} AS ?n) ?t WHERE {{ {node} {typed} }} LIMIT {MEMBERS}" for at, node in nodes)
+            parts = (f"SELECT ({index} AS ?n) ?t WHERE {{ {node} {typed} }} LIMIT {MEMBERS}" for index, node in nodes)
             rows = self._ask(f"SELECT ?n ?t WHERE {{ {either(parts)} }}", SCAN)
             self._node_types = {row["t"].value for row in rows or () if row["t"] is not None}
-            there = range(len(paths)) if rows is None else {int(row["n"].value) for row in rows}
-            self._said["statements"] = [text for at, text in enumerate(paths) if at in there]
+            present = range(len(paths)) if rows is None else {int(row["n"].value) for row in rows}
+            self._said["statements"] = [text for index, text in enumerate(paths) if index in present]
         self._declared = tuple(self._said.get("statements", ()))
 
     def _propose_presets(self, found: Mapping) -> None:
         """Note the presets of vocabularies that the endpoint uses."""
-        iris = (*(one.iri for one in found.predicates), *found.concepts)
+        iris = (*(predicate.iri for predicate in found.predicates), *found.concepts)
         for name in PRESETS:
             is_of = re.compile(rf"http://www\.w3\.org/.*\b{name}(/core)?#").match
-            if name not in self._said.get("preset", ()) and (seen := sum(map(bool, map(is_of, iris)))):
-                what = numbered(seen, "predicate or class is", "predicates and classes are")
-                self._notes.append(f"{what} of {name.upper()}: preset = [{name!r}] reads what is common of it")
+            if name not in self._said.get("preset", ()) and (count := sum(map(bool, map(is_of, iris)))):
+                subject = numbered(count, "predicate or class is", "predicates and classes are")
+                self._notes.append(f"{subject} of {name.upper()}: preset = [{name!r}] reads what is common of it")
 
     def _in(self, patterns: str) -> str:
         """Return patterns within a single graph, whichever it is."""
@@ -270,23 +270,23 @@ class Look:
             rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {self._any} {self._sort} }} GROUP BY ?p ?t", SCAN)
             if rows is not None:
                 return _counts(rows), True
-        every = totals is not None
+        complete = totals is not None
         if totals is None:
             totals = self._sampled()
-        wanted = {iri: number for iri, number in totals.items() if not self._claims or _FORM(iri)}
-        found = self._kinds(wanted)
-        known, unknown = {row["p"] for row in found}, 0
+        sampled = {iri: number for iri, number in totals.items() if not self._claims or _FORM(iri)}
+        kinds = self._kinds(sampled)
+        known, unknown = {row["p"] for row in kinds}, 0
         for iri, number in totals.items():
-            if iri not in wanted:
-                found.append({"p": iri, "t": "", "n": number, "x": ""})
+            if iri not in sampled:
+                kinds.append({"p": iri, "t": "", "n": number, "x": ""})
             elif iri not in known:
                 # Its kind is unknown, so it counts as both and programs may use it as either.
                 unknown += 1
-                found += [{"p": iri, "t": datatype, "n": number, "x": ""} for datatype in ("", XSD + "string")]
-        of = f"all {len(totals):,} predicates were counted" if every else f"{len(totals):,} predicates were found by samples"
-        rest = f"; of {unknown:,} predicates the kinds are not known" if unknown else ""
-        self._notes.append(f"{of}; the kinds of their values are those of at most {SHARE:,} triples of each{rest}")
-        return found, False
+                kinds += [{"p": iri, "t": datatype, "n": number, "x": ""} for datatype in ("", XSD + "string")]
+        scope = f"all {len(totals):,} predicates were counted" if complete else f"{len(totals):,} predicates were found by samples"
+        unknown_note = f"; of {unknown:,} predicates the kinds are not known" if unknown else ""
+        self._notes.append(f"{scope}; the kinds of their values are those of at most {SHARE:,} triples of each{unknown_note}")
+        return kinds, False
 
     def _written(self) -> dict[str, tuple[str, ...]]:
         """Return the languages of texts, for predicates with no other literals, so that their texts can be looked up.
@@ -307,7 +307,7 @@ class Look:
         # A busy endpoint may still be running the query before, so the sample gets smaller.
         sizes = (SAMPLE, SAMPLE // 10)
         samples = (self._totals(f"{{ {{ SELECT ?p WHERE {{ {self._any} }} LIMIT {size} }} }}", STEP) for size in sizes)
-        totals = next((found for found in samples if found is not None), None)
+        totals = next((sample for sample in samples if sample is not None), None)
         if totals is None:
             raise StoreError(
                 f"{self._endpoint.query_url} gives no sample of its triples in time", hint="a mapping file may name graphs"
@@ -319,56 +319,58 @@ class Look:
         parts = [f"SELECT ?s WHERE {{ {self._in(f'?s <{TYPE}> <{iri}> .')} }} LIMIT {MEMBERS}" for iri in self._all_classes]
         nodes = dict.fromkeys(
             row["s"].value
-            for some in cut(parts[: 2 * _TOGETHER], _TOGETHER)
-            for row in self._ask(f"SELECT ?s WHERE {{ {either(some)} }}") or ()
+            for chunk in cut(parts[: 2 * _TOGETHER], _TOGETHER)
+            for row in self._ask(f"SELECT ?s WHERE {{ {either(chunk)} }}") or ()
             if is_iri(getattr(row["s"], "value", ""))
         )
-        for some in list(cut(nodes, 4 * _TOGETHER))[:MOST_STRATA]:
-            for iri, number in (self._totals(f"{{ VALUES ?s {{ {listed(some)} }} {self._any} }}", STEP) or {}).items():
+        for chunk in list(cut(nodes, 4 * _TOGETHER))[:MOST_STRATA]:
+            for iri, number in (self._totals(f"{{ VALUES ?s {{ {listed(chunk)} }} {self._any} }}", STEP) or {}).items():
                 totals.setdefault(iri, number)
         return totals
 
     def _kinds(self, totals: dict[str, int]) -> list[dict[str, Any]]:
         """Return rows as `_counts` does, with the kinds of predicates' values estimated from a sample of each."""
-        found = []
-        wanted = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
-        for some in list(cut(wanted, TOGETHER))[:MOST_SAMPLES]:
+        estimates = []
+        ordered = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
+        for chunk in list(cut(ordered, TOGETHER))[:MOST_SAMPLES]:
             # A store may return nodes first, and nodes of unknown values in the order of their IRIs.
             known = KNOWN if self._claims else ""
-            parts = (f"SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known} }} LIMIT {SHARE}" for iri in some)
-            asked = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} {self._sort} }} GROUP BY ?p ?t")
-            rows = _counts(asked or [])
+            parts = (f"SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known} }} LIMIT {SHARE}" for iri in chunk)
+            answer = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} {self._sort} }} GROUP BY ?p ?t")
+            rows = _counts(answer or [])
             sampled = Counter[str]()
             for row in rows:
                 sampled[row["p"]] += row["n"]
             for row in rows:
                 total = totals[row["p"]]
-                found.append({**row, "n": max(1, round(row["n"] * total / sampled[row["p"]]))})
-        return found
+                estimates.append({**row, "n": max(1, round(row["n"] * total / sampled[row["p"]]))})
+        return estimates
 
     def _most_rows(self, triples: int, whole: bool) -> int:
         """Return how many rows a result can certainly have, since an endpoint may have a limit that it does not report."""
         rows = self._ask(f"SELECT ?x WHERE {{ {self._any} BIND(1 AS ?x) }} LIMIT {ROWS}", needed=True)
-        there = len(rows or ())
-        if rows is not None and whole and there < min(triples, ROWS):
-            self._notes.append(f"the endpoint gives at most {there:,} rows without a word: longer results are errors")
+        count = len(rows or ())
+        if rows is not None and whole and count < min(triples, ROWS):
+            self._notes.append(f"the endpoint gives at most {count:,} rows without a word: longer results are errors")
             return 0
-        return there
+        return count
 
     def _languages(self, labels: list[str]) -> tuple[str, ...]:
-        some = f"SELECT ?l WHERE {{ {self._in(f'?s <{labels[0]}> ?l .')} }} LIMIT 20000"
-        text = f"SELECT ?t (COUNT(*) AS ?n) WHERE {{ {{ {some} }} BIND(LANG(?l) AS ?t) }} GROUP BY ?t"
+        sample = f"SELECT ?l WHERE {{ {self._in(f'?s <{labels[0]}> ?l .')} }} LIMIT 20000"
+        text = f"SELECT ?t (COUNT(*) AS ?n) WHERE {{ {{ {sample} }} BIND(LANG(?l) AS ?t) }} GROUP BY ?t"
         counts: Counter[str] = Counter()
         for row in self._ask(text, needed=True) or ():
             if row["t"] is not None and row["t"].value:
                 counts[row["t"].value.lower()] += int(row["n"].value)
-        own = [tag for tag in counts if tag.partition("-")[0] == self._language.partition("-")[0]]
-        best = sorted({self._language, *own}, key=lambda tag: (tag != self._language, tag))
-        others = [tag for tag, _ in counts.most_common() if tag not in best]
-        if len(others) > _LANGUAGES:
-            self._notes.append(f"names are looked for in {', '.join(best)} and mul; {len(others)} other languages are left out")
+        variants = [tag for tag in counts if tag.partition("-")[0] == self._language.partition("-")[0]]
+        best = sorted({self._language, *variants}, key=lambda tag: (tag != self._language, tag))
+        other_languages = [tag for tag, _ in counts.most_common() if tag not in best]
+        if len(other_languages) > _LANGUAGES:
+            self._notes.append(
+                f"names are looked for in {', '.join(best)} and mul; {len(other_languages)} other languages are left out"
+            )
             return (*best, "mul")
-        return (*best, *others)
+        return (*best, *other_languages)
 
     def _labels(self, iris: Iterable[str], labels: Iterable[str], languages: tuple[str, ...]) -> dict[str, str]:
         """Return the names of some nodes."""
@@ -376,12 +378,12 @@ class Look:
         order = {tag: rank for rank, tag in enumerate((languages[0], *languages[1:]))}
         best: dict[str, tuple[tuple[int, int, str, str], str]] = {}
         # A class may be a blank node.
-        for some in cut(filter(is_iri, iris), _TOGETHER):
+        for chunk in cut(filter(is_iri, iris), _TOGETHER):
             if self.queries >= MOST_QUERIES - 8:
                 self._notes.append("some predicates and classes are called by their IRIs: there are too many")
                 break
             # For two lists that meet in a triple, stores may read all triples.
-            parts = (f"VALUES ?s {{ {listed(some)} }} {self._in(f'?s <{iri}> ?l .')} BIND(<{iri}> AS ?k)" for iri in ranks)
+            parts = (f"VALUES ?s {{ {listed(chunk)} }} {self._in(f'?s <{iri}> ?l .')} BIND(<{iri}> AS ?k)" for iri in ranks)
             text = f"SELECT ?s ?k ?l WHERE {{ {either(parts)} }}"
             # Without the names of predicates, few programs can be asked.
             for row in self._ask(text, SCAN, needed=True) or ():
@@ -390,8 +392,8 @@ class Look:
                 if not hasattr(literal, "datatype") or not collapse(literal.value) or (language and language not in order):
                     continue
                 variant = language.partition("-")[0] == languages[0].partition("-")[0]
-                own = 0 if language == languages[0] else 2 if not language else 1 if variant else 3 + order[language]
-                rank = ranks[row["k"].value], own, language, literal.value
+                preference = 0 if language == languages[0] else 2 if not language else 1 if variant else 3 + order[language]
+                rank = ranks[row["k"].value], preference, language, literal.value
                 if row["s"].value not in best or rank < best[row["s"].value][0]:
                     best[row["s"].value] = rank, collapse(literal.value)
         return {iri: name for iri, (_, name) in best.items()}
@@ -418,8 +420,8 @@ class Look:
 
     def _are_apart(self) -> bool:
         """Tell whether the default graph lacks the triples of named graphs; raise `OptionError` if there are no named graphs."""
-        some = f"SELECT ?s ?p ?o WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SOME}"
-        rows = self._ask(f"SELECT ?x WHERE {{ {{ {some} }} OPTIONAL {{ ?s ?p ?o BIND(1 AS ?x) }} }}", needed=True)
+        sample = f"SELECT ?s ?p ?o WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SOME}"
+        rows = self._ask(f"SELECT ?x WHERE {{ {{ {sample} }} OPTIONAL {{ ?s ?p ?o BIND(1 AS ?x) }} }}", needed=True)
         if not rows:
             raise OptionError(f"{self._endpoint.query_url} shows no named graph", hint=f"leave {GRAPHS!r} out of statements")
         apart = any(row["x"] is None for row in rows)
@@ -449,28 +451,30 @@ class Look:
         """Note what may stand for statements but is not declared: named graphs, and blank nodes that predicates lead to."""
         if GRAPHS not in self._declared and not self._graphs:
             first = f"SELECT ?g WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SHARE}"
-            some = f"SELECT ?g WHERE {{ {{ {first} }} }} GROUP BY ?g LIMIT {SOME}"
-            names = [row["g"].value for row in self._ask(some) or () if row["g"] is not None and is_iri(row["g"].value)]
+            sample = f"SELECT ?g WHERE {{ {{ {first} }} }} GROUP BY ?g LIMIT {SOME}"
+            names = [row["g"].value for row in self._ask(sample) or () if row["g"] is not None and is_iri(row["g"].value)]
             if names and (
-                about := len(self._ask(f"SELECT DISTINCT ?g WHERE {{ VALUES ?g {{ {listed(names)} }} ?g ?p ?o }}") or ())
+                described := len(self._ask(f"SELECT DISTINCT ?g WHERE {{ VALUES ?g {{ {listed(names)} }} ?g ?p ?o }}") or ())
             ):
                 self._notes.append(
-                    f"triples speak of {about} of {len(names)} named graphs that were looked at: statements = [{GRAPHS!r}] "
+                    f"triples speak of {described} of {len(names)} named graphs that were looked at: statements = [{GRAPHS!r}] "
                     "reads that as said about their statements"
                 )
-        known = {first for called in self._declared if (node := node_of(called)).reached_by for first in node.reached_by[:1]}
-        wanted = [iri for iri in dict.fromkeys(leading) if is_iri(iri) and iri not in known and not iri.startswith(RDF)][:TOGETHER]
-        if not wanted:
+        declared = {first for name in self._declared if (node := node_of(name)).reached_by for first in node.reached_by[:1]}
+        candidates = [iri for iri in dict.fromkeys(leading) if is_iri(iri) and iri not in declared and not iri.startswith(RDF)][
+            :TOGETHER
+        ]
+        if not candidates:
             return
-        parts = (f"SELECT (<{iri}> AS ?p) ?f WHERE {{ ?s <{iri}> ?f FILTER(isBlank(?f)) }} LIMIT {SHARE}" for iri in wanted)
+        parts = (f"SELECT (<{iri}> AS ?p) ?f WHERE {{ ?s <{iri}> ?f FILTER(isBlank(?f)) }} LIMIT {SHARE}" for iri in candidates)
         values = "BIND(isLiteral(?o) AS ?t)"
         text = f"SELECT ?p ?q ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} ?f ?q ?o {values} }} GROUP BY ?p ?q ?t"
-        found: dict[str, dict[str, bool]] = {}
+        ends_of: dict[str, dict[str, bool]] = {}
         for row in self._ask(text) or ():
             if row["q"].value != TYPE and row["t"] is not None:
-                ends = found.setdefault(row["p"].value, {})
+                ends = ends_of.setdefault(row["p"].value, {})
                 ends[row["q"].value] = ends.get(row["q"].value, True) and row["t"].value in ("true", "1")
-        for first, ends in sorted(found.items()):
+        for first, ends in sorted(ends_of.items()):
             if len(ends) > 1 and not ends.keys() & {RDF + "first", RDF + "rest"}:
                 nodes = [iri for iri, literal in ends.items() if not literal]
                 last = [VALUE] if VALUE in ends else nodes if len(nodes) == 1 else sorted(nodes or ends)
@@ -481,27 +485,27 @@ class Look:
 
     def _axioms(self) -> tuple[tuple[str, str, str], ...]:
         """Return the axioms of properties; raise `OptionError` if there are too many or the endpoint does not return them."""
-        wanted = rules_of(self._said.get("infer", ())) & {SUBPROPERTY, INVERSE}
-        stated = set(filter(None, map(axiom_of, self._said.get("axioms", ()))))
-        if not wanted:
+        rules = rules_of(self._said.get("infer", ())) & {SUBPROPERTY, INVERSE}
+        declared = set(filter(None, map(axiom_of, self._said.get("axioms", ()))))
+        if not rules:
             return ()
-        where = f"VALUES ?p {{ {listed(sorted(wanted))} }} ?s ?p ?o FILTER(!isLiteral(?o))"
+        where = f"VALUES ?p {{ {listed(sorted(rules))} }} ?s ?p ?o FILTER(!isLiteral(?o))"
         rows = self._ask(f"SELECT DISTINCT ?s ?p ?o WHERE {{ {where} }} LIMIT {MOST_AXIOMS + 1}", SCAN)
         if rows is None or len(rows) > MOST_AXIOMS:
-            many = "does not give its axioms in time" if rows is None else f"has more than {MOST_AXIOMS:,} axioms of properties"
-            raise OptionError(f"{self._endpoint.query_url} {many}", hint="infer in the mapping file without them")
-        return tuple(sorted(stated | {(_ident(row["s"]), row["p"].value, _ident(row["o"])) for row in rows}))
+            problem = "does not give its axioms in time" if rows is None else f"has more than {MOST_AXIOMS:,} axioms of properties"
+            raise OptionError(f"{self._endpoint.query_url} {problem}", hint="infer in the mapping file without them")
+        return tuple(sorted(declared | {(_ident(row["s"]), row["p"].value, _ident(row["o"])) for row in rows}))
 
     def _inferred(self, inference: Inference, counted: dict[str, Counts]) -> dict[str, Counts]:
         """Return how many objects each predicate may have, including those of inferred statements."""
-        found = {iri: dict(counts) for iri, counts in counted.items()}
+        objects = {iri: dict(counts) for iri, counts in counted.items()}
         for iri in inference.properties:
             for key, count in counted.get(iri, {}).items():
                 for implied in inference.implied(iri, literal=key[0] is not Kind.ENTITY)[1:]:
-                    counts = found.setdefault(implied.property, {})
+                    counts = objects.setdefault(implied.property, {})
                     counts[key] = counts.get(key, 0) + count
         self._notes.extend(f"the axiom {axiom} is not followed: {why}" for axiom, why in inference.left.items())
-        return found
+        return objects
 
     def _plain(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
         nodes = {called: node_of(called) for called in found.statements}
@@ -538,26 +542,26 @@ class Look:
 
     @cached_property
     def _all_classes(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         # A type of a node that stands for a statement is about the statement.
-        nodes = (node_of(called).patterns.replace("?f", "?s") % {"s": "?a", "p": "?b", "o": "?d"} for called in self._declared)
+        nodes = (node_of(name).patterns.replace("?f", "?s") % {"s": "?a", "p": "?b", "o": "?d"} for name in self._declared)
         members = " ".join((self._in(f"?s <{TYPE}> ?c ."), *(f"FILTER(NOT EXISTS {{ {node} }})" for node in nodes)))
         text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ {members} }} GROUP BY ?c LIMIT {MOST_CLASSES + 1}"
         for row in self._ask(text, SCAN) or ():
             if row["c"] is not None:
-                found[row["c"].value] = int(row["n"].value)
+                counts[row["c"].value] = int(row["n"].value)
         for row in self._ask(f"SELECT ?c ?d WHERE {{ {self._in(f'?c <{SUBCLASS}> ?d .')} }} LIMIT {2 * MOST_CLASSES}", SCAN) or ():
-            found.setdefault(row["c"].value, 0)
-            found.setdefault(row["d"].value, 0)
+            counts.setdefault(row["c"].value, 0)
+            counts.setdefault(row["d"].value, 0)
         kinds = listed((RDF.replace("1999/02/22-rdf-syntax-ns#", "2000/01/rdf-schema#Class"), _OWL_CLASS))
         for row in (
             self._ask(f"SELECT ?c WHERE {{ VALUES ?k {{ {kinds} }} {self._in(f'?c <{TYPE}> ?k .')} }} LIMIT {MOST_CLASSES}") or ()
         ):
-            found.setdefault(row["c"].value, 0)
-        found = {iri: count for iri, count in found.items() if is_iri(iri)}
-        if len(found) > MOST_CLASSES:
+            counts.setdefault(row["c"].value, 0)
+        counts = {iri: count for iri, count in counts.items() if is_iri(iri)}
+        if len(counts) > MOST_CLASSES:
             self._notes.append(f"there are more than {MOST_CLASSES:,} classes; which of the others is a concept is not known")
-        return found
+        return counts
 
     # -- Wikibase ----------------------------------------------------------------------------------
 
@@ -572,8 +576,8 @@ class Look:
             text = f"SELECT ?c ?t WHERE {{ ?e <{ONTOLOGY}claim> ?c ; <{ONTOLOGY}propertyType> ?t }}"
             for row in self._ask(text, SCAN) or ():
                 kind = _TYPES.get(row["t"].value.removeprefix(ONTOLOGY), Kind.TEXT)
-                for of in forms.values():
-                    of.setdefault(row["c"].value, {(kind, NO_UNIT): 1})
+                for of_form in forms.values():
+                    of_form.setdefault(row["c"].value, {(kind, NO_UNIT): 1})
         iris = list(dict.fromkeys([*forms["statement"], *forms["qualifier"]]))
         entity = {iri: f"{found.base}/entity/{iri.removeprefix(claim)}" for iri in iris}
         names = self._labels(entity.values(), (LABEL,), found.languages)
@@ -582,34 +586,34 @@ class Look:
             name = names.get(entity[iri]) or iri.removeprefix(claim)
             taken[iri] = iri if name in taken.values() else name
         units = self._units(claim, found.languages)
-        known: dict[tuple[str, str], dict[str, str]] = {}
-        for form, of in forms.items():
-            for iri, kinds in of.items():
+        all_units: dict[tuple[str, str], dict[str, str]] = {}
+        for form, of_form in forms.items():
+            for iri, kinds in of_form.items():
                 count = kinds.pop((Kind.QUANTITY, NO_UNIT), 0)
-                told = units.get((form, iri), {})
-                for name, number in told.values():
+                unit_counts = units.get((form, iri), {})
+                for name, number in unit_counts.values():
                     kinds[Kind.QUANTITY, name] = kinds.get((Kind.QUANTITY, name), 0) + number
-                without = count - sum(number for _, number in told.values())
+                without = count - sum(number for _, number in unit_counts.values())
                 if without > 0:
                     kinds[Kind.QUANTITY, NO_UNIT] = kinds.get((Kind.QUANTITY, NO_UNIT), 0) + without
                 if without <= 0 or not found.whole:
-                    known[form, iri] = {unit: name for unit, (name, _) in told.items()}
+                    all_units[form, iri] = {unit: name for unit, (name, _) in unit_counts.items()}
 
-        def made(form: str) -> tuple[Predicate, ...]:
+        def predicates_of(form: str) -> tuple[Predicate, ...]:
             return tuple(
                 Predicate(
                     *(iri, taken[iri], kinds.get((Kind.ENTITY, NO_UNIT), 0)),
                     {key: number for key, number in kinds.items() if key[0] is not Kind.ENTITY},
                     languages=self._texts.get(iri.replace("/prop/", "/prop/statement/")),
-                    units=known.get((form, iri), {}),
+                    units=all_units.get((form, iri), {}),
                 )
                 for iri, kinds in sorted(forms[form].items())
             )
 
         return replace(
             found,
-            predicates=made("statement"),
-            qualifiers=made("qualifier"),
+            predicates=predicates_of("statement"),
+            qualifiers=predicates_of("qualifier"),
             concepts=self._items(claim, found.languages),
         )
 
@@ -618,14 +622,14 @@ class Look:
         text = f"SELECT ?k ?u (COUNT(*) AS ?n) WHERE {{ ?f ?k ?v . ?v <{ONTOLOGY}quantityUnit> ?u }} GROUP BY ?k ?u"
         rows = self._ask(text, SCAN) or []
         names = self._labels({row["u"].value for row in rows}, (LABEL,), languages)
-        found: dict[tuple[str, str], dict[str, tuple[str, int]]] = {}
+        units: dict[tuple[str, str], dict[str, tuple[str, int]]] = {}
         for row in rows:
-            form, mark, number = row["k"].value.removeprefix(claim).partition("/value/")
+            form, is_value, number = row["k"].value.removeprefix(claim).partition("/value/")
             unit = row["u"].value
-            if mark and form in ("statement", "qualifier"):
+            if is_value and form in ("statement", "qualifier"):
                 name = NO_UNIT if unit.endswith("/Q199") else names.get(unit) or unit.rpartition("/")[2]
-                found.setdefault((form, claim + number), {})[unit] = name, int(row["n"].value)
-        return found
+                units.setdefault((form, claim + number), {})[unit] = name, int(row["n"].value)
+        return units
 
     def _items(self, claim: str, languages: tuple[str, ...]) -> dict[str, tuple[str, int]]:
         """Return the commonest classes in a sample of a Wikibase, with their names."""
@@ -662,18 +666,17 @@ WRITTEN: Final = f'BIND(IF({is_text("?o")} && !REGEX(STR(?o), "{_SPACES}"), LANG
 
 def written_as(rows: Iterable[Any]) -> dict[str, tuple[str, ...]]:
     """Return the languages of texts, for predicates that lead to nothing else; rows have a predicate and the `WRITTEN` value."""
-    found: dict[str, set[str]] = {}
+    languages: dict[str, set[str]] = {}
     for row in rows:
-        found.setdefault(row["p"].value, set()).add("?" if row["t"] is None else row["t"].value)
-    return {iri: tuple(sorted(tags)) for iri, tags in found.items() if "?" not in tags}
+        languages.setdefault(row["p"].value, set()).add("?" if row["t"] is None else row["t"].value)
+    return {iri: tuple(sorted(tags)) for iri, tags in languages.items() if "?" not in tags}
 
 
 def numbers_of(mapping: Mapping, predicate: Predicate) -> tuple[str, Callable[[Iterable[Any]], Predicate | None]]:
     """Return the query of all values of a Wikibase predicate by kind and unit, and the function that reads its rows.
 
-    The function returns the predicate with these counts instead of a sample's, or None if some number has no unit or
-    one that the
-    sample did not show.
+    The function returns the predicate with these counts instead of a sample's, or None if some number has no unit or one
+    that the sample did not show.
     """
     number = predicate.iri.removeprefix(f"{mapping.base}/prop/")
     direct, node = (f"{mapping.base}/prop/statement/{form}{number}" for form in ("", "value/"))
@@ -682,9 +685,9 @@ def numbers_of(mapping: Mapping, predicate: Predicate) -> tuple[str, Callable[[I
     text = f"SELECT (<{direct}> AS ?p) ?t (COUNT(*) AS ?n) WHERE {{ {{ ?s <{direct}> ?o {sort} }} UNION {{ {unit} }} }} GROUP BY ?t"
 
     def read(rows: Iterable[Any]) -> Predicate | None:
-        found = _counts(rows)
-        units = {row["x"]: row["n"] for row in found if row["t"] == "unit"}
-        values = _tally([row for row in found if row["t"] != "unit"]).get(direct, {})
+        counted = _counts(rows)
+        units = {row["x"]: row["n"] for row in counted if row["t"] == "unit"}
+        values = _tally([row for row in counted if row["t"] != "unit"]).get(direct, {})
         if values.pop((Kind.QUANTITY, NO_UNIT), 0) != sum(units.values()) or not units.keys() <= predicate.units.keys():
             return None
         for iri, count in units.items():
@@ -708,15 +711,15 @@ def _counts(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 def _tally(rows: list[dict[str, Any]]) -> dict[str, Counts]:
     """Return how many objects each predicate has of each kind."""
-    found: dict[str, Counts] = {}
+    counts_of: dict[str, Counts] = {}
     for row in rows:
         key = kind_of(row["t"]), NO_UNIT
         if row["t"] in _DURATIONS:
             # By the usual unit; a duration of only months is in months.
             key = Kind.QUANTITY, "second"
-        counts = found.setdefault(row["p"], {})
+        counts = counts_of.setdefault(row["p"], {})
         counts[key] = counts.get(key, 0) + row["n"]
-    return found
+    return counts_of
 
 
 def _datatypes(rows: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
@@ -726,13 +729,13 @@ def _datatypes(rows: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
         kind, datatype = kind_of(row["t"]), row["t"]
         if kind in (Kind.ENTITY, Kind.UNKNOWN) or datatype == _LANG:
             continue
-        told = number_type(row["x"]) if datatype in NUMBERS else datatype if kind is Kind.TIME else XSD + "string"
-        most[row["p"], told] = max(most.get((row["p"], told), (0, "")), (row["n"], datatype))
-    found: dict[str, dict[str, str]] = {}
-    for (predicate, told), (_, datatype) in most.items():
-        if told != datatype:
-            found.setdefault(predicate, {})[told] = datatype
-    return found
+        suggested = number_type(row["x"]) if datatype in NUMBERS else datatype if kind is Kind.TIME else XSD + "string"
+        most[row["p"], suggested] = max(most.get((row["p"], suggested), (0, "")), (row["n"], datatype))
+    datatypes: dict[str, dict[str, str]] = {}
+    for (predicate, suggested), (_, datatype) in most.items():
+        if suggested != datatype:
+            datatypes.setdefault(predicate, {})[suggested] = datatype
+    return datatypes
 
 
 def kind_of(datatype: str) -> Kind:
@@ -759,28 +762,28 @@ def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bo
 
     `file` is the path of a mapping file.
     """
-    said = {} if file is None else stated(file)
-    settings = {key: value for key, value in said.items() if key not in ("predicate", "hide", "times")}
-    place = _place(endpoint.query_url, settings)
+    content = {} if file is None else stated(file)
+    settings = {key: value for key, value in content.items() if key not in ("predicate", "hide", "times")}
+    cache_file = _place(endpoint.query_url, settings)
     if not fresh:
         with suppress(OSError, ValueError, TypeError, KeyError):
-            found = loads(place.read_text("utf-8"))
-            if 0 <= time.time() - found.at <= FRESH:
+            mapping = loads(cache_file.read_text("utf-8"))
+            if 0 <= time.time() - mapping.at <= FRESH:
                 # Otherwise the first query would be written for a different store, since no reply has identified it yet.
-                endpoint.dialect = DIALECTS[found.dialect]
-                return renamed(found, said)
-    look = Look(endpoint, said)
-    found = replace(look.mapping(), dialect=endpoint.dialect.name)
+                endpoint.dialect = DIALECTS[mapping.dialect]
+                return renamed(mapping, content)
+    look = Look(endpoint, content)
+    mapping = replace(look.mapping(), dialect=endpoint.dialect.name)
     if look.cut:
         # The next look may have enough time for it.
-        return renamed(found, said)
+        return renamed(mapping, content)
     with suppress(OSError):
         # A folder that cannot be written to only costs time.
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_suffix(f".{os.getpid()}")
-        part.write_text(found.dumps(), "utf-8")
-        part.replace(place)
-    return renamed(found, said)
+        cache_file.parent.mkdir(parents=True, exist_ok=True)
+        partial = cache_file.with_suffix(f".{os.getpid()}")
+        partial.write_text(mapping.dumps(), "utf-8")
+        partial.replace(cache_file)
+    return renamed(mapping, content)
 
 
 def _place(url: str, settings: dict[str, Any]) -> Path:

@@ -62,8 +62,7 @@ class Node(NamedTuple):
     """How a node `?f` stands for statements.
 
     `patterns` are those of the terms `s`, `p`, `o`, with `p` fixed if `predicate` is given. `beside` is the triple of
-    the patterns
-    that is not about the node. `own` are the node's predicates, which programs do not see.
+    the patterns that is not about the node. `own` are the node's predicates, which programs do not see.
     """
 
     patterns: str
@@ -111,9 +110,8 @@ class Predicate:
     """A predicate: its name in programs, and how often it leads to a node and to values of each kind.
 
     `types` has the commonest datatype of literals whose text suggests another one. `languages` are those of its texts,
-    "" for none;
-    they are None if unknown, or if white space of a text is folded. `units` are the nodes and names of all its numbers'
-    units (in a Wikibase); in a sample, of those that were seen.
+    "" for none; they are None if unknown, or if white space of a text is folded. `units` are the nodes and names of all
+    its numbers' units (in a Wikibase); in a sample, of those that were seen.
     """
 
     iri: str
@@ -134,14 +132,12 @@ class Predicate:
 class Mapping:
     """What the triples of an endpoint stand for.
 
-    `languages` are those of names, best first; names in other languages are ignored. `base` is the prefix of a Wikibase's IRIs
-    (`base/prop/P31`, `base/entity/Q5`). `concepts` maps classes by IRI to names and numbers of direct members (in a
-    Wikibase, only
-    the best known). `whole` tells whether predicates were counted over all triples. `statements` are the nodes that stand for
-    statements, by names in `NODES` or as paths. `apart` tells whether named graphs are read for these and the default
-    graph lacks
-    their triples. `infer` are the rules of inference, `axioms` those of properties. `rows` is the size of a result known to be
-    complete.
+    `languages` are those of names, best first; names in other languages are ignored. `base` is the prefix of a
+    Wikibase's IRIs (`base/prop/P31`, `base/entity/Q5`). `concepts` maps classes by IRI to names and numbers of direct
+    members (in a Wikibase, only the best known). `whole` tells whether predicates were counted over all triples.
+    `statements` are the nodes that stand for statements, by names in `NODES` or as paths. `apart` tells whether named
+    graphs are read for these and the default graph lacks their triples. `infer` are the rules of inference, `axioms`
+    those of properties. `rows` is the size of a result known to be complete.
     """
 
     shape: Shape = "plain"
@@ -173,7 +169,7 @@ class Mapping:
     @property
     def declared(self) -> list[str]:
         """The nodes that stand for statements because a mapping file says so."""
-        return [called for called in self.statements if called == GRAPHS or called not in NODES]
+        return [name for name in self.statements if name == GRAPHS or name not in NODES]
 
     @property
     def given_labels(self) -> tuple[str, ...] | None:
@@ -183,54 +179,54 @@ class Mapping:
     @cached_property
     def inference(self) -> Inference:
         """What the axioms of properties imply."""
-        found = Inference(rules_of(self.infer), self.labels)
+        inference = Inference(rules_of(self.infer), self.labels)
         for axiom in self.axioms:
-            found.see(*axiom)
-        return found
+            inference.see(*axiom)
+        return inference
 
     def terms(self, used: Iterable[str]) -> Terms:
         """Return names of the predicates of some triples and of what they imply, as the RDF loader takes them for a
         source that grows.
         """
-        implied = (one.iri for one in self.predicates) if self.infer else ()
-        found, ends = Terms(), {_end(iri) for iri in (*used, *implied)}
-        for _, one in sorted((both for end in ends for both in self._by_end.get(end, ())), key=itemgetter(0)):
-            found.predicates[one.name] = Property(one.iri, dict(one.types), wikibase=self.shape == "wikibase")
-        return found
+        implied = (predicate.iri for predicate in self.predicates) if self.infer else ()
+        terms, ends = Terms(), {_end(iri) for iri in (*used, *implied)}
+        for _, predicate in sorted((placed for end in ends for placed in self._by_end.get(end, ())), key=itemgetter(0)):
+            terms.predicates[predicate.name] = Property(predicate.iri, dict(predicate.types), wikibase=self.shape == "wikibase")
+        return terms
 
     @cached_property
     def _by_end(self) -> dict[str, list[tuple[int, Predicate]]]:
         """The predicates with their places, by the part that all forms of a property share."""
-        found: dict[str, list[tuple[int, Predicate]]] = {}
-        for place, one in enumerate((*self.qualifiers, *self.predicates)):
-            if not one.iri.startswith(OWN):
-                found.setdefault(_end(one.iri), []).append((place, one))
-        return found
+        by_end: dict[str, list[tuple[int, Predicate]]] = {}
+        for position, predicate in enumerate((*self.qualifiers, *self.predicates)):
+            if not predicate.iri.startswith(OWN):
+                by_end.setdefault(_end(predicate.iri), []).append((position, predicate))
+        return by_end
 
     @cached_property
     def value_nodes(self) -> dict[str, tuple[str, str]]:
         """The predicates of a Wikibase's numbers with a known unit, with the predicate of the number's node and the unit."""
         start = f"{self.base}/prop/"
         return {
-            f"{start}{form}/{_end(one.iri)}": (f"{start}{form}/value/{_end(one.iri)}", one.unit)
-            for form, several in (("statement", self.predicates), ("qualifier", self.qualifiers))
-            for one in several
-            if one.unit and self.whole
+            f"{start}{form}/{_end(predicate.iri)}": (f"{start}{form}/value/{_end(predicate.iri)}", predicate.unit)
+            for form, predicates in (("statement", self.predicates), ("qualifier", self.qualifiers))
+            for predicate in predicates
+            if predicate.unit and self.whole
         }
 
     @cached_property
     def unit_names(self) -> dict[str, str]:
         """The names of the units that the look found."""
-        named = (pair for one in (*self.predicates, *self.qualifiers) for pair in one.units.items())
-        return {iri: name for iri, name in named if name != NO_UNIT}
+        units = (pair for predicate in (*self.predicates, *self.qualifiers) for pair in predicate.units.items())
+        return {iri: name for iri, name in units if name != NO_UNIT}
 
     def dumps(self) -> str:
         """Return the mapping as JSON, which `loads` reads."""
-        said = asdict(self)
+        content = asdict(self)
         for key in ("predicates", "qualifiers"):
-            for one in said[key]:
-                one["values"] = [[int(kind), unit, count] for (kind, unit), count in one["values"].items()]
-        return json.dumps(said, ensure_ascii=False)
+            for predicate in content[key]:
+                predicate["values"] = [[int(kind), unit, count] for (kind, unit), count in predicate["values"].items()]
+        return json.dumps(content, ensure_ascii=False)
 
 
 def _end(iri: str) -> str:
@@ -240,25 +236,25 @@ def _end(iri: str) -> str:
 
 def loads(text: str) -> Mapping:
     """Return the mapping that `dumps` wrote; raise `ValueError`, `TypeError` or `KeyError` for other text."""
-    said = json.loads(text)
+    content = json.loads(text)
     for key in ("predicates", "qualifiers"):
-        said[key] = tuple(
+        content[key] = tuple(
             Predicate(
                 **{
-                    **one,
-                    "values": {(Kind(kind), unit): count for kind, unit, count in one["values"]},
-                    "languages": None if one["languages"] is None else tuple(one["languages"]),
+                    **fields,
+                    "values": {(Kind(kind), unit): count for kind, unit, count in fields["values"]},
+                    "languages": None if fields["languages"] is None else tuple(fields["languages"]),
                 }
             )
-            for one in said[key]
+            for fields in content[key]
         )
     for key in ("languages", "labels", "graphs", "namespaces", "notes", "infer", "statements", "hidden"):
-        said[key] = tuple(said[key])
-    said["axioms"] = tuple(tuple(axiom) for axiom in said["axioms"])
+        content[key] = tuple(content[key])
+    content["axioms"] = tuple(tuple(axiom) for axiom in content["axioms"])
     # A text by an earlier version lacks some keys, so the endpoint is looked at again.
-    said["dialect"] = str(said["dialect"])
-    said["concepts"] = {iri: (name, count) for iri, (name, count) in said["concepts"].items()}
-    return Mapping(**said)
+    content["dialect"] = str(content["dialect"])
+    content["concepts"] = {iri: (name, count) for iri, (name, count) in content["concepts"].items()}
+    return Mapping(**content)
 
 
 # -- the mapping file --------------------------------------------------------------------------------
@@ -272,24 +268,24 @@ _KEYS: Final = ("preset", "shape", "languages", "names", "graphs", "hide", *_LIS
 
 def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the checked content of a mapping file; raise `OptionError` or `SourceError`."""
-    place, said = os.fspath(path), read_file(path)
-    for key, value in said.items():
+    file, content = os.fspath(path), read_file(path)
+    for key, value in content.items():
         if key not in _KEYS:
-            raise OptionError(f"the mapping file {place} has no use for {key!r}", candidates=nearest(key, _KEYS))
-        good = {
-            "shape": lambda one: one in ("plain", "wikibase"),
-            "names": lambda one: one in ("iri", "local"),
-            "preset": lambda one: _all(one, PRESETS.__contains__),
-            "languages": lambda one: _all(one, is_tag),
-            "axioms": lambda one: _all(one, lambda text: axiom_of(text) is not None),
-            "infer": lambda one: _all(one, RULES.__contains__),
-            "statements": lambda one: _all(one, lambda text: isinstance(text, str)),
-            "times": lambda one: isinstance(one, dict) and _all(list(one.values()), _is_name),
-            "predicate": lambda one: isinstance(one, dict) and all(map(is_iri, one)) and _all(list(one.values()), _is_name),
-        }.get(key, lambda one: _all(one, is_iri))
-        right: bool = good(value)  # type: ignore[no-untyped-call]
-        if not right:
-            what = {
+            raise OptionError(f"the mapping file {file} has no use for {key!r}", candidates=nearest(key, _KEYS))
+        is_valid = {
+            "shape": lambda item: item in ("plain", "wikibase"),
+            "names": lambda item: item in ("iri", "local"),
+            "preset": lambda item: _all(item, PRESETS.__contains__),
+            "languages": lambda item: _all(item, is_tag),
+            "axioms": lambda item: _all(item, lambda text: axiom_of(text) is not None),
+            "infer": lambda item: _all(item, RULES.__contains__),
+            "statements": lambda item: _all(item, lambda text: isinstance(text, str)),
+            "times": lambda item: isinstance(item, dict) and _all(list(item.values()), _is_name),
+            "predicate": lambda item: isinstance(item, dict) and all(map(is_iri, item)) and _all(list(item.values()), _is_name),
+        }.get(key, lambda item: _all(item, is_iri))
+        valid: bool = is_valid(value)  # type: ignore[no-untyped-call]
+        if not valid:
+            expected = {
                 "shape": '"plain" or "wikibase"',
                 "names": '"iri" or "local"',
                 "preset": f"a list of some of {', '.join(PRESETS)}",
@@ -300,17 +296,17 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
                 "predicate": "a table of names by IRI",
                 "times": 'a table of intervals of qualifiers by the name of a predicate, as "[since, until)"',
             }.get(key, "a list of IRIs")
-            raise OptionError(f"{key} in the mapping file {place} is {what}, not {value!r}")
-    for text in said.get("statements", ()):
+            raise OptionError(f"{key} in the mapping file {file} is {expected}, not {value!r}")
+    for text in content.get("statements", ()):
         if text != GRAPHS:
             path_of(text)
-    for axiom in filter(None, map(axiom_of, said.get("axioms", ()))):
-        if axiom[1] not in rules_of(said.get("infer", preset_of(said).get("infer", ()))):
-            raise OptionError(f"axioms in the mapping file {place} has one of {axiom[1]}, which infer does not name")
+    for axiom in filter(None, map(axiom_of, content.get("axioms", ()))):
+        if axiom[1] not in rules_of(content.get("infer", preset_of(content).get("infer", ()))):
+            raise OptionError(f"axioms in the mapping file {file} has one of {axiom[1]}, which infer does not name")
     for key in ("graphs", "infer"):
-        if GRAPHS in said.get("statements", ()) and said.get(key):
-            raise OptionError(f"statements in the mapping file {place} names {GRAPHS!r}, which goes without {key}")
-    return said
+        if GRAPHS in content.get("statements", ()) and content.get(key):
+            raise OptionError(f"statements in the mapping file {file} names {GRAPHS!r}, which goes without {key}")
+    return content
 
 
 def axiom_of(text: Any) -> tuple[str, str, str] | None:
@@ -323,15 +319,15 @@ def axiom_of(text: Any) -> tuple[str, str, str] | None:
 
 def preset_of(stating: dict[str, Any]) -> dict[str, Any]:
     """Return the combined presets of a mapping file; earlier ones come first."""
-    found: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     for name in stating.get("preset", ()):
         for key, value in PRESETS[name].items():
-            known = found.setdefault(key, type(value)())
+            merged = combined.setdefault(key, type(value)())
             if isinstance(value, dict):
-                known.update({term: said for term, said in value.items() if term not in known})
+                merged.update({term: meaning for term, meaning in value.items() if term not in merged})
             else:
-                known += [one for one in value if one not in known]
-    return found
+                merged += [item for item in value if item not in merged]
+    return combined
 
 
 def fitted(said: dict[str, Any], preset: dict[str, Any], there: Container[str]) -> dict[str, Any]:
@@ -339,36 +335,36 @@ def fitted(said: dict[str, Any], preset: dict[str, Any], there: Container[str]) 
 
     Lists of the file replace those of presets.
     """
-    found: dict[str, Any] = {**{key: preset[key] for key in _LISTS if key in preset}, **said}
+    content: dict[str, Any] = {**{key: preset[key] for key in _LISTS if key in preset}, **said}
     if "statements" not in said:
         paths = (path_of(text) for text in preset.get("statements", ()))
-        found["statements"] = [f"{one.first} / {one.last}" for one in paths if one.first in there and one.last in there]
+        content["statements"] = [f"{path.first} / {path.last}" for path in paths if path.first in there and path.last in there]
     if "axioms" not in said:
-        rules, rest, used = rules_of(found.get("infer", ())), list(preset.get("axioms", ())), list[str]()
+        rules, remaining, used = rules_of(content.get("infer", ())), list(preset.get("axioms", ())), list[str]()
         known = set[str]()
-        while more := [
+        while applicable := [
             (text, axiom)
-            for text in rest
+            for text in remaining
             if (axiom := axiom_of(text)) is not None
             and axiom[1] in rules
             and any(end in there or end in known for end in (axiom[::2] if axiom[1] == INVERSE else axiom[:1]))
         ]:
-            for text, axiom in more:
-                rest.remove(text)
+            for text, axiom in applicable:
+                remaining.remove(text)
                 used.append(text)
                 known.update(axiom[::2])
-        found["axioms"] = used
-    return found
+        content["axioms"] = used
+    return content
 
 
 def preset_hides(preset: dict[str, Any], found: Mapping, types: Container[str]) -> dict[str, Any]:
     """Return the hidden terms and times of presets, limited to what the mapping or the `types` of statement nodes have."""
-    iris = {one.iri for one in (*found.predicates, *found.qualifiers)}
-    called = {one.name for one in (*found.predicates, *found.qualifiers)}
+    iris = {predicate.iri for predicate in (*found.predicates, *found.qualifiers)}
+    names = {predicate.name for predicate in (*found.predicates, *found.qualifiers)}
     times = {
         key: text
         for key, text in preset.get("times", {}).items()
-        if found.declared and called.issuperset(StatementTimes.of({key: text}).columns()[key])
+        if found.declared and names.issuperset(StatementTimes.of({key: text}).columns()[key])
     }
     hidden = [iri for iri in preset.get("hide", ()) if iri in iris or iri in found.concepts or iri in types]
     return {"hide": hidden, "times": times}
@@ -387,24 +383,26 @@ def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
 
     Raise `OptionError` for a predicate that the endpoint lacks, and for two predicates with the same name.
     """
-    known = {one.iri for one in (*guess.predicates, *guess.qualifiers)} | guess.concepts.keys()
+    known = {predicate.iri for predicate in (*guess.predicates, *guess.qualifiers)} | guess.concepts.keys()
     # Types of nodes that stand for statements are no concepts.
     known.update(*(preset.get("hide", ()) for preset in PRESETS.values()))
-    hidden, called = said.get("hide", ()), said.get("predicate", {})
-    for iri in (*called, *hidden):
+    hidden, names = said.get("hide", ()), said.get("predicate", {})
+    for iri in (*names, *hidden):
         if iri not in known and guess.whole:
             raise OptionError(f"no triple has the predicate or class {iri!r} of the mapping file", candidates=nearest(iri, known))
 
-    def over(found: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
-        return tuple(replace(one, name=called.get(one.iri, one.name)) for one in found if one.iri not in hidden)
+    def apply(found: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
+        return tuple(
+            replace(predicate, name=names.get(predicate.iri, predicate.name)) for predicate in found if predicate.iri not in hidden
+        )
 
-    missing = tuple(Predicate(iri, name, 1, {(Kind.TEXT, NO_UNIT): 1}) for iri, name in called.items() if iri not in known)
-    result = replace(guess, predicates=over(guess.predicates) + missing, qualifiers=over(guess.qualifiers))
+    unseen = tuple(Predicate(iri, name, 1, {(Kind.TEXT, NO_UNIT): 1}) for iri, name in names.items() if iri not in known)
+    result = replace(guess, predicates=apply(guess.predicates) + unseen, qualifiers=apply(guess.qualifiers))
     owners: dict[str, str] = {}
-    for one in (*result.predicates, *result.qualifiers):
-        if owners.setdefault(one.name, one.iri) != one.iri:
-            both = f"{owners[one.name]!r} and {one.iri!r}"
-            raise OptionError(f"the mapping calls {both} both {one.name!r}", hint="name one otherwise")
+    for predicate in (*result.predicates, *result.qualifiers):
+        if owners.setdefault(predicate.name, predicate.iri) != predicate.iri:
+            pair = f"{owners[predicate.name]!r} and {predicate.iri!r}"
+            raise OptionError(f"the mapping calls {pair} both {predicate.name!r}", hint="name one otherwise")
     return replace(
         result,
         times={**guess.times, **said.get("times", {})},
@@ -434,12 +432,14 @@ def written(mapping: Mapping, place: str) -> str:
         "# What programs call the predicates.",
         "[predicate]",
     ]
-    seen = {one.iri: one for one in (*mapping.qualifiers, *mapping.predicates) if not one.iri.startswith(OWN)}
-    for one in sorted(seen.values(), key=lambda one: one.name):
-        said = [f"{one.relations:,} relations"] if one.relations else []
-        for (kind, unit), count in one.values.items():
-            said.append(f"{count:,} {kind.name.lower()}" + ("" if unit == NO_UNIT else f" in {unit}"))
-        lines.append(f"{_text(one.iri)} = {_text(one.name)}" + (f"  # {', '.join(said)}" if said else ""))
+    predicates = {
+        predicate.iri: predicate for predicate in (*mapping.qualifiers, *mapping.predicates) if not predicate.iri.startswith(OWN)
+    }
+    for predicate in sorted(predicates.values(), key=lambda predicate: predicate.name):
+        counts = [f"{predicate.relations:,} relations"] if predicate.relations else []
+        for (kind, unit), count in predicate.values.items():
+            counts.append(f"{count:,} {kind.name.lower()}" + ("" if unit == NO_UNIT else f" in {unit}"))
+        lines.append(f"{_text(predicate.iri)} = {_text(predicate.name)}" + (f"  # {', '.join(counts)}" if counts else ""))
     if mapping.times:
         lines += ["", "# Qualifiers that say when statements hold.", "[times]"]
         lines += (f"{_text(key)} = {_text(text)}" for key, text in mapping.times.items())

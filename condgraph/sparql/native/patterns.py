@@ -29,37 +29,43 @@ class TriplePatterns(PlannedPatterns):
 
     def catalogue_now(self) -> Catalogue:
         """Return the catalogue without blank nodes."""
-        found = super().catalogue_now()
-        blank = sum(ident.startswith("_:") for ident in found.ids)
+        catalogue = super().catalogue_now()
+        blank = sum(ident.startswith("_:") for ident in catalogue.ids)
         if not blank:
-            return found
+            return catalogue
         self.notes.append(f"patterns leave out nodes without an IRI, of which there are {blank:,}: graph.snapshot() has them")
-        entities = zip(found.ids, found.names, found.kinds.tolist(), strict=True)
+        entities = zip(catalogue.ids, catalogue.names, catalogue.kinds.tolist(), strict=True)
         return Catalogue(
-            [one for one in entities if not one[0].startswith("_:")], found.texts,
-            dict(zip(found.predicates, found.used.tolist(), strict=False)), memberships=bool(found.used[-1]), values=found.values,
+            [entity for entity in entities if not entity[0].startswith("_:")], catalogue.texts,
+            dict(zip(catalogue.predicates, catalogue.used.tolist(), strict=False)), memberships=bool(catalogue.used[-1]),
+            values=catalogue.values,
         )  # fmt: skip
 
     def texts_now(self, schema: StoredSchema) -> tuple[list[str], dict[str, bool]]:
         """Return texts and predicates with edges. Labels are names, except those that a node has besides its name."""
         store, labels = self._triples, self._triples.label_names
         # Qualifiers about literals themselves are no predicates of the endpoint.
-        said = {one.name for one in store.mapping.qualifiers if one.iri.startswith(OWN)}
-        stated = {one.name for one in store.mapping.predicates}
-        edged = {name: used for name, used in edged_predicates(schema).items() if name in stated or name not in said}
-        own = [name for name in texts_of(schema) if name in labels]
-        others = store.literals([name for name in texts_of(schema) if name not in labels])
-        beside = store.gather([Unit(alg.Scan(None, (name,), family="attribute")) for name in own])
-        every = np.arange(beside.statements, dtype=np.int32)
-        texts, there = set[str](), {beside.predicate_name(number) for number in set(beside.predicates(every).tolist())}
-        for some in (others, beside):
-            texts.update(some.texts.take(text_nodes(some)))
-        for name in own:
-            if name in there or name in schema.relations:
-                edged[name] = True
+        literal_keys = {predicate.name for predicate in store.mapping.qualifiers if predicate.iri.startswith(OWN)}
+        predicate_names = {predicate.name for predicate in store.mapping.predicates}
+        with_edges = {
+            name: used for name, used in edged_predicates(schema).items() if name in predicate_names or name not in literal_keys
+        }
+        label_predicates = [name for name in texts_of(schema) if name in labels]
+        literals = store.literals([name for name in texts_of(schema) if name not in labels])
+        label_statements = store.gather([Unit(alg.Scan(None, (name,), family="attribute")) for name in label_predicates])
+        numbers = np.arange(label_statements.statements, dtype=np.int32)
+        texts, present = (
+            set[str](),
+            {label_statements.predicate_name(number) for number in set(label_statements.predicates(numbers).tolist())},
+        )
+        for part in (literals, label_statements):
+            texts.update(part.texts.take(text_nodes(part)))
+        for name in label_predicates:
+            if name in present or name in schema.relations:
+                with_edges[name] = True
             else:
-                del edged[name]
-        return sorted(texts), edged
+                del with_edges[name]
+        return sorted(texts), with_edges
 
     def gathered(self, units: Sequence[Unit], *, ends: bool) -> Snapshot:
         """See `Statements.gathered`."""

@@ -111,8 +111,7 @@ class EndpointSchema(StoredSchema):
         """Tell whether each value is read on its own. See `StoredSchema._read_alone`.
 
         That is also true of a literal's language and datatype, of a triple's named graph, and, in a Wikibase, whose
-        properties have
-        one type, of properties with neither texts nor numbers without unit.
+        properties have one type, of properties with neither texts nor numbers without unit.
         """
         if qualifier and any(one.name == key and one.iri.startswith(OWN) for one in self.mapping.qualifiers):
             return True
