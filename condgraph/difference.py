@@ -17,8 +17,8 @@ from condgraph.engine.true_at import untimed
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed between two times: the statements of `before` that are gone, and those that are new at `after`,
-    each with its sources. `str()` lists them, one per line.
+    """The difference of a graph at two times: the statements of `before` that are gone, and those that are new at
+    `after`, each with its sources. `str()` lists them, one per line.
     """
 
     before: Period

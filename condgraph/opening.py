@@ -62,8 +62,13 @@ def open(
     - a list of places or open graphs, or a mapping with their names, which are queried as one read-only graph
 
     A Neo4j or SQL database with data but no graph of condgraph is queried in place, and nothing is written there. So
-    is a SPARQL endpoint, unless `graph`, `update`, `store` or `base` is given. Raises `OptionError` for an option
-    that the place does not have.
+    is a SPARQL endpoint, unless `graph`, `update`, `store` or `base` is given.
+
+    Raises `OptionError` for an option that the place does not have, `StoreMissingError` for a file in place of a folder
+    and for a version that is not stored, and another `StoreError` if a database does not answer. Some servers are only
+    reached by the first query.
+
+    The options:
 
     - `graph`: the name of the graph in its store
     - `read_only`: whether changes are refused

@@ -89,9 +89,7 @@ def _notebook() -> Any:
 
 @contextmanager
 def bar(*, quiet: bool = False) -> Iterator[Bar | None]:
-    """Yield a progress bar, or None if nobody would see it: outside of notebooks, if standard error is not a
-    terminal.
-    """
+    """Yield a progress bar, or None outside of notebooks if standard error is not a terminal."""
     display = None if quiet else _notebook()
     if quiet or (display is None and not sys.stderr.isatty()):
         yield None

@@ -174,7 +174,7 @@ class TheirGraph(SqlGraph):
 
     @property
     def store(self) -> TheirStore:
-        """What answers in the database."""
+        """The store that queries the database."""
         return cast("TheirStore", self._storage.server)
 
 
@@ -306,7 +306,7 @@ _WORDS: Final = {Kind.QUANTITY: "number", Kind.TIME: "time", Kind.TEXT: "text"}
 
 
 def _label(table: Table) -> str | None:
-    """Return the text column whose name means "name", if there is one."""
+    """Return the text column that holds the names of rows, judging by its own name, or None."""
     stem = singular(plain(table.name))
     texts = [item.predicate for item in table.values if item.sort == "text"]
     candidates = sorted((rank, at) for at, item in enumerate(texts) if (rank := name_rank(plain(item), stem)) is not None)

@@ -231,8 +231,8 @@ class Storage(ABC):
 class LocalStorage(Storage):
     """A graph in a folder, memory-mapped, or in memory.
 
-    It consists of the columns of a generation and the single changes since then, which are merged when somebody
-    reads.
+    It consists of the columns of a generation and the single changes since then, which are merged when the graph is
+    read.
     """
 
     def __init__(self, place: str, graph: str, read_only: bool, as_of: AsOf | None = None) -> None:
