@@ -246,7 +246,7 @@ class Plain(Layout):
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._inference = mapping.inference
         #: The nodes that stand for statements, by name.
-        self._nodes = {called: node_of(called) for called in mapping.statements}
+        self._nodes = {name: node_of(name) for name in mapping.statements}
         self._in_graphs = GRAPHS in self._nodes
         self._hidden = mapping.hidden
         #: Predicates of triples that are no statements, unless a program names them.
@@ -262,7 +262,7 @@ class Plain(Layout):
         if not self._inference:
             return self._triple(subject, predicates, thing, fresh, fresh("p"))
         p, s, o = fresh("p"), fresh("b"), fresh("d")
-        found = []
+        alternatives = []
         for inverse in (False, True):
             stating = self._stating(predicates, inverse=inverse)
             first, last = (thing, subject) if inverse else (subject, thing)
@@ -276,18 +276,18 @@ class Plain(Layout):
                 ends = f"BIND({first} AS {s}) BIND({last} AS {o})"
             if stating is not None and len(stating) == 1:
                 ends += f" BIND(<{stating[0]}> AS {p})"
-            found.append(f"{triple} {ends}")
-        return either(found), Fact(subject, p, thing, "", (s, o))
+            alternatives.append(f"{triple} {ends}")
+        return either(alternatives), Fact(subject, p, thing, "", (s, o))
 
     def _stating(self, predicates: Sequence[str] | None, *, inverse: bool) -> list[str] | None:
         """Return the predicates of triples from which statements of some predicates may be inferred."""
         if predicates is None:
             return self._inference.inverses if inverse else None
-        wanted = set(predicates)
+        requested = set(predicates)
         stating = [] if inverse else list(dict.fromkeys(predicates))
         for iri in self._inference.properties:
             if iri not in stating and any(
-                one.property in wanted and one.inverse == inverse for one in self._inference.implied(iri)
+                implied.property in requested and implied.inverse == inverse for implied in self._inference.implied(iri)
             ):
                 stating.append(iri)
         return stating
@@ -303,36 +303,36 @@ class Plain(Layout):
                 if predicates is None
                 else f" VALUES {p} {{ {listed(predicates)} }}"
             )
-        beside = f"{self._unspoken(subject, fresh)}{self._unheld(p, predicates, thing, fresh)}"
-        parts = [f"{subject} {p} {thing} .{values}{beside}"]
+        tests = f"{self._unspoken(subject, fresh)}{self._unheld(p, predicates, thing, fresh)}"
+        parts = [f"{subject} {p} {thing} .{values}{tests}"]
         graph = fresh("g") if self._in_graphs else ""
-        for called, node in self._nodes.items():
+        for name, node in self._nodes.items():
             bound = values
             if node.predicate and predicates is not None and node.predicate not in predicates:
                 continue
             if node.predicate and p.startswith("?"):
                 bound = f" BIND(<{node.predicate}> AS {p})"
-            f = graph if called == GRAPHS else fresh("f")
+            f = graph if name == GRAPHS else fresh("f")
             patterns = node.patterns.replace("?f", f) % {"s": subject, "p": p, "o": thing}
-            parts.append(f"{patterns} .{bound}{beside if called == GRAPHS else ''}")
+            parts.append(f"{patterns} .{bound}{tests if name == GRAPHS else ''}")
         return _one_of(parts), Fact(subject, p, thing, graph=graph)
 
     def _unspoken(self, subject: str, fresh: Fresh) -> str:
         """Return a test that a node stands for no statement; triples about such nodes are qualifiers."""
-        found = ""
+        tests = ""
         for node in self._nodes.values():
-            three = {name: fresh("x") for name in "spo"}
-            found += f" FILTER(NOT EXISTS {{ {node.patterns.replace('?f', subject) % three} }})"
-        return found
+            terms = {name: fresh("x") for name in "spo"}
+            tests += f" FILTER(NOT EXISTS {{ {node.patterns.replace('?f', subject) % terms} }})"
+        return tests
 
     def _unheld(self, p: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> str:
         """Return a test that a triple leads to no node that stands for a statement."""
-        found = ""
+        tests = ""
         for first, last in filter(None, (node.reached_by for node in self._nodes.values())):
             if predicates is None or first in predicates:
-                other = f"{p} != <{first}> || " if p.startswith("?") else ""
-                found += f" FILTER({other}NOT EXISTS {{ {thing} <{last}> {fresh('x')} }})"
-        return found
+                other_predicate = f"{p} != <{first}> || " if p.startswith("?") else ""
+                tests += f" FILTER({other_predicate}NOT EXISTS {{ {thing} <{last}> {fresh('x')} }})"
+        return tests
 
     def _unshared(self, predicate: str, fresh: Fresh) -> str:
         """Return a test that a predicate is no singleton property."""
@@ -341,13 +341,13 @@ class Plain(Layout):
 
     def qualifying(self, fact: Fact, key: str, value: str, fresh: Fresh) -> list[str]:
         """See `Layout.qualifying`."""
-        terms, found = {"s": fact.subject, "p": fact.predicate, "o": fact.object}, []
+        terms, alternatives = {"s": fact.subject, "p": fact.predicate, "o": fact.object}, []
         for node in self._nodes.values():
             f = fresh("f")
             bound = f" BIND(<{node.predicate}> AS {fact.predicate})" if node.predicate else ""
-            said = self._anywhere(f"{f} <{key}> {value} .")
-            found.append(f"{node.patterns.replace('?f', f) % terms} . {said}{bound}")
-        return found
+            qualifier = self._anywhere(f"{f} <{key}> {value} .")
+            alternatives.append(f"{node.patterns.replace('?f', f) % terms} . {qualifier}{bound}")
+        return alternatives
 
     def ends(self, e: str, fresh: Fresh) -> list[str]:
         """See `Layout.ends`."""
@@ -355,18 +355,18 @@ class Plain(Layout):
         # A predicate with only a label is no entity.
         out += f" FILTER({fact.predicate} != <{LABEL}> || NOT EXISTS {{ {fresh('s')} {e} {fresh('o')} }})"
         # An inferred statement has no ends that no stated one has.
-        found = [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
+        alternatives = [out, self._triple(fresh("s"), None, e, fresh, fresh("p"))[0]]
         classes = listed((*sorted(STATEMENTS), *self._hidden), ", ")
         for node in self._nodes.values():
             # Qualifiers name entities as well.
             f, b = fresh("f"), fresh("b")
             terms = {name: fresh("x") for name in "spo"}
-            said = self._anywhere(f"{f} {b} {e} .")
-            own = f"{b} NOT IN ({listed((*node.own, TYPE), ', ')}) || ({b} = <{TYPE}> && {e} NOT IN ({classes}))"
-            found.append(f"{node.patterns.replace('?f', f) % terms} . {said} FILTER({own})")
+            qualifier = self._anywhere(f"{f} {b} {e} .")
+            test = f"{b} NOT IN ({listed((*node.own, TYPE), ', ')}) || ({b} = <{TYPE}> && {e} NOT IN ({classes}))"
+            alternatives.append(f"{node.patterns.replace('?f', f) % terms} . {qualifier} FILTER({test})")
         if self._in_graphs:
-            found.append(f"GRAPH {e} {{ {fresh('s')} {fresh('p')} {fresh('o')} }}")
-        return found
+            alternatives.append(f"GRAPH {e} {{ {fresh('s')} {fresh('p')} {fresh('o')} }}")
+        return alternatives
 
     def branches(self, fact: Fact, labels: Labels) -> list[Branch]:
         """See `Layout.branches`."""
@@ -375,23 +375,25 @@ class Plain(Layout):
         # A single predicate of names fits into the statement's row; several would multiply the rows.
         single = labels.predicates[0] if len(labels.predicates) == 1 and not fact.stated else None
         name = f"OPTIONAL {{ {labels.of(fact.object, single, '?l')} }}" if single else ""
-        found = [Branch(name, {**row, **({"l": "?l"} if single else {})})]
+        branches = [Branch(name, {**row, **({"l": "?l"} if single else {})})]
         for label in labels.predicates:
             nodes = (fact.subject,) if single else (fact.subject, fact.object)
-            found += [Branch(labels.of(node, label, "?z"), {"x": node, "y": f"<{label}>", "z": "?z"}) for node in nodes]
+            branches += [Branch(labels.of(node, label, "?z"), {"x": node, "y": f"<{label}>", "z": "?z"}) for node in nodes]
         terms = {"s": subject, "p": predicate, "o": thing}
         for node in self._nodes.values():
-            about = f"{node.patterns % terms} . {self._anywhere('?f ?b ?c .')}"
+            node_patterns = f"{node.patterns % terms} . {self._anywhere('?f ?b ?c .')}"
             if node.predicate and predicate.startswith("?"):
-                about = f"FILTER({predicate} = <{node.predicate}>) {about}"
+                node_patterns = f"FILTER({predicate} = <{node.predicate}>) {node_patterns}"
             elif node.predicate and predicate != f"<{node.predicate}>":
                 continue
             # Also the triple that leads to the node, or contains it.
-            beside = zip("xyz", (term % terms for term in node.beside), strict=True) if node.beside else ()
-            found.append(Branch(about, {"f": "?f", "b": "?b", "c": "?c", **dict(beside)}))
+            node_triple = zip("xyz", (term % terms for term in node.beside), strict=True) if node.beside else ()
+            branches.append(Branch(node_patterns, {"f": "?f", "b": "?b", "c": "?c", **dict(node_triple)}))
             for label in labels.predicates:
-                found.append(Branch(f"{about} {labels.of('?c', label, '?z')}", {"x": "?c", "y": f"<{label}>", "z": "?z"}))
-        return [*found, *self.links(fact.subject), *self.links(fact.object)] if fact.stated else found
+                branches.append(
+                    Branch(f"{node_patterns} {labels.of('?c', label, '?z')}", {"x": "?c", "y": f"<{label}>", "z": "?z"})
+                )
+        return [*branches, *self.links(fact.subject), *self.links(fact.object)] if fact.stated else branches
 
     def links(self, node: str) -> list[Branch]:
         """See `Layout.links`."""
@@ -428,7 +430,9 @@ class WikibaseShape(Layout):
     def __init__(self, mapping: Mapping, labels: Labels) -> None:
         self._claim = f"{mapping.base}/prop/"
         #: All properties, if they are known and few enough for a list.
-        self._properties = [one.iri for one in mapping.predicates] if mapping.whole and len(mapping.predicates) <= LISTED else []
+        self._properties = (
+            [predicate.iri for predicate in mapping.predicates] if mapping.whole and len(mapping.predicates) <= LISTED else []
+        )
         label = labels.predicates[0]
         self.recipes: tuple[Recipe, ...] = (
             *(("s", "p", "f"), ("f", "b", "c"), ("c", label, "l"), ("c", UNIT, "u"), ("u", label, "m")),
@@ -496,11 +500,13 @@ class WikibaseShape(Layout):
             *(f"?c <{ONTOLOGY}{part}> ?{column} ." for part, column in _PARTS.items()),
             f"?c <{UNIT}> ?u . OPTIONAL {{ {labels.of('?u', label, '?m')} }}",
         ]
-        about = f"{fact.statement} ?b ?c . FILTER(?b != <{_DERIVED}>) " + " ".join(f"OPTIONAL {{ {one} }}" for one in optional)
+        patterns = f"{fact.statement} ?b ?c . FILTER(?b != <{_DERIVED}>) " + " ".join(
+            f"OPTIONAL {{ {pattern} }}" for pattern in optional
+        )
         row = {"s": fact.subject, "p": fact.predicate, "f": fact.statement}
         columns = ("b", "c", "l", *_PARTS.values(), "u", "m")
         return [
-            Branch(about, {**row, **{column: f"?{column}" for column in columns}}),
+            Branch(patterns, {**row, **{column: f"?{column}" for column in columns}}),
             Branch(labels.of(fact.subject, label, "?z"), {"x": fact.subject, "y": f"<{label}>", "z": "?z"}),
         ]
 
@@ -510,23 +516,23 @@ class WikibaseShape(Layout):
         Nothing is optional, since some stores compute optional parts for all statements. The client looks up the names
         of units.
         """
-        f, own = fact.statement, fact.value.startswith("<")
+        f, known_predicate = fact.statement, fact.value.startswith("<")
         valid = f"FILTER(NOT EXISTS {{ {f} <{ONTOLOGY}rank> <{ONTOLOGY}DeprecatedRank> }})"
         row = {"s": fact.subject, "p": fact.predicate, "f": f}
-        several = ", ".join((fact.value, *(self._form(key, "qualifier") for key in keys)))
-        if own and not keys and not full:
+        values = ", ".join((fact.value, *(self._form(key, "qualifier") for key in keys)))
+        if known_predicate and not keys and not full:
             # The statement's node adds nothing; rows without it are half as long.
-            number = fact.predicate.strip("<>").removeprefix(self._claim)
-            return [Branch(valid, {f"s{number}": fact.subject, f"o{number}": fact.object})]
-        if keys and own:
-            result = [Branch(f"{f} ?b ?c . FILTER(?b IN ({several})) {valid}", {**row, "b": "?b", "c": "?c"})]
+            property_id = fact.predicate.strip("<>").removeprefix(self._claim)
+            return [Branch(valid, {f"s{property_id}": fact.subject, f"o{property_id}": fact.object})]
+        if keys and known_predicate:
+            result = [Branch(f"{f} ?b ?c . FILTER(?b IN ({values})) {valid}", {**row, "b": "?b", "c": "?c"})]
         else:
             result = [Branch(valid, {**row, "b": fact.value, "c": fact.object})]
             if keys:
-                result.append(Branch(f"{f} ?b ?c . FILTER(?b IN ({several}))", {"f": f, "b": "?b", "c": "?c"}))
+                result.append(Branch(f"{f} ?b ?c . FILTER(?b IN ({values}))", {"f": f, "b": "?b", "c": "?c"}))
         if full:
             nodes = [self._form(key, "qualifier/value") for key in keys]
-            if own:
+            if known_predicate:
                 nodes.append(fact.value.replace("/statement/", "/statement/value/"))
                 limit = f"FILTER(?d IN ({', '.join(nodes)}))" if keys else ""
             else:
@@ -578,13 +584,13 @@ class Fetcher:
         self.mapping, self._dialect, self._languages, self._numbers, self._classes = mapping, dialect, languages, numbers, classes
         #: Predicates with the kinds of all their values, where the mapping has those of a sample.
         self._counted: dict[str, Predicate] = {}
-        self._predicates = {one.name: one for one in mapping.predicates}
-        self._qualifiers = {one.name: one for one in mapping.qualifiers if not one.iri.startswith(OWN)}
-        self._keys = {name: one.iri for name, one in self._qualifiers.items()}
-        known = {one.iri for one in mapping.predicates}
-        named = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
+        self._predicates = {predicate.name: predicate for predicate in mapping.predicates}
+        self._qualifiers = {predicate.name: predicate for predicate in mapping.qualifiers if not predicate.iri.startswith(OWN)}
+        self._keys = {name: predicate.iri for name, predicate in self._qualifiers.items()}
+        iris = {predicate.iri for predicate in mapping.predicates}
+        naming = mapping.labels[:1] if mapping.shape == "wikibase" else mapping.labels
         #: Predicates of names that are used.
-        self.labels = [iri for iri in named if iri in known] or list(named[:1])
+        self.labels = [iri for iri in naming if iri in iris] or list(naming[:1])
         self._labels = Labels(tuple(self.labels), mapping.languages, mapping.apart)
         self._anywhere = partial(anywhere, apart=mapping.apart)
         shape = WikibaseShape if mapping.shape == "wikibase" else Plain
@@ -653,18 +659,20 @@ class Fetcher:
         order = postorder(plan)
         if not self._is_told or not all(map(_is_bare, order)):
             return None
-        wanted = units(plan, beyond(order))
-        if any(unit.named is not None for unit in wanted):
+        needed = units(plan, beyond(order))
+        if any(unit.named is not None for unit in needed):
             return None
-        keys = tuple(dict.fromkeys(one.key for one in order if isinstance(one, alg.WhereQualifier | alg.Qualifiers) and one.key))
-        last = plan.values if isinstance(plan, alg.Distinct) else plan
-        shown = isinstance(last, alg.Objects | alg.Qualifiers)
-        reads = _Reads(keys, shown or any(isinstance(one, alg.AnySatisfies) and _compares_text(one) for one in order))
-        named = [one.entities for one in order if isinstance(one, alg.Names)]
-        named += [plan] if isinstance(plan, alg.Entities) else []
-        found = [part for unit in wanted for part in self._bare_unit(unit, reads)]
-        found += [part for one in named if not isinstance(one, alg.ByName) for part in self._names_of(one)]
-        return list(dict.fromkeys(found))
+        keys = tuple(
+            dict.fromkeys(node.key for node in order if isinstance(node, alg.WhereQualifier | alg.Qualifiers) and node.key)
+        )
+        producer = plan.values if isinstance(plan, alg.Distinct) else plan
+        shows_values = isinstance(producer, alg.Objects | alg.Qualifiers)
+        reads = _Reads(keys, shows_values or any(isinstance(node, alg.AnySatisfies) and _compares_text(node) for node in order))
+        named_sets = [node.entities for node in order if isinstance(node, alg.Names)]
+        named_sets += [plan] if isinstance(plan, alg.Entities) else []
+        parts = [part for unit in needed for part in self._bare_unit(unit, reads)]
+        parts += [part for node in named_sets if not isinstance(node, alg.ByName) for part in self._names_of(node)]
+        return list(dict.fromkeys(parts))
 
     @property
     def _is_told(self) -> bool:
@@ -676,9 +684,9 @@ class Fetcher:
 
         It is None if more is needed: the subject determines whether a label is a name.
         """
-        named = [name for name, one in self._predicates.items() if one.iri in self.labels]
+        label_names = [name for name, predicate in self._predicates.items() if predicate.iri in self.labels]
         scans = [part for unit in wanted for part in postorder(unit.compiled) if isinstance(part, alg.Scan)]
-        if not self._is_told or any(scan.predicates is None or not set(named).isdisjoint(scan.predicates) for scan in scans):
+        if not self._is_told or any(scan.predicates is None or not set(label_names).isdisjoint(scan.predicates) for scan in scans):
             return None
         return list(dict.fromkeys(part for unit in wanted for part in self._bare_unit(unit, _Reads((), names=False))))
 
@@ -725,21 +733,21 @@ class Fetcher:
         if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
             apart[e] = None
             # Names in other languages do not name a class.
-            called = [iri for iri, (name, _) in self.mapping.concepts.items() if name in node.concepts.names]
-            known = called and len(self.mapping.concepts) <= LISTED
-            return self.entities(alg.Members(alg.ById(tuple(called))), e) if known else None
+            classes = [iri for iri, (name, _) in self.mapping.concepts.items() if name in node.concepts.names]
+            listable = classes and len(self.mapping.concepts) <= LISTED
+            return self.entities(alg.Members(alg.ById(tuple(classes))), e) if listable else None
         if isinstance(node, alg.Intersect):
             parts = [self._exact(part, e, apart) for part in node.parts]
-            return [one for part in parts if part is not None for one in part] if None not in parts else None
+            return [pattern for part in parts if part is not None for pattern in part] if None not in parts else None
         scan = node.facts if isinstance(node, alg.Reached) else None
         if not isinstance(scan, alg.Scan) or scan.source or scan.family != "relation" or not (iris := self.iris(scan.predicates)):
             return None
         s, o = (e, self.fresh("o")) if scan.reach == "subject" else (self.fresh("s"), e)
-        of = self._exact(scan.of, s if scan.anchor == "subject" else o, apart)
+        anchor = self._exact(scan.of, s if scan.anchor == "subject" else o, apart)
         # That is looked up for each row.
         literals = not self.mapping.whole or any(self._predicates[name].values for name in scan.predicates or ())
         limit = f"FILTER(!isLiteral({o}))" if literals else ""
-        return None if of is None else [*of, self.layout.statement(s, iris, o, self.fresh)[0], limit]
+        return None if anchor is None else [*anchor, self.layout.statement(s, iris, o, self.fresh)[0], limit]
 
     def _no_class(self, e: str) -> str:
         """Return a test that a node is no class; comparing with a list of all classes avoids a lookup for each node."""
@@ -762,27 +770,35 @@ class Fetcher:
         else:
             e = self.fresh("e")
             patterns = self.entities(node, e)  # type: ignore[arg-type]
-            named = isinstance(node, alg.ByName) and self.mapping.shape == "wikibase" and not self._iris_named(node.names)
-            if not named:
+            by_label = isinstance(node, alg.ByName) and self.mapping.shape == "wikibase" and not self._iris_named(node.names)
+            if not by_label:
                 # A node that is named by its IRI may have no label.
                 yield self._there(patterns, e)
             if isinstance(node, alg.ByName):
                 yield from self._called(patterns, e)
 
     def _bare_fact(self, patterns: list[str], fact: Fact, node: alg.Facts, reads: _Reads) -> Iterable[Part]:
-        kinds, known = self._values(node), [self._qualifiers[key] for key in reads.keys if key in self._qualifiers]
-        stated = [] if kinds == {Kind.ENTITY} else self._known(node)
-        full = stated is None or any(map(_has_nodes, stated)) or any(not self.mapping.whole or _has_nodes(key) for key in known)
-        for branch in self.layout.bare(fact, [key.iri for key in known], full=full):
+        kinds, qualifiers = self._values(node), [self._qualifiers[key] for key in reads.keys if key in self._qualifiers]
+        predicates = [] if kinds == {Kind.ENTITY} else self._known(node)
+        full = (
+            predicates is None
+            or any(map(_has_nodes, predicates))
+            or any(not self.mapping.whole or _has_nodes(key) for key in qualifiers)
+        )
+        for branch in self.layout.bare(fact, [key.iri for key in qualifiers], full=full):
             yield self._branch(patterns, fact.terms, branch)
-        of = fact.predicate
-        if self.mapping.shape == "plain" and not isinstance(node, alg.Scan) and (of[0] == "?" or of[1:-1] in self.labels):
+        predicate = fact.predicate
+        if (
+            self.mapping.shape == "plain"
+            and not isinstance(node, alg.Scan)
+            and (predicate[0] == "?" or predicate[1:-1] in self.labels)
+        ):
             # Without the node's name, the label that a test finds would count as its name and not as a statement.
             yield from self._called(patterns, fact.subject)
         if reads.names or _compares_text(node):
             if (kinds is None or Kind.ENTITY in kinds) and not _is_named(node):
                 yield from self._called(patterns, fact.object)
-            for key in known:
+            for key in qualifiers:
                 pattern = self.layout.qualified(fact, key.iri, "?c")
                 if pattern and (key.relations or not self.mapping.whole):
                     yield from self._called([*patterns, pattern], "?c")
@@ -811,10 +827,10 @@ class Fetcher:
         """
         import pyoxigraph
 
-        there = set(variables)
+        present = set(variables)
         seen: set[tuple[Any, ...]] = set()
         rows = list(rows)
-        for variable in there:
+        for variable in present:
             if variable[0] == "s" and variable[1:] and (forms := self.layout.forms(variable[1:])):
                 claim, statement = map(pyoxigraph.NamedNode, forms)
                 for row in rows:
@@ -823,9 +839,9 @@ class Fetcher:
                         yield subject, claim, node
                         yield node, statement, row[f"o{variable[1:]}"]
         recipes = [
-            tuple(part if len(part) == 1 else pyoxigraph.NamedNode(part) for part in recipe if len(part) > 1 or part in there)
+            tuple(part if len(part) == 1 else pyoxigraph.NamedNode(part) for part in recipe if len(part) > 1 or part in present)
             for recipe in self.layout.recipes
-            if all(part in there for part in recipe[:3] if len(part) == 1)
+            if all(part in present for part in recipe[:3] if len(part) == 1)
         ]
         for row in rows:
             for subject, predicate, thing, *graph in recipes:
@@ -847,18 +863,18 @@ class Fetcher:
         import pyoxigraph
 
         units, found = self.mapping.value_nodes, list(found)
-        there = {(a, b.value) for a, b, *_ in found}
+        fetched_nodes = {(a, b.value) for a, b, *_ in found}
         if self._counted:
             units = units | replace(self.mapping, predicates=tuple(self._counted.values()), qualifiers=(), whole=True).value_nodes
-        amount, unit = pyoxigraph.NamedNode(ONTOLOGY + "quantityAmount"), pyoxigraph.NamedNode(UNIT)
+        amount, unit_predicate = pyoxigraph.NamedNode(ONTOLOGY + "quantityAmount"), pyoxigraph.NamedNode(UNIT)
         for a, b, c, *_ in found:
             if b.value in units and isinstance(c, pyoxigraph.Literal) and c.datatype.value in NUMBERS:
                 node, (leading, iri) = pyoxigraph.BlankNode(), units[b.value]
-                if (a, leading) in there:
+                if (a, leading) in fetched_nodes:
                     continue
                 yield from (
                     *((a, pyoxigraph.NamedNode(leading), node), (node, amount, c)),
-                    (node, unit, pyoxigraph.NamedNode(iri)),
+                    (node, unit_predicate, pyoxigraph.NamedNode(iri)),
                 )
 
     def _unit(self, unit: Unit) -> Iterable[Part]:
@@ -909,15 +925,15 @@ class Fetcher:
 
         A store may lose rows if the path to the concepts is in a query twice.
         """
-        whole = unit.compiled
-        parts = whole.parts if isinstance(whole, alg.Intersect) else (whole,)
-        others = [part for part in parts if not (isinstance(part, alg.AllEntities) or part in unit.known)]
+        members = unit.compiled
+        parts = members.parts if isinstance(members, alg.Intersect) else (members,)
+        sets = [part for part in parts if not (isinstance(part, alg.AllEntities) or part in unit.known)]
         if not unit.known:
-            others = list(parts)
-        others.sort(key=_is_many)
-        among = [line for part in others for line in self.entities(part, e)]  # type: ignore[arg-type]
-        patterns, fact = self._belonging(e, concepts, bound=bool(others))
-        return [*among, *patterns], fact
+            sets = list(parts)
+        sets.sort(key=_is_many)
+        member_patterns = [line for part in sets for line in self.entities(part, e)]  # type: ignore[arg-type]
+        patterns, fact = self._belonging(e, concepts, bound=bool(sets))
+        return [*member_patterns, *patterns], fact
 
     def _belonging(self, e: str, concepts: Node, *, bound: bool) -> tuple[list[str], Fact]:
         """Return patterns of the memberships of a node in some concepts, and their terms.
@@ -955,7 +971,9 @@ class Fetcher:
         if names:
             # Virtuoso does not fully follow a path that ends in one of several alternatives.
             labelled = self._labelled(names, top) if isinstance(concepts, alg.ByName) else ()
-            ends = [f"{one} {path}" for one in labelled] + [self.layout.above(first, f"<{iri}>") for iri in self._iris_named(names)]
+            ends = [f"{label} {path}" for label in labelled] + [
+                self.layout.above(first, f"<{iri}>") for iri in self._iris_named(names)
+            ]
         else:
             ends = [" ".join([*self.entities(concepts, top), path])]  # type: ignore[arg-type]
         below = f"SELECT DISTINCT {first} WHERE {{ {_one_of(ends)} }}"
@@ -976,22 +994,22 @@ class Fetcher:
         if isinstance(node, alg.ById):
             iris = [ident for ident in node.ids if is_iri(ident)]
             s, p, o, q = (self.fresh(name) for name in "spop")
-            there = " || ".join(f"EXISTS {{ {self._anywhere(one)} }}" for one in (f"{e} {p} {o} .", f"{s} {q} {e} ."))
-            there = f"FILTER({there})"
-            return [Given(f"VALUES {e} {{ {listed(iris)} }} {there}") if iris else self._nothing(e)]
+            test = " || ".join(f"EXISTS {{ {self._anywhere(triple)} }}" for triple in (f"{e} {p} {o} .", f"{s} {q} {e} ."))
+            test = f"FILTER({test})"
+            return [Given(f"VALUES {e} {{ {listed(iris)} }} {test}") if iris else self._nothing(e)]
         if isinstance(node, alg.ByName):
-            known = tuple(dict.fromkeys(self._iris_named(node.names)))
-            return [_one_of([*self._labelled(node.names, e), *(self.entities(alg.ById(known), e) if known else ())])]
+            iris_named = tuple(dict.fromkeys(self._iris_named(node.names)))
+            return [_one_of([*self._labelled(node.names, e), *(self.entities(alg.ById(iris_named), e) if iris_named else ())])]
         if isinstance(node, alg.Members):
             return self._belonging(e, node.concepts, bound=bound)[0]
         if isinstance(node, alg.Union):
             # As a query of its own: if joined with other patterns, an alternative is tried for each of their rows.
             return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NOTHING])]
         if isinstance(node, alg.Intersect):
-            narrow = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
+            ordered = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
             # Jena evaluates what follows for each of the first ones.
-            narrow.sort(key=_is_many)
-            return [pattern for at, part in enumerate(narrow) for pattern in self.entities(part, e, bound=bound or at > 0)]
+            ordered.sort(key=_is_many)
+            return [pattern for index, part in enumerate(ordered) for pattern in self.entities(part, e, bound=bound or index > 0)]
         if isinstance(node, alg.Minus):
             return self.entities(node.left, e, bound=bound)
         if isinstance(node, alg.Reached):
@@ -1015,8 +1033,8 @@ class Fetcher:
         return self.facts(facts, subject=e if subject else None, thing=None if subject else e)[0]
 
     def _all(self, node: alg.AllEntities, e: str) -> list[str]:
-        wanted = set(node.kinds)
-        if not wanted & {EntityKind.ENTITY, EntityKind.CONCEPT}:
+        kinds = set(node.kinds)
+        if not kinds & {EntityKind.ENTITY, EntityKind.CONCEPT}:
             return [self._nothing(e)]
         parts = self.layout.ends(e, self.fresh)
         member, fact = self.layout.member(e, self.fresh("c"), self.fresh)
@@ -1026,7 +1044,7 @@ class Fetcher:
         if self.mapping.shape == "wikibase":
             # Units and properties are entities only because of their labels.
             parts += [f"{e} <{label}> {self.fresh('l')} ." for label in self.labels]
-        if EntityKind.CONCEPT in wanted:
+        if EntityKind.CONCEPT in kinds:
             parts.append(self.layout.member(self.fresh("s"), e, self.fresh)[0])
             parts += [self.layout.subclass(*pair, self.fresh)[0] for pair in ((e, self.fresh("c")), (self.fresh("c"), e))]
         test = f"!isLiteral({e})"
@@ -1052,8 +1070,8 @@ class Fetcher:
             # A predicate with only a label is no entity.
             s, p, p2, o, o2 = (self.fresh(name) for name in "sppoo")
             used = f"EXISTS {{ {self.fresh('s')} {e} {o2} }}"
-            more = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
-            parts = [Given(f"{part} FILTER(!{used} || {more})") for part in parts]
+            is_entity = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
+            parts = [Given(f"{part} FILTER(!{used} || {is_entity})") for part in parts]
         return parts
 
     # -- statements --------------------------------------------------------------------------------
@@ -1092,10 +1110,10 @@ class Fetcher:
         if isinstance(node, alg.WhereQualifier):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward)
             q, key = self.fresh("q"), self._keys.get(node.key)
-            more = self.layout.qualified(fact, key, q) if key is not None else ""
-            if more and isinstance(node.condition, alg.Among):
-                return [*patterns, *self.entities(node.condition.entities, q), more], fact
-            return [*patterns, more] if more else patterns, fact
+            qualifier = self.layout.qualified(fact, key, q) if key is not None else ""
+            if qualifier and isinstance(node.condition, alg.Among):
+                return [*patterns, *self.entities(node.condition.entities, q), qualifier], fact
+            return [*patterns, qualifier] if qualifier else patterns, fact
         if isinstance(node, (alg.During, alg.WhereValidity, alg.OtherEnd, alg.DuringAny)):
             return self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward)
         raise UnsupportedError(TARGET, [type(node).__name__])
@@ -1114,7 +1132,9 @@ class Fetcher:
         backward = node.anchor == "object" if patterns else backward
         pattern, fact = self.layout.statement(s, predicates, o, self.fresh, backward=backward)
         relation = node.family == "relation" or node.anchor == "object" or node.reach == "object"
-        mixed = predicates is None or any(one.values for one in map(self._predicates.__getitem__, node.predicates or ()))
+        mixed = predicates is None or any(
+            predicate.values for predicate in map(self._predicates.__getitem__, node.predicates or ())
+        )
         limit = [f"FILTER(!isLiteral({o}))"] if relation and mixed and node.reach != "subject" else []
         return [*patterns, pattern, *limit], fact
 
@@ -1124,17 +1144,19 @@ class Fetcher:
         if scan is None or scan.predicates is None:
             return None
         known = self._predicates if self.mapping.whole else self._counted
-        found = [known[name] for name in scan.predicates if name in known]
-        return found if self.mapping.whole or len(found) == len(scan.predicates) else None
+        predicates = [known[name] for name in scan.predicates if name in known]
+        return predicates if self.mapping.whole or len(predicates) == len(scan.predicates) else None
 
     def _values(self, facts: Node | None) -> set[Kind] | None:
         """Return the kinds of the statements' objects, or None if unknown."""
-        scan, found = _scanned(facts), self._known(facts)
+        scan, predicates = _scanned(facts), self._known(facts)
         if scan is not None and scan.family == "relation":
             return {Kind.ENTITY}
-        if found is None:
+        if predicates is None:
             return None
-        kinds = {kind for one in found for kind, _ in one.values} | {Kind.ENTITY for one in found if one.relations}
+        kinds = {kind for predicate in predicates for kind, _ in predicate.values} | {
+            Kind.ENTITY for predicate in predicates if predicate.relations
+        }
         return kinds - {Kind.UNKNOWN}
 
     def _written(self, facts: Node | None) -> list[str] | None:
@@ -1147,14 +1169,14 @@ class Fetcher:
         spread = mapping.statements or mapping.infer
         if scan is None or scan.predicates is None or scan.family == "relation" or spread:
             return None
-        found = [self._predicates[name] for name in scan.predicates if name in self._predicates]
-        if len(found) > 1 and not mapping.whole:
+        predicates = [self._predicates[name] for name in scan.predicates if name in self._predicates]
+        if len(predicates) > 1 and not mapping.whole:
             return None
         ends: set[str] = set()
-        for one in found:
-            tags = one.languages if mapping.whole else self._languages(self.layout.leading(one.iri))
+        for predicate in predicates:
+            tags = predicate.languages if mapping.whole else self._languages(self.layout.leading(predicate.iri))
             if tags is None or (
-                mapping.whole and (one.relations or {kind for kind, _ in one.values} - {Kind.UNKNOWN} != {Kind.TEXT})
+                mapping.whole and (predicate.relations or {kind for kind, _ in predicate.values} - {Kind.UNKNOWN} != {Kind.TEXT})
             ):
                 return None
             ends |= {f"@{tag}" if tag else "" for tag in tags}
@@ -1166,8 +1188,10 @@ class Fetcher:
         Fetching all numbers is faster for a store than alternatives by unit. It is empty if the units are unknown, or if some
         numbers cannot be compared, which a warning counts.
         """
-        bounds = {one.value.unit: one.value for one in tests if isinstance(one, alg.Compare) and isinstance(one.value, Quantity)}
-        operators = {one.operator for one in tests if isinstance(one, alg.Compare)}
+        bounds = {
+            item.value.unit: item.value for item in tests if isinstance(item, alg.Compare) and isinstance(item.value, Quantity)
+        }
+        operators = {item.operator for item in tests if isinstance(item, alg.Compare)}
         scan = _scanned(facts)
         if len(bounds) < len(tests) or len(operators) > 1 or "!=" in operators:
             return []
@@ -1175,12 +1199,12 @@ class Fetcher:
             return _number(operators, bounds.values(), o) if len(bounds) == 1 else []
         if not self.mapping.whole and scan is not None and isinstance(scan.of, alg.AllEntities | alg.Members | None):
             # For the numbers of a few entities, a look at all numbers costs too much.
-            for one in map(self._predicates.get, scan.predicates or ()):
-                if one is not None and (counted := self._numbers(one)) is not None:
-                    self._counted[one.name] = counted
-        found = self._known(facts)
-        kinds = {key for one in found or () for key in one.values if key[0] not in (Kind.TEXT, Kind.UNKNOWN)}
-        if found is None or not kinds <= {(Kind.QUANTITY, unit) for unit in bounds}:
+            for item in map(self._predicates.get, scan.predicates or ()):
+                if item is not None and (counted := self._numbers(item)) is not None:
+                    self._counted[item.name] = counted
+        predicates = self._known(facts)
+        kinds = {key for item in predicates or () for key in item.values if key[0] not in (Kind.TEXT, Kind.UNKNOWN)}
+        if predicates is None or not kinds <= {(Kind.QUANTITY, unit) for unit in bounds}:
             return []
         return _number(operators, [bounds[unit] for unit in sorted(unit for _, unit in kinds)], o)
 
@@ -1241,27 +1265,27 @@ class Fetcher:
         raise UnsupportedError(TARGET, [type(node).__name__])
 
     def _given(self, node: alg.Rows, scope: _Scope) -> list[str]:
-        found = []
-        for at, name in enumerate(node.names):
-            column = [row[at] for row in node.rows]
+        patterns = []
+        for index, name in enumerate(node.names):
+            column = [row[index] for row in node.rows]
             if column and all(isinstance(term, Ref) and is_iri(term.id) for term in column):
-                found.append(f"VALUES {scope.variable(name, self.fresh)} {{ {listed(term.id for term in column)} }}")  # type: ignore[union-attr]
-        return found
+                patterns.append(f"VALUES {scope.variable(name, self.fresh)} {{ {listed(term.id for term in column)} }}")  # type: ignore[union-attr]
+        return patterns
 
     def _pattern(self, node: alg.Pattern, scope: _Scope) -> list[str]:
-        shape, found = shapes_of(node)[id(node)], list[str]()
+        shape, patterns = shapes_of(node)[id(node)], list[str]()
 
         def place(of: Any, *, entity: bool) -> str:
             if isinstance(of, alg.Variable):
                 # Equal values may be written differently, so only nodes join.
                 if entity or shape[of.name].sort == "entity":
                     return scope.variable(of.name, self.fresh)
-                own = self.fresh("o")
-                return scope.variables.setdefault(of.name, own) if of.name not in scope.variables else own
-            own = self.fresh("e")
+                variable = self.fresh("o")
+                return scope.variables.setdefault(of.name, variable) if of.name not in scope.variables else variable
+            variable = self.fresh("e")
             if isinstance(of, alg.Entities):
-                found.extend(self.entities(of, own))
-            return own
+                patterns.extend(self.entities(of, variable))
+            return variable
 
         for part in node.statements:
             begins, ends = (
@@ -1272,7 +1296,7 @@ class Fetcher:
             predicates = self.iris(part.predicate) if isinstance(part.predicate, tuple) else None
             name = part.statement.name if part.statement is not None else ""
             if predicates == []:
-                found.append(NOTHING)
+                patterns.append(NOTHING)
                 scope.facts[name] = Fact(s, self.fresh("p"), o, self.fresh("f"))
                 continue
             if part.undirected and scope.flipped and scope.wanted == name:
@@ -1281,22 +1305,22 @@ class Fetcher:
             if part.undirected and scope.wanted != name:
                 back, _ = self.layout.statement(o, predicates, s, self.fresh)
                 pattern = f"{{ {pattern} }} UNION {{ {back} }}"
-            found.append(pattern)
+            patterns.append(pattern)
             if part.condition is not None:
-                found += self._test(part.condition, o, None)
+                patterns += self._test(part.condition, o, None)
             if part.family == "relation" and not part.undirected:
-                found.append(f"FILTER(!isLiteral({o}))")
+                patterns.append(f"FILTER(!isLiteral({o}))")
             for item in part.qualifiers:
                 key = self._keys.get(item.key) if isinstance(item.key, str) else None
                 value = place(item.value, entity=False) if isinstance(item.value, alg.Variable) else self.fresh("q")
                 if key is not None:
-                    found.append(self.layout.qualified(fact, key, value))
+                    patterns.append(self.layout.qualified(fact, key, value))
             scope.facts[name] = fact
         for member in node.memberships:
             e, c = place(member.member, entity=True), place(member.concept, entity=True)
             first = self.fresh("c")
-            found += [self.layout.member(e, first, self.fresh)[0], self.layout.above(first, c)]
-        return found
+            patterns += [self.layout.member(e, first, self.fresh)[0], self.layout.above(first, c)]
+        return patterns
 
 
 class _Scope:
@@ -1319,7 +1343,9 @@ class _Scope:
 
 def _undirected(node: Node) -> bool:
     """Tell whether some statement of a pattern matches in either direction."""
-    return any(isinstance(one, alg.Pattern) and any(part.undirected for part in one.statements) for one in postorder(node))
+    return any(
+        isinstance(pattern, alg.Pattern) and any(part.undirected for part in pattern.statements) for pattern in postorder(node)
+    )
 
 
 def _scanned(facts: Node | None) -> alg.Scan | None:
@@ -1477,15 +1503,15 @@ _MINE: Final = (
 
 def beyond(order: Iterable[Node]) -> set[int]:
     """Return the operators of a plan (by identity), inputs first, that are no patterns or that take one that is none."""
-    found: set[int] = set()
+    others: set[int] = set()
     for node in order:
         if (
             not isinstance(node, _MINE)
-            or any(id(child) in found for child in node.inputs())
+            or any(id(child) in others for child in node.inputs())
             or (isinstance(node, Solutions) and id(node) not in shapes_of(node))
         ):
-            found.add(id(node))
-    return found
+            others.add(id(node))
+    return others
 
 
 def fetched(plan: Node) -> list[Unit]:

@@ -75,11 +75,11 @@ class EndpointSchema(StoredSchema):
 
     def assuming(self) -> EndpointSchema:
         """Return this schema for one program, whose names are assumed to exist."""
-        found = copy(self)
+        schema = copy(self)
         # What was looked up serves other programs as well.
         self.kept.setdefault("leases", {})
-        found.assumed, found.kept = set(), {**self.kept, "plans": dict(self.kept.get("plans", ()))}
-        return found
+        schema.assumed, schema.kept = set(), {**self.kept, "plans": dict(self.kept.get("plans", ()))}
+        return schema
 
     def confirm(self, program: EndpointSchema, snapshot: Snapshot | None) -> bool:
         """Tell whether the names that a program assumed exist; if so, keep the program's plan.
@@ -113,11 +113,11 @@ class EndpointSchema(StoredSchema):
         That is also true of a literal's language and datatype, of a triple's named graph, and, in a Wikibase, whose
         properties have one type, of properties with neither texts nor numbers without unit.
         """
-        if qualifier and any(one.name == key and one.iri.startswith(OWN) for one in self.mapping.qualifiers):
+        if qualifier and any(predicate.name == key and predicate.iri.startswith(OWN) for predicate in self.mapping.qualifiers):
             return True
         kinds = self.qualifier_kinds(key) if qualifier else self.attribute_kinds(key)
-        others = not any(kind is Kind.TEXT or (kind, unit) == (Kind.QUANTITY, NO_UNIT) for kind, unit in kinds)
-        return others and self.mapping.shape == "wikibase"
+        typed = not any(kind is Kind.TEXT or (kind, unit) == (Kind.QUANTITY, NO_UNIT) for kind, unit in kinds)
+        return typed and self.mapping.shape == "wikibase"
 
     def has_concept(self, name: str) -> bool:
         """Tell whether some class has this name; in a Wikibase, ask the endpoint."""
@@ -137,16 +137,22 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         return [[int(kind), unit, number] for (kind, unit), number in sorted(counts.items())]
 
     def attributes(found: Iterable[Predicate]) -> dict[str, list[list[Any]]]:
-        return {one.name: listed(one.values) for one in sorted(found, key=lambda one: one.name) if one.values}
+        return {
+            predicate.name: listed(predicate.values)
+            for predicate in sorted(found, key=lambda predicate: predicate.name)
+            if predicate.values
+        }
 
     qualifiers = {
-        one.name: listed({**one.values, **({(Kind.ENTITY, NO_UNIT): one.relations} if one.relations else {})})
-        for one in sorted(mapping.qualifiers, key=lambda one: one.name)
+        predicate.name: listed(
+            {**predicate.values, **({(Kind.ENTITY, NO_UNIT): predicate.relations} if predicate.relations else {})}
+        )
+        for predicate in sorted(mapping.qualifiers, key=lambda predicate: predicate.name)
     }
     concepts: dict[str, int] = {}
     for name, number in mapping.concepts.values():
         concepts[name] = concepts.get(name, 0) + number
-    relations = sorted(one.name for one in mapping.predicates if one.relations)
+    relations = sorted(predicate.name for predicate in mapping.predicates if predicate.relations)
     return {
         "relations": relations,
         "attributes": attributes(mapping.predicates),
@@ -155,13 +161,13 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "sources": [SOURCE],
         # On every predicate (`qualifier_kinds`).
         "on": {},
-        "predicates": {one.name: [0] for one in sorted(mapping.predicates, key=lambda one: one.name)},
+        "predicates": {predicate.name: [0] for predicate in sorted(mapping.predicates, key=lambda predicate: predicate.name)},
         "tables": [],
         "tabular": [],
         "temporal": mapping.shape == "wikibase" or bool(mapping.statements) or bool(mapping.times),
         "inexact": True,
         "raw": True,
-        "sizes": {one.name: one.relations for one in mapping.predicates if one.relations},
+        "sizes": {predicate.name: predicate.relations for predicate in mapping.predicates if predicate.relations},
         "members": concepts,
     }
 
@@ -280,17 +286,17 @@ class NativeRdfStore:
 
     def select(self, text: str) -> tuple[list[Any], list[str]]:
         """Return the rows of a query and the names of their variables; raise `StoreError` if the endpoint omits rows."""
-        found: Any = self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MOST_BYTES)
-        rows = list(watched(found))
+        result: Any = self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MOST_BYTES)
+        rows = list(watched(result))
         # A limit cannot be below the size of a result that was complete. Limits are round numbers.
         if len(rows) > max(self._complete, self.mapping.rows, UNCAPPED - 1) or (len(rows) >= UNCAPPED and len(rows) % 100 == 0):
             counting = f"SELECT (COUNT(*) AS ?n) WHERE {{ {{ {text} }} }}"
             counted = list(self.endpoint.query(counting, graphs=self.mapping.graphs))  # type: ignore[arg-type]
-            there = int(counted[0]["n"].value) if counted and counted[0]["n"] is not None else None
-            if there is None or there > len(rows):
-                of = "more" if there is None else f"{there:,}"
+            total = int(counted[0]["n"].value) if counted and counted[0]["n"] is not None else None
+            if total is None or total > len(rows):
+                total_text = "more" if total is None else f"{total:,}"
                 raise StoreError(
-                    f"{self.place} gives {len(rows):,} of {of} rows without a word: it has a limit",
+                    f"{self.place} gives {len(rows):,} of {total_text} rows without a word: it has a limit",
                     hint="ask for less: begin with a name, or filter by a concept",
                 )
             self._complete = max(self._complete, len(rows))
@@ -298,7 +304,7 @@ class NativeRdfStore:
             raise UnsupportedError(
                 TARGET, [f"a program that rests on more than {MOST:,} triples"], hint="begin with a name, or filter by a concept"
             )
-        return rows, [variable.value for variable in found.variables]
+        return rows, [variable.value for variable in result.variables]
 
     def _fetcher(self) -> Fetcher:
         return Fetcher(self.mapping, self.endpoint.dialect, self._languages, self._numbers, self._classes)
@@ -326,7 +332,7 @@ class NativeRdfStore:
         It is None if that takes too long or shows other units.
         """
 
-        def looked() -> Predicate | None:
+        def read_counts() -> Predicate | None:
             text, read = numbers_of(self.mapping, predicate)
             try:
                 with within(_LOOKED):
@@ -336,7 +342,7 @@ class NativeRdfStore:
                 check()
                 return None
 
-        return self.schema.leased(("numbers", predicate.iri), looked)
+        return self.schema.leased(("numbers", predicate.iri), read_counts)
 
     def _classes(self, names: Sequence[str], query: str) -> list[str] | None:
         """Return the classes that a query of one variable finds: those with some names, and their subclasses.
@@ -344,38 +350,38 @@ class NativeRdfStore:
         It is None if they are too many for a list, or one has no IRI.
         """
 
-        def looked() -> list[str] | None:
+        def read_classes() -> list[str] | None:
             rows: Any = self.endpoint.query(f"{query} LIMIT {LISTED + 1}", graphs=self.mapping.graphs)
-            found = [row[0].value for row in rows]
-            return found if len(found) <= LISTED and all(map(is_iri, found)) else None
+            iris = [row[0].value for row in rows]
+            return iris if len(iris) <= LISTED and all(map(is_iri, iris)) else None
 
-        known = self.schema.leased(("classes", "\n".join(names)), looked)
-        (self._unlisted.update if known is None else self._unlisted.difference_update)(names)
-        return known
+        classes = self.schema.leased(("classes", "\n".join(names)), read_classes)
+        (self._unlisted.update if classes is None else self._unlisted.difference_update)(names)
+        return classes
 
     def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
         """Return the values by which others of an attribute or qualifier are read (`Schema.shows`), by one query.
 
         If that fails, answers that read the other values report it.
         """
-        names = {one.iri: one.name if qualifier else key for one in self.mapping.predicates}
+        names = {item.iri: item.name if qualifier else key for item in self.mapping.predicates}
         self._unread.discard(key)
         try:
             with within(_LOOKED):
                 rows: Any = self.endpoint.query(self._fetcher().shown(key, qualifier=qualifier), graphs=self.mapping.graphs)
-                found = {row["k"].value: (row["s"], row["o"], row["p"]) for row in rows}
+                readings = {row["k"].value: (row["s"], row["o"], row["p"]) for row in rows}
         except (StoreError, DeadlineError, ParseError):
             check()
             self._unread.add(key)
             return []
-        number = found.get("fraction", found.get("long")) if "whole" in found else None
-        word = found.get("word") if "truth" in found else None
-        first = [one for one in (number, word) if one is not None]
-        if not all(is_iri(node.value) and predicate.value in names for node, _, predicate in first):
+        number = readings.get("fraction", readings.get("long")) if "whole" in readings else None
+        word = readings.get("word") if "truth" in readings else None
+        examples = [item for item in (number, word) if item is not None]
+        if not all(is_iri(node.value) and predicate.value in names for node, _, predicate in examples):
             # Values of a blank node cannot be asked for.
             self._unread.add(key)
-        known = [one for one in first if is_iri(one[0].value) and one[2].value in names]
-        return [[node.value, names[predicate.value], value.value] for node, value, predicate in known]
+        usable = [item for item in examples if is_iri(item[0].value) and item[2].value in names]
+        return [[node.value, names[predicate.value], value.value] for node, value, predicate in usable]
 
     def has(self, node: alg.Entities) -> bool:
         """Tell whether a set has any entity."""
@@ -386,10 +392,10 @@ class NativeRdfStore:
     def number_of(self, node: alg.Entities) -> int:
         """Return about how many entities a set has, or 0 if the endpoint takes too long."""
         fetcher = self._fetcher()
-        about = f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {' '.join(fetcher.entities(node, '?e'))} }}"
+        estimate = f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {' '.join(fetcher.entities(node, '?e'))} }}"
         try:
             with within(_LIKE):
-                return self._number(fetcher.counting(alg.Count(node)) or about)
+                return self._number(fetcher.counting(alg.Count(node)) or estimate)
         except (StoreError, DeadlineError):
             check()
             return 0
@@ -420,23 +426,23 @@ class NativeRdfStore:
         """Return the triples of some parts as a graph, and their query. `bare` parts have no names of units."""
         text = fetcher.union(parts)
         texts = [part.text for part in parts] if self.endpoint.dialect.gathers_in_parts else [text]
-        found = [triple for text in texts for triple in fetcher.read(*self.select(text))]
+        triples = [triple for text in texts for triple in fetcher.read(*self.select(text))]
         if bare:
-            found += list(fetcher.in_units(found))
-            found += self._of_units({c for _, b, c in found if b.value == UNIT})
-        return self._graph_of(found), text
+            triples += list(fetcher.in_units(triples))
+            triples += self._of_units({c for _, b, c in triples if b.value == UNIT})
+        return self._graph_of(triples), text
 
     def _of_units(self, units: Collection[Any]) -> list[tuple[Any, Any, Any]]:
         """Return the labels of some units, by one query for those that neither the look nor earlier answers fetched."""
-        if fresh := [unit for unit in units if unit not in self._units]:
+        if new_units := [unit for unit in units if unit not in self._units]:
             import pyoxigraph
 
             fetcher, names = self._fetcher(), self.mapping.unit_names
             label = pyoxigraph.NamedNode(fetcher.labels[0])
-            known = {unit: [(unit, label, pyoxigraph.Literal(names[unit.value]))] for unit in fresh if unit.value in names}
-            self._units |= {unit: known.get(unit, []) for unit in fresh}
-            if unknown := [unit.value for unit in fresh if unit not in known]:
-                for row in self.select(fetcher.labels_of(unknown))[0]:
+            known = {unit: [(unit, label, pyoxigraph.Literal(names[unit.value]))] for unit in new_units if unit.value in names}
+            self._units |= {unit: known.get(unit, []) for unit in new_units}
+            if unlabelled := [unit.value for unit in new_units if unit not in known]:
+                for row in self.select(fetcher.labels_of(unlabelled))[0]:
                     self._units[row["x"]] = [*self._units[row["x"]], (row["x"], label, row["z"])]
         return [triple for unit in units for triple in self._units[unit]]
 
@@ -446,12 +452,12 @@ class NativeRdfStore:
         triples: list[pyoxigraph.Quad] = []
         nodes: list[Any] = []
         classes: dict[str, None] = {}
-        known = self.mapping.concepts
+        concepts = self.mapping.concepts
         if not self.mapping.apart:
             # Here the default graph also has the triples of named graphs.
             found = list(found)
-            named = {triple[:3] for triple in found if len(triple) > 3}
-            found = [triple for triple in found if len(triple) > 3 or triple not in named]
+            in_graphs = {triple[:3] for triple in found if len(triple) > 3}
+            found = [triple for triple in found if len(triple) > 3 or triple not in in_graphs]
         for a, b, c, *graph in found:
             if b.value == TYPE and getattr(c, "value", "") in self.mapping.hidden:
                 continue
@@ -460,7 +466,7 @@ class NativeRdfStore:
             else:
                 triples.append(pyoxigraph.Quad(a, b, c, *graph))
             for term in (a, c):
-                if isinstance(term, pyoxigraph.NamedNode) and term.value in known:
+                if isinstance(term, pyoxigraph.NamedNode) and term.value in concepts:
                     classes[term.value] = None
         return self._build(self.mapping, self.place, triples, nodes, list(classes))
 
@@ -469,17 +475,17 @@ class NativeRdfStore:
     def _local(self, plans: Sequence[Node]) -> tuple[Snapshot, str]:
         """Return the evidence of some plans as a small graph, and the query that fetched it."""
         parts = [part for plan in map(self._resolved, plans) for part in (*fetched(plan), *shown(plan, self.schema))]
-        plain = [part for part in parts if part.named is None]
-        snapshot, text = self._fetched(plain)
-        if len(plain) < len(parts):
+        direct = [part for part in parts if part.named is None]
+        snapshot, text = self._fetched(direct)
+        if len(direct) < len(parts):
             # Entities whose names only the first query reveals.
             names = {snapshot.name(number) for number in range(snapshot.entities)}
             for part in (part for plan in plans for part in postorder(plan)):
                 if isinstance(part, alg.Constants):
                     names |= {value for value in part.values if isinstance(value, str)}
             names |= _texts(snapshot)
-            more = [Unit(alg.ByName(tuple(some))) for some in cut(sorted(names), 200)]
-            snapshot, text = self._fetched([*plain, *more])
+            by_name = [Unit(alg.ByName(tuple(chunk))) for chunk in cut(sorted(names), 200)]
+            snapshot, text = self._fetched([*direct, *by_name])
         return snapshot, text
 
     def _resolved(self, plan: Node) -> Node:
@@ -492,8 +498,8 @@ class NativeRdfStore:
             of = node.values if isinstance(node, alg.Referents) else node.of if isinstance(node, alg.SameName) else None
             if of is None:
                 return node
-            found = plan_answer(cast("QueryStore", self), of if isinstance(of, alg.Values) else alg.Names(of)).values
-            names = {value.id if isinstance(value, Entity) else value for value in found if isinstance(value, (str, Entity))}
+            values = plan_answer(cast("QueryStore", self), of if isinstance(of, alg.Values) else alg.Names(of)).values
+            names = {value.id if isinstance(value, Entity) else value for value in values if isinstance(value, (str, Entity))}
             return node if len(names) > _MOST_NAMES else alg.ByName(tuple(sorted(names)))
 
         return cast("Node", remade(plan, resolved))
@@ -515,13 +521,13 @@ class NativeRdfStore:
     def _answer(self, request: Request, schema: EndpointSchema) -> EndpointAnswer:
         lowered = request.lowered(schema)
         fetcher = self._fetcher()
-        text, whole = fetcher.counting(lowered.plan), False
+        text, complete = fetcher.counting(lowered.plan), False
         if text is not None:
             run = Run(self._graph_of(()))
             run.results[id(lowered.plan)] = self._number(text)
         else:
             parts = fetcher.answering(lowered.plan)
-            whole = parts is None
+            complete = parts is None
             snapshot, text = self._local([lowered.plan]) if parts is None else self._gathered(fetcher, parts, bare=True)
             run = Run(snapshot)
             run.execute(lowered.plan)
@@ -529,11 +535,11 @@ class NativeRdfStore:
         keys = keys_read(lowered.plan) if self._unread else set()
         for key in sorted(self._unread if keys is None else self._unread & keys):
             run.warnings.append(f"values of {key!r} are read by those that the query met: a 2 where others are 2.5 is an integer")
-        named = {name for node in postorder(lowered.plan) if isinstance(node, alg.ByName) for name in node.names}
-        for name in sorted(self._unlisted & named):
-            many = f"more than {LISTED} classes, or some without an IRI"
-            run.warnings.append(f"below {name!r} are {many}: this store may lose rows that they are joined with")
-        return EndpointAnswer(self, request, lowered, run, text, whole=whole)
+        names = {name for node in postorder(lowered.plan) if isinstance(node, alg.ByName) for name in node.names}
+        for name in sorted(self._unlisted & names):
+            unlisted = f"more than {LISTED} classes, or some without an IRI"
+            run.warnings.append(f"below {name!r} are {unlisted}: this store may lose rows that they are joined with")
+        return EndpointAnswer(self, request, lowered, run, text, whole=complete)
 
     def explain(self, request: Request) -> str:
         """Return the SPARQL of a program, without running it."""
@@ -562,10 +568,10 @@ class NativeRdfStore:
 
         That takes one query for all of them, and one for each count of all entities of a kind.
         """
-        every = {id(node): self.number_of(node) or int(self.has(node)) for node in nodes if isinstance(node, alg.AllEntities)}
-        others = [node for node in nodes if id(node) not in every]
-        snapshot = self._local(others)[0] if others else None
-        return [every[id(node)] if id(node) in every else count(snapshot, [node])[0] for node in nodes]  # type: ignore[arg-type]
+        totals = {id(node): self.number_of(node) or int(self.has(node)) for node in nodes if isinstance(node, alg.AllEntities)}
+        remaining = [node for node in nodes if id(node) not in totals]
+        snapshot = self._local(remaining)[0] if remaining else None
+        return [totals[id(node)] if id(node) in totals else count(snapshot, [node])[0] for node in nodes]  # type: ignore[arg-type]
 
     def gather(self, units: Sequence[Unit], *, ends: bool = False) -> Snapshot:
         """Return the statements, sets and memberships of some units, by one query.
@@ -579,7 +585,7 @@ class NativeRdfStore:
     @property
     def label_names(self) -> frozenset[str]:
         """The predicates that name nodes."""
-        return frozenset(one.name for one in self.mapping.predicates if one.iri in self._fetcher().labels)
+        return frozenset(predicate.name for predicate in self.mapping.predicates if predicate.iri in self._fetcher().labels)
 
     def literals(self, predicates: Sequence[str]) -> Snapshot:
         """Return the distinct literals of some predicates, as a graph that has each of them."""
@@ -605,8 +611,8 @@ class NativeRdfStore:
         from condgraph.patterns.remote.planned import planned
         from condgraph.sparql.native.patterns import TriplePatterns
 
-        found = planned(cast("QueryStore", self), self.place, SOURCE, changing=True, kind=TriplePatterns)
-        return found.match(pattern, **options)
+        patterns = planned(cast("QueryStore", self), self.place, SOURCE, changing=True, kind=TriplePatterns)
+        return patterns.match(pattern, **options)
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -641,9 +647,9 @@ class NativeRdfStore:
             "entities": 0,
             "concepts": len(mapping.concepts),
             "rows": 0,
-            "relations": sum(one.relations for one in mapping.predicates),
-            "attributes": sum(sum(one.values.values()) for one in mapping.predicates),
-            "qualifiers": sum(one.relations + sum(one.values.values()) for one in mapping.qualifiers),
+            "relations": sum(predicate.relations for predicate in mapping.predicates),
+            "attributes": sum(sum(predicate.values.values()) for predicate in mapping.predicates),
+            "qualifiers": sum(predicate.relations + sum(predicate.values.values()) for predicate in mapping.qualifiers),
             "predicates": len(mapping.predicates),
             "sources": 1,
         }
@@ -655,15 +661,15 @@ class NativeRdfStore:
     def snapshot(self) -> Snapshot:
         """Return all triples, copied into process; raise `StoreError` if the endpoint has a limit."""
         triples = self.endpoint.triples("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }", graphs=self.mapping.graphs, whole=True)
-        rows = [(one.subject, one.predicate, one.object) for one in watched(triples)]
+        rows = [(triple.subject, triple.predicate, triple.object) for triple in watched(triples)]
         counting = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"
         counted = list(self.endpoint.query(counting, graphs=self.mapping.graphs))  # type: ignore[arg-type]
-        there = int(counted[0]["n"].value)
-        if there > len(rows):
-            raise StoreError(f"{self.place} gives {len(rows):,} of {there:,} triples", hint="a limit of the endpoint")
+        total = int(counted[0]["n"].value)
+        if total > len(rows):
+            raise StoreError(f"{self.place} gives {len(rows):,} of {total:,} triples", hint="a limit of the endpoint")
         return self._graph_of(rows)
 
 
 def _texts(snapshot: Snapshot) -> set[str]:
-    every = np.arange(snapshot.statements, dtype=np.int32)
-    return {item.object for item, _ in statements(snapshot, every) if isinstance(item.object, str)}
+    numbers = np.arange(snapshot.statements, dtype=np.int32)
+    return {item.object for item, _ in statements(snapshot, numbers) if isinstance(item.object, str)}
