@@ -1,7 +1,7 @@
-"""A real HTTP server that speaks OpenAI's chat completions, and fails as it is told to.
+"""A real HTTP server for OpenAI's chat completions, which fails as its script says.
 
-What it says is a script: one step a request, each a `Say`, a fault of `FAULTS`, or a function of
-the request; after the last step it answers with `default`. What it was sent is in `requests`.
+The script has one step for each request: a `Say`, a `Status`, a `Raw`, or a function of the request; after the last
+step the server answers with `default`. Requests are recorded in `requests`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEY = "sk-a-secret-of-the-tests-0123456789"
 
 @dataclass(frozen=True)
 class Say:
-    """Completions: their texts and how they end, with refusals and usage where they are said."""
+    """Completions: their texts and finish reason, with an optional refusal and usage."""
 
     texts: Sequence[str]
     finish: str = "stop"
@@ -30,7 +30,7 @@ class Say:
 
 @dataclass(frozen=True)
 class Status:
-    """An error of HTTP, as OpenAI's API words it."""
+    """An HTTP error in the format of OpenAI's API."""
 
     status: int
     message: str
@@ -41,8 +41,8 @@ class Status:
 
 @dataclass(frozen=True)
 class Raw:
-    """A reply of any bytes, which may break off (`cut`: bytes that were promised and do not come),
-    stand still, or trickle.
+    """A reply of arbitrary bytes, which may break off (`cut`: bytes that were announced but never come), stall, or
+    trickle.
     """
 
     body: bytes
@@ -56,8 +56,8 @@ Step = Say | Status | Raw | Callable[[dict[str, Any]], Any]
 
 
 class Server(ThreadingHTTPServer):
-    """The server; `n_at_most` is how many completions it gives at a time, whatever it is asked for,
-    and `takes` the parameters that it does not refuse (None: all).
+    """The server. It answers 400 to requests with a parameter in `refuses`, counts tokens if `tokenize` names the field
+    of the text, and passes for llama.cpp if `llama` is set.
     """
 
     daemon_threads = True
@@ -81,10 +81,10 @@ class Server(ThreadingHTTPServer):
     def step(self, request: dict[str, Any]) -> Any:
         with self._lock:
             self.requests.append(request)
-            found: Any = self.script.pop(0) if self.script else self.default
-        while callable(found):
-            found = found(request)
-        return found
+            step: Any = self.script.pop(0) if self.script else self.default
+        while callable(step):
+            step = step(request)
+        return step
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -99,32 +99,32 @@ class Handler(BaseHTTPRequestHandler):
             self._json(404, {"error": {"message": f"no such path: {self.path}"}})
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(self.path)
         self.server.keys.add(self.headers.get("Authorization", ""))
         if self.path == "/tokenize":
             field_ = self.server.tokenize
-            self._json(*((404, {}) if field_ is None else (200, {"tokens": list(range(len(asked.get(field_, "").split())))})))
+            self._json(*((404, {}) if field_ is None else (200, {"tokens": list(range(len(request.get(field_, "").split())))})))
             return
         if self.path != "/v1/chat/completions":
             self._json(404, {"error": {"message": f"no such path: {self.path}"}})
             return
         for name, message in self.server.refuses.items():
-            if name in asked:
+            if name in request:
                 with self.server._lock:
-                    self.server.requests.append(asked)
+                    self.server.requests.append(request)
                 self._json(400, {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}})
                 return
-        step = self.server.step(asked)
+        step = self.server.step(request)
         if isinstance(step, Status):
             error = {"message": step.message, "type": "an_error", "param": step.param, "code": step.code}
             self._json(step.status, {"error": error}, step.headers)
         elif isinstance(step, Raw):
             self._raw(step)
-        elif asked.get("stream"):
-            self._raw(Raw(b"".join(events(step, asked)), "text/event-stream"))
+        elif request.get("stream"):
+            self._raw(Raw(b"".join(events(step, request)), "text/event-stream"))
         else:
-            self._json(200, body(step, asked))
+            self._json(200, body(step, request))
 
     def _json(self, status: int, found: Any, headers: dict[str, str] | None = None) -> None:
         text = json.dumps(found).encode()
@@ -147,7 +147,7 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(step.trickle)
             time.sleep(step.still)
         except OSError:
-            # The client went away, as it should.
+            # The client closed the connection, as it should.
             pass
         self.close_connection = bool(step.cut)
 
@@ -156,12 +156,12 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def body(say: Say, asked: dict[str, Any]) -> dict[str, Any]:
-    """The reply to a request, all in one."""
+    """Return the reply to a request, not streamed."""
     choices = [
-        {"index": at, "message": {"role": "assistant", "content": text, "refusal": say.refusal}, "finish_reason": say.finish}
-        for at, text in enumerate(say.texts)
+        {"index": index, "message": {"role": "assistant", "content": text, "refusal": say.refusal}, "finish_reason": say.finish}
+        for index, text in enumerate(say.texts)
     ]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
@@ -169,37 +169,37 @@ def body(say: Say, asked: dict[str, Any]) -> dict[str, Any]:
         "choices": choices,
     }
     if say.usage:
-        found["usage"] = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-    return found
+        result["usage"] = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+    return result
 
 
 def events(say: Say, asked: dict[str, Any], done: bool = True) -> Iterator[bytes]:
-    """The same as a stream: a letter a time, the ends, the usage, and that it is done."""
+    """Yield the same reply as a stream: one letter at a time, the finish reasons, the usage, and the end mark."""
 
     def event(choices: Any, **more: Any) -> bytes:
-        found = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": asked["model"], "choices": choices, **more}
-        return b"data: " + json.dumps(found).encode() + b"\n\n"
+        chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": asked["model"], "choices": choices, **more}
+        return b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
-    for at, text in enumerate(say.texts):
-        yield event([{"index": at, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
+    for index, text in enumerate(say.texts):
+        yield event([{"index": index, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
         for letter in text:
-            yield event([{"index": at, "delta": {"content": letter}, "finish_reason": None}])
+            yield event([{"index": index, "delta": {"content": letter}, "finish_reason": None}])
     if done:
-        for at, _ in enumerate(say.texts):
-            yield event([{"index": at, "delta": {}, "finish_reason": say.finish}])
+        for index, _ in enumerate(say.texts):
+            yield event([{"index": index, "delta": {}, "finish_reason": say.finish}])
         if (asked.get("stream_options") or {}).get("include_usage"):
             yield event([], usage={"prompt_tokens": 10, "completion_tokens": 2})
         yield b"data: [DONE]\n\n"
 
 
 def last_message(request: dict[str, Any]) -> str:
-    """What the request's last message says."""
+    """Return the content of the request's last message."""
     return str(request["messages"][-1]["content"])
 
 
 @contextmanager
 def serving(default: Step | str = "fine") -> Iterator[Server]:
-    """A server that runs, and answers with `default` where its script has ended."""
+    """Run a server that answers with `default` when its script has ended."""
     with Server(Say([default]) if isinstance(default, str) else default) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()

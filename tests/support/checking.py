@@ -1,6 +1,4 @@
-"""Answers held against their own evidence: the replay, the same on two stores, and evidence that
-was tampered with.
-"""
+"""Check answers against their own evidence: replay, comparison of two stores, and evidence that was tampered with."""
 
 from __future__ import annotations
 
@@ -19,13 +17,13 @@ from tests.support.differential import shown
 
 @dataclass
 class Tally:
-    """Programs whose answers were checked: how many by kind, and those that did not stand."""
+    """Counts of checked programs by kind, and those whose check failed."""
 
     counts: Counter[str] = field(default_factory=Counter)
     failed: list[tuple[Any, str]] = field(default_factory=list)
 
     def ask_all(self, graph: Graph, programs: Iterable[Any], **options: Any) -> Tally:
-        """Ask many, and check each answer."""
+        """Run programs, and check each answer."""
         for program in programs:
             try:
                 answer = graph.query(program, **options)
@@ -36,51 +34,51 @@ class Tally:
         return self
 
     def check(self, answer: Answer, program: Any) -> None:
-        """Check one answer; what rests on there being no more has to say what was looked through."""
-        found = answer.check()
-        known = monotone(answer.plan) and not nothing(answer.evidence.trail.run.results[id(answer.plan)])
-        self.counts["monotone" if known else "other"] += 1
-        if not found or (known and not found.monotone) or found.monotone == bool(found.searched):
-            self.failed.append((program, str(found)))
+        """Check one answer; an answer that rests on there being no more facts must list what was searched."""
+        checked = answer.check()
+        is_monotone = monotone(answer.plan) and not nothing(answer.evidence.trail.run.results[id(answer.plan)])
+        self.counts["monotone" if is_monotone else "other"] += 1
+        if not checked or (is_monotone and not checked.monotone) or checked.monotone == bool(checked.searched):
+            self.failed.append((program, str(checked)))
 
     def report(self) -> str:
-        """What did not stand, for a message."""
-        return "\n".join(f"{program}\n   {found}" for program, found in self.failed[:5])
+        """Return the failed checks, for a message."""
+        return "\n".join(f"{program}\n   {failure}" for program, failure in self.failed[:5])
 
 
 def all_said(answer: Answer, found: Checked) -> tuple[Any, ...]:
-    """All that a check and the evidence say, in an order of its own."""
+    """Return everything that a check and the evidence contain, independent of order."""
     evidence = answer.evidence
     return found, Counter(map(shown, evidence)), evidence.entities, evidence.searched
 
 
 def differences(here: Graph, there: Graph, programs: Iterable[Any], **options: Any) -> list[Any]:
-    """The programs that two graphs, which hold the same, do not prove in the same way; counted
-    again where they were asked.
+    """Return the programs that two equal graphs do not prove in the same way; each is run on both graphs and checked in
+    full.
     """
-    found = []
+    result = []
     for program in programs:
         try:
-            one = here.query(program, **options)
+            answer_here = here.query(program, **options)
         except CondgraphError:
             continue
-        two = there.query(program, **options)
-        first, second = one.check(full=True), two.check(full=True)
-        if not first or not second or all_said(one, first) != all_said(two, second):
-            found.append((program, str(first), str(second)))
-    return found
+        answer_there = there.query(program, **options)
+        checked_here, checked_there = answer_here.check(full=True), answer_there.check(full=True)
+        if not checked_here or not checked_there or all_said(answer_here, checked_here) != all_said(answer_there, checked_there):
+            result.append((program, str(checked_here), str(checked_there)))
+    return result
 
 
 def tampered(answer: Answer) -> tuple[int, int, int]:
-    """Each statement of the evidence taken out, and put another way: how many of the first the
-    check misses, of the second, of all.
+    """Leave out each statement of the evidence in turn, and replace each in turn; return how many omissions and how
+    many replacements the check misses, and the number of statements.
 
-    What it misses when it is taken out is redundant: the rest proves the answer.
+    An omission that it misses is redundant: the remaining statements prove the answer.
     """
-    own = list(answer.evidence)
-    missed = sum(bool(answer.check(own[:at] + own[at + 1 :])) for at in range(len(own)))
-    unseen = sum(bool(answer.check([*own[:at], _other(own[at]), *own[at + 1 :]])) for at in range(len(own)))
-    return missed, unseen, len(own)
+    facts = list(answer.evidence)
+    missed = sum(bool(answer.check(facts[:i] + facts[i + 1 :])) for i in range(len(facts)))
+    unseen = sum(bool(answer.check([*facts[:i], _other(facts[i]), *facts[i + 1 :]])) for i in range(len(facts)))
+    return missed, unseen, len(facts)
 
 
 def _other(fact: Evidence) -> Evidence:

@@ -1,6 +1,4 @@
-"""Many clients at once on one graph: what went wrong, how long answers took, and what was left
-open.
-"""
+"""Many clients at once on one graph: errors, wrong answers, the time of each answer, and open connections afterwards."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from condgraph.remote_neo4j import Neo4jGraph
 
 @dataclass
 class ClientsReport:
-    """What clients met. `seconds` are those of each answer; `connections` the server's before, and
-    after all had ended.
+    """The results of all clients: `seconds` of each answer; `connections` of the server and `threads` of this process,
+    before and after.
     """
 
     answers: int = 0
@@ -29,34 +27,34 @@ class ClientsReport:
 def run_clients(
     place: str, graph: str, programs: Sequence[str], expected: Sequence[list[str]], clients: int, seconds: float
 ) -> ClientsReport:
-    """Ask programs from many threads through one opened graph for some time, half of them with
-    deadlines; compare every answer.
+    """Run programs from many threads through one open graph for `seconds`, half of them with deadlines; compare every
+    answer.
     """
     import condgraph
 
     report, lock = ClientsReport(), threading.Lock()
-    watching = condgraph.open(place, graph=graph)
-    assert isinstance(watching, Neo4jGraph)
-    before = _connections(watching), threading.active_count()
+    observer = condgraph.open(place, graph=graph)
+    assert isinstance(observer, Neo4jGraph)
+    before = _connections(observer), threading.active_count()
     opened = condgraph.open(place, graph=graph, read_only=True)
     until = time.monotonic() + seconds
 
     def client(number: int) -> None:
-        at = number
+        position = number
         while time.monotonic() < until:
-            at = (at + 7) % len(programs)
+            position = (position + 7) % len(programs)
             begin = time.perf_counter()
             try:
-                texts = opened.kopl(programs[at], timeout=60 if number % 2 else None).texts
+                texts = opened.kopl(programs[position], timeout=60 if number % 2 else None).texts
             except Exception as error:  # noqa: BLE001 - whatever it is, it is reported
                 with lock:
-                    report.errors.append(f"{programs[at]}: {error!r}")
+                    report.errors.append(f"{programs[position]}: {error!r}")
                 continue
             with lock:
                 report.answers += 1
                 report.seconds.append(time.perf_counter() - begin)
-                if texts != expected[at]:
-                    report.wrong.append(programs[at])
+                if texts != expected[position]:
+                    report.wrong.append(programs[position])
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
     for thread in threads:
@@ -64,13 +62,13 @@ def run_clients(
     for thread in threads:
         thread.join()
     opened.close()
-    # Threads that wait for work end after some idle seconds; connections close with the driver.
+    # Idle threads end after some seconds; connections close with the driver.
     limit = time.monotonic() + 30
-    while time.monotonic() < limit and (_connections(watching) > before[0] or threading.active_count() > before[1]):
+    while time.monotonic() < limit and (_connections(observer) > before[0] or threading.active_count() > before[1]):
         time.sleep(0.5)
-    report.connections = before[0], _connections(watching)
+    report.connections = before[0], _connections(observer)
     report.threads = before[1], threading.active_count()
-    watching.close()
+    observer.close()
     return report
 
 

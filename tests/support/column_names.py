@@ -1,5 +1,5 @@
-"""Tables whose columns share names with columns of others, and what paths over their rows mean: a
-program, a clause, and the cells, or a part of the error's text.
+"""Tables with column names that other tables use too, and what paths over their rows mean: a program, a table clause,
+and the expected cells or a part of the error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PEAKS: Final = "FindAll() FilterConcept(peaks)"
 PEOPLE: Final = "FindAll() FilterConcept(person)"
 
 QUESTIONS: Final[list[tuple[str, str, list[tuple[str, ...]] | str]]] = [
-    # Rows that have no such column are called what they are called; those that have it have its cells.
+    # `name` is the column of that name if the rows have it, else the name of the row.
     (PEAKS, "show name, height", [("Eiger", "3967"), ("Ortler", "3905")]),
     (PEAKS, "where name = 'Eiger' show height", [("3967",)]),
     (PEAKS, "group by name show count()", [("Eiger", "1"), ("Ortler", "1")]),
@@ -30,7 +30,7 @@ QUESTIONS: Final[list[tuple[str, str, list[tuple[str, ...]] | str]]] = [
     ("FindAll()", "where members = 40 or height = 3905 show name", [("Alpine Club",), ("Ortler",)]),
     ("Find(Eiger)", "show name, height", [("Eiger", "3967")]),
     ("Find(A)", "show name, members", [("Alpine Club", "40")]),
-    # A column that others have is no column of these rows, wherever it stands.
+    # A column of another table is not a column of these rows, wherever it is used.
     (PEAKS, "show count(members)", "unknown column 'members'"),
     (PEAKS, "show sum(members), count(members)", "it is a column of clubs, and none of these rows (peaks) has it"),
     (PEAKS, "where members > 3 show count()", "unknown column 'members'"),
@@ -45,12 +45,12 @@ QUESTIONS: Final[list[tuple[str, str, list[tuple[str, ...]] | str]]] = [
     (TOWNS, "show ^town.age", "unknown column 'age'"),
     (PEOPLE, "show born@since", "statements of 'born' have no such qualifier, others have"),
     (PEOPLE, "show friend@since", [("2001",), ("",)]),
-    # What some of the rows have is a column, also where those at hand have none of it.
+    # A column that some rows of a table have is a column, even if the rows at hand have no such value.
     ("FindAll() FilterConcept(clubs) FilterNum(members, 40, <)", "show name, founded", [("", "")]),
     ("FindAll() FilterConcept(person) FilterStr(trade, smith)", "show count(height)", "unknown column 'height'"),
     ("FindAll() FilterStr(trade, smith) FindAll() FilterConcept(peaks) Or()", "show count(height)", [("2",)]),
 ]
-#: A program, a clause, and what is said of columns of which nobody can say before whether the row has them.
+#: A program, a clause, and the warnings about columns that the rows may or may not have.
 UNSURE: Final = [
     ("Find(Eiger)", "show height, members", ["members: none of the rows has such a value"]),
     ("Find(Eiger) Find(Ann) Or()", "show count(members), height", ["members: none of the rows has such a value"]),
@@ -59,7 +59,7 @@ UNSURE: Final = [
 
 
 def crowd() -> Graph:
-    """Tables loaded one by one, and people who are in no table."""
+    """Return a graph of tables loaded one by one, and of people in no table."""
     graph = condgraph.open("memory:")
     graph.load([{"town": "Grindelwald", "canton": "BE"}, {"town": "Sulden"}], name="towns", key="town")
     peaks = [{"peak": "Eiger", "height": 3967, "town": "Grindelwald"}, {"peak": "Ortler", "height": 3905, "town": "Sulden"}]

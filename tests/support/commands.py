@@ -1,8 +1,7 @@
-"""Commands of condgraph, each in a process of its own that need not import it all again: a process
-that has it forks for each. Starting Python takes a second of the processor, a fork a fiftieth.
+"""Runs condgraph commands in forks of one process that has imported condgraph already: starting Python takes a second
+of processor time, a fork a fiftieth of that.
 
-What a command sees is what it sees when it is started: its arguments, environment, folder and
-standard streams; it ends as Python ends.
+A command gets its own arguments, environment, folder and standard streams, and exits as Python does.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class _Commands:
         atexit.register(self._end)
 
     def run(self, request: Mapping[str, object]) -> int:
-        """The exit status of a command, as `subprocess` says it."""
+        """Return the exit status of a command, in the convention of `subprocess`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._one:
@@ -49,20 +48,18 @@ def _commands(_: int) -> _Commands:
 
 
 def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """`condgraph ARGUMENTS` in the current folder, with nothing to read; what it writes, and its exit
-    status.
-    """
+    """Run `condgraph ARGUMENTS` in the current folder with empty input; return its output and exit status."""
     words = [*map(str, arguments)]
     with tempfile.TemporaryDirectory(prefix="condgraph-command-") as place:
         out, err = Path(place) / "out", Path(place) / "err"
-        said = dict(os.environ if env is None else env)
-        request = {"arguments": words, "environment": said, "folder": os.getcwd(), "out": str(out), "err": str(err)}
+        environment = dict(os.environ if env is None else env)
+        request = {"arguments": words, "environment": environment, "folder": os.getcwd(), "out": str(out), "err": str(err)}
         status = _commands(os.getpid()).run(request)
         return subprocess.CompletedProcess(words, status, out.read_text("utf-8"), err.read_text("utf-8"))
 
 
 def _serve() -> None:
-    """Fork for every request; a child goes on as the command."""
+    """Fork for every request; the child becomes the command."""
     from condgraph.cli import (
         app,  # noqa: F401 - what takes long to import
         main,
@@ -75,9 +72,9 @@ def _serve() -> None:
         if child == 0:
             replies.close()
             for number, name in enumerate((os.devnull, request["out"], request["err"])):
-                opened = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
-                os.dup2(opened, number)
-                os.close(opened)
+                descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+                os.dup2(descriptor, number)
+                os.close(descriptor)
             os.environ.clear()
             os.environ.update(request["environment"])
             os.chdir(request["folder"])

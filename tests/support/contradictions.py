@@ -1,4 +1,6 @@
-"""Conflicts by a loop over all pairs of statements: what `docs/how-to/find-contradictions.md` says, written down once more."""
+"""Conflicts found by a loop over all pairs of statements: a second implementation of
+`docs/how-to/find-contradictions.md`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ METRES = {"metre": 1, "kilometre": 1000}
 
 
 def differ(a: Any, b: Any) -> str:
-    """Whether two values differ: "yes", "no" or "unclear"; entities are given by their names."""
+    """Return whether two values differ: "yes", "no" or "unclear"; entities are given by their names."""
     if a is UNKNOWN or b is UNKNOWN or a == b:
         return "no"
     if isinstance(a, Time) and isinstance(b, Time):
@@ -30,15 +32,15 @@ def differ(a: Any, b: Any) -> str:
         if a.unit == b.unit:
             return "yes" if a.number != b.number else "no"
         if a.unit in METRES and b.unit in METRES:
-            sizes = [Fraction(str(one.number)) * METRES[one.unit] for one in (a, b)]
+            sizes = [Fraction(str(quantity.number)) * METRES[quantity.unit] for quantity in (a, b)]
             return "yes" if sizes[0] != sizes[1] else "no"
         return "unclear"
     return "yes" if isinstance(a, str) and isinstance(b, str) else "unclear"
 
 
 def moments(statement: Statement) -> tuple[Any, ...]:
-    """Earliest and latest start, earliest and latest end of a statement, each None where it is not stated; whether it has
-    times at all.
+    """Return the earliest and latest start and the earliest and latest end of a statement, each None if not stated, and
+    whether it has times at all.
     """
 
     def stated(name: str) -> list[Time]:
@@ -63,16 +65,16 @@ def moments(statement: Statement) -> tuple[Any, ...]:
 
 
 def together(a: Statement, b: Statement) -> str:
-    """Whether two statements hold at one time: "yes", "no" or "maybe"."""
-    one, other = moments(a), moments(b)
-    if not one[4] or not other[4]:
-        return "yes" if one[4] == other[4] else "maybe"
+    """Return whether two statements hold at the same time: "yes", "no" or "maybe"."""
+    first, second = moments(a), moments(b)
+    if not first[4] or not second[4]:
+        return "yes" if first[4] == second[4] else "maybe"
 
-    if one[0] == other[0] and one[3] == other[3] and (one[0], one[3]) != (None, None):
+    if first[0] == second[0] and first[3] == second[3] and (first[0], first[3]) != (None, None):
         return "yes"
 
     def before(x: Any, y: Any) -> str:
-        """Whether x ends before y starts."""
+        """Return whether x ends before y starts."""
         starts_at_latest = y[1] if y[1] is not None else y[3]
         ends_at_earliest = x[2] if x[2] is not None else x[0]
         if x[3] is not None and y[0] is not None and x[3] < y[0]:
@@ -81,28 +83,28 @@ def together(a: Statement, b: Statement) -> str:
             return "no"
         return "follows" if x[2] is not None and y[1] is not None else "maybe"
 
-    answers = before(one, other), before(other, one)
+    answers = before(first, second), before(second, first)
     if answers == ("no", "no"):
         return "yes"
     return "no" if "yes" in answers or "follows" in answers else "maybe"
 
 
 def by_hand(graph: condgraph.Graph, predicates: set[str]) -> set[tuple[Any, bool]]:
-    """The conflicts of a graph, each with whether it is certain."""
+    """Return the conflicts of a graph, each with whether it is certain."""
     names = {graph.current.ident(n): graph.current.name(n) for n in range(graph.current.entities)}
     statements = defaultdict(list)
     for item in items(graph.current):
         inner = getattr(item, "item", item)
         if isinstance(inner, Statement) and inner.predicate in predicates:
             statements[inner.subject, inner.predicate].append(inner)
-    found = set()
+    conflicts = set()
     for group in statements.values():
         for a, b in itertools.combinations(group, 2):
-            values = [names[one.object.id] if isinstance(one.object, Ref) else one.object for one in (a, b)]
-            difference, time = differ(*values), together(a, b)
-            if difference != "no" and time != "no":
-                found.add((frozenset((key_of(a), key_of(b))), difference == "yes" and time == "yes"))
-    return found
+            values = [names[statement.object.id] if isinstance(statement.object, Ref) else statement.object for statement in (a, b)]
+            difference, overlap = differ(*values), together(a, b)
+            if difference != "no" and overlap != "no":
+                conflicts.add((frozenset((key_of(a), key_of(b))), difference == "yes" and overlap == "yes"))
+    return conflicts
 
 
 def key_of(statement: Statement) -> Any:
@@ -112,21 +114,21 @@ def key_of(statement: Statement) -> Any:
 
 
 def listed(graph: condgraph.Graph, *predicates: str, **options: Any) -> set[tuple[Any, bool]]:
-    """The conflicts that a graph lists, in the same form."""
+    """Return the conflicts that a graph lists, in the same form."""
 
     def key(one: condgraph.Evidence) -> Any:
         thing = ("entity", one.object.id) if isinstance(one.object, condgraph.Entity) else one.object
         return one.subject.id, one.predicate, thing, frozenset((k, getattr(v, "id", v)) for k, v in one.qualifiers)
 
-    found = graph.conflicts(*predicates, limit=None, **options)
-    result = {(frozenset(map(key, one.statements)), one.certain) for one in found}
-    assert len(result) == len(found)
+    conflicts = graph.conflicts(*predicates, limit=None, **options)
+    result = {(frozenset(map(key, conflict.statements)), conflict.certain) for conflict in conflicts}
+    assert len(result) == len(conflicts)
     return result
 
 
 def random_statements(count: int, seed: int) -> list[Statement]:
-    """Statements about few subjects, with values and times of every form."""
-    chosen = random.Random(seed)
+    """Return statements about few subjects, with values and times of every form."""
+    dice = random.Random(seed)
     values = [
         Ref("A"), Ref("B"), "A", "text", UNKNOWN, Quantity(1), Quantity(1000, "metre"), Quantity(1, "kilometre"),
         Quantity(2, "kilometre"), Time.year(1984), Time.month(1984, 5), Time.day(1984, 5, 3), Time.year(1990),
@@ -134,29 +136,29 @@ def random_statements(count: int, seed: int) -> list[Statement]:
     ]  # fmt: skip
 
     def time() -> Any:
-        year = chosen.randrange(1980, 1990)
-        return chosen.choice(
-            [Time.year(year), Time.month(year, chosen.randrange(1, 13)), Time.day(year, chosen.randrange(1, 13), 5), UNKNOWN]
+        year = dice.randrange(1980, 1990)
+        return dice.choice(
+            [Time.year(year), Time.month(year, dice.randrange(1, 13)), Time.day(year, dice.randrange(1, 13), 5), UNKNOWN]
         )
 
     def qualifiers() -> list[tuple[str, Any]]:
-        form = chosen.randrange(6)
+        form = dice.randrange(6)
         if form == 0:
             return []
         if form == 1:
-            return [("point in time", time()) for _ in range(chosen.randrange(1, 3))]
-        bounds = sorted((time() for _ in range(2)), key=lambda one: one.start if isinstance(one, Time) else 0)
+            return [("point in time", time()) for _ in range(dice.randrange(1, 3))]
+        bounds = sorted((time() for _ in range(2)), key=lambda moment: moment.start if isinstance(moment, Time) else 0)
         names = {2: ("start time",), 3: ("end time",)}.get(form, ("start time", "end time"))
         return list(zip(names, bounds, strict=False))
 
-    return [Statement(f"s{chosen.randrange(count // 8)}", "p", chosen.choice(values), tuple(qualifiers())) for _ in range(count)]
+    return [Statement(f"s{dice.randrange(count // 8)}", "p", dice.choice(values), tuple(qualifiers())) for _ in range(count)]
 
 
 def with_planted(count: int, seed: int) -> tuple[list[Statement], set[Any]]:
-    """Statements of ten times as many subjects as conflicts are planted, and the pairs of these; all else follows each other,
-    says the same in other words, or may or may not be a conflict.
+    """Return statements with `count` planted conflicts, and the pairs that conflict; ten times as many subjects have
+    pairs that follow each other, say the same in other words, or may or may not conflict.
     """
-    chosen = random.Random(seed)
+    dice = random.Random(seed)
     statements, planted = [], set()
     same = [
         (Quantity(1000, "metre"), Quantity(1, "kilometre")), (Time.year(-43), Time.month(-43, 3)), (Ref("A"), "A"), (UNKNOWN, "B"),
@@ -172,34 +174,34 @@ def with_planted(count: int, seed: int) -> tuple[list[Statement], set[Any]]:
         return [(key, time) for key, time in (("start time", first), ("end time", last)) if time is not None]
 
     def year(one: int) -> Time:
-        return chosen.choice([Time.year(one), Time.month(one, 6), Time.day(one, 6, 3)])
+        return dice.choice([Time.year(one), Time.month(one, 6), Time.day(one, 6, 3)])
 
-    def apart() -> tuple[Any, Any]:
-        at = chosen.randrange(-60, 2020)
-        return span(year(at), year(at + 2)), span(year(chosen.choice([at + 2, at + 3])), chosen.choice([None, year(at + 9)]))
+    def successive() -> tuple[Any, Any]:
+        at = dice.randrange(-60, 2020)
+        return span(year(at), year(at + 2)), span(year(dice.choice([at + 2, at + 3])), dice.choice([None, year(at + 9)]))
 
-    def over() -> tuple[Any, Any]:
-        at = chosen.randrange(-60, 2020)
-        return chosen.choice(
+    def overlapping() -> tuple[Any, Any]:
+        at = dice.randrange(-60, 2020)
+        return dice.choice(
             [([], []), (span(year(at), year(at + 9)), span(year(at + 2), year(at + 12))), (span(year(at), year(at + 9)),) * 2,
              (span(year(at), year(at + 9)), [("point in time", year(at + 4))])]
         )  # fmt: skip
 
-    def perhaps() -> tuple[Any, Any]:
-        at = chosen.randrange(-60, 2020)
-        return chosen.choice([([], span(year(at), None)), (span(None, year(at + 1)), span(None, year(at)))])
+    def undecided() -> tuple[Any, Any]:
+        at = dice.randrange(-60, 2020)
+        return dice.choice([([], span(year(at), None)), (span(None, year(at + 1)), span(None, year(at)))])
 
     for number in range(10 * count):
         if number < count:
-            values, times = chosen.choice(different), over()
+            values, times = dice.choice(different), overlapping()
         else:
-            values, times = chosen.choice(
-                [(chosen.choice(same), over()), (chosen.choice(different), apart()), (chosen.choice(unclear), over()),
-                 (chosen.choice(different), perhaps())]
+            values, times = dice.choice(
+                [(dice.choice(same), overlapping()), (dice.choice(different), successive()), (dice.choice(unclear), overlapping()),
+                 (dice.choice(different), undecided())]
             )  # fmt: skip
         pair = [Statement(f"s{number}", "p", value, tuple(time)) for value, time in zip(values, times, strict=True)]
-        statements += chosen.sample(pair, 2)
+        statements += dice.sample(pair, 2)
         if number < count:
             planted.add(frozenset(map(key_of, pair)))
-    chosen.shuffle(statements)
+    dice.shuffle(statements)
     return statements, planted

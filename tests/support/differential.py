@@ -1,8 +1,7 @@
-"""One program on two graphs that hold the same: do they say the same?
+"""One program on two equal graphs: are the results the same?
 
-What is compared is what a user gets: values with their types and as they print, texts and entities,
-or the error with all it says. Warnings and evidence are compared where they are asked for, as a
-server is asked for them again.
+Everything that a user gets is compared: values with their types and as printed, texts and entities, or the complete
+error. Warnings and evidence are compared only on request, since a server then needs further queries.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from condgraph.engine.answer import Evidence
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a graph says to a program; of an answer `values` (as they print), `texts` and
-    `entities`, else the `error`.
-    """
+    """The result of a program: `values` (as printed), `texts` and `entities` of the answer, or the `error`."""
 
     values: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
@@ -37,7 +34,7 @@ class Outcome:
 
 
 def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: bool = False, **options: Any) -> Outcome:
-    """What a graph says: the answer, or the error with its place, the nearest names and its hint."""
+    """Return the result of a program: the answer, or the error with its position, nearest names and hint."""
     try:
         answer = graph.query(program, **options)
         return Outcome(
@@ -52,29 +49,27 @@ def outcome(graph: Graph, program: Any, *, warnings: bool = False, evidence: boo
 
 
 def full_message(error: CondgraphError) -> str:
-    """All that an error says."""
-    # Which attribute has a text is known in process alone.
+    """Return all parts of an error as one text."""
+    # Only the store in process knows which attribute has a text.
     hint = None if error.hint is not None and error.hint.startswith("it is a value of ") else error.hint
     parts = [f"{type(error).__name__}[{error.code}]", error.message, error.span, error.candidates, hint]
     return " | ".join(str(part) for part in parts if part)
 
 
 def shown(evidence: Evidence) -> str:
-    """Evidence in full: ids, qualifiers as a set, every place."""
+    """Return evidence as text: ids, qualifiers as a set, all places."""
 
-    def one(value: Any) -> str:
+    def value_text(value: Any) -> str:
         return f"{value.id}={value.name}" if hasattr(value, "id") else repr(value)
 
-    qualifiers = sorted(f"{key}: {one(value)}" for key, value in evidence.qualifiers)
+    qualifiers = sorted(f"{key}: {value_text(value)}" for key, value in evidence.qualifiers)
     places = sorted((source.name, source.location, row) for source, row in evidence.sources)
-    return f"{one(evidence.subject)} | {evidence.predicate} | {one(evidence.object)} | {qualifiers} | {places}"
+    return f"{value_text(evidence.subject)} | {evidence.predicate} | {value_text(evidence.object)} | {qualifiers} | {places}"
 
 
 @dataclass
 class Comparison:
-    """Programs asked of two graphs: how many were equal, what differed, which typed errors both
-    gave.
-    """
+    """The results of programs on two graphs: how many were equal, which differed, which typed errors both gave."""
 
     here: Graph
     there: Graph
@@ -83,7 +78,7 @@ class Comparison:
     different: list[tuple[Any, Outcome, Outcome]] = field(default_factory=list)
 
     def ask(self, program: Any, **options: Any) -> bool:
-        """Ask both; whether they say the same."""
+        """Run a program on both graphs; return whether the results are the same."""
         here, there = outcome(self.here, program, **options), outcome(self.there, program, **options)
         if here == there:
             self.equal += 1
@@ -94,13 +89,12 @@ class Comparison:
         return False
 
     def ask_all(self, programs: Iterable[Any], **options: Any) -> Comparison:
-        """Ask many."""
         for program in programs:
             self.ask(program, **options)
         return self
 
     def report(self, most: int = 5) -> str:
-        """What differed, for a message."""
+        """Return the differences, for a message."""
         lines = [f"{self.equal} equal ({dict(self.errors)}), {len(self.different)} different"]
         for program, here, there in self.different[:most]:
             lines.append(f"{program}\n   here:  {here}\n   there: {there}")

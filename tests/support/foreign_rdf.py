@@ -1,4 +1,4 @@
-"""RDF that others might have written: a source for each way of saying things."""
+"""RDF as other programs write it: one source for each kind of construct."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GRAPHS = """
 :g { :a :p :b . :a a :K . :a rdfs:label 'A' . :a :l (1 2) } :a :p :b . :h { :a :p :b } _:g { :a :q [] } :b rdfs:label "B" .
 :a a :K .
 """
-#: What of each comes back: everything.
+#: The sources by name; exports contain all of their statements again.
 WHOLE = {
     "dbpedia": DBPEDIA,
     "owl": OWL,

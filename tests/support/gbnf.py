@@ -1,5 +1,5 @@
-"""GBNF read from its text, by a reader of its own: random derivations, and whether a text is
-accepted. Nothing here is code of the package.
+"""An independent reader of GBNF grammars: random derivations, and whether a text is accepted. No code is shared with
+the package.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Node = tuple[Any, ...]
 
 
 def _plain(text: str) -> str:
-    def one(found: re.Match[str]) -> str:
+    def unescape(found: re.Match[str]) -> str:
         return chr(int(found[1], 16)) if found[1] else {"n": "\n", "r": "\r", "t": "\t"}.get(found[2], found[2])
 
-    return _ESCAPE.sub(one, text)
+    return _ESCAPE.sub(unescape, text)
 
 
 def _members(text: str) -> tuple[bool, list[tuple[str, str]]]:
     negated = text.startswith("^")
-    letters = [(_plain(one), len(one) == 1) for one in re.findall(r"\\x[0-9A-Fa-f]{2}|\\.|.", text[negated:], re.S)]
+    letters = [(_plain(letter), len(letter) == 1) for letter in re.findall(r"\\x[0-9A-Fa-f]{2}|\\.|.", text[negated:], re.S)]
     ranges, at = [], 0
     while at < len(letters):
         if at + 2 < len(letters) and letters[at + 1] == ("-", True):
@@ -36,16 +36,16 @@ def _members(text: str) -> tuple[bool, list[tuple[str, str]]]:
 
 
 class Gbnf:
-    """The rules of a text."""
+    """The rules of a grammar."""
 
     def __init__(self, text: str) -> None:
         tokens, at = [], 0
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            assert found, text[at : at + 40]
-            at = found.end()
-            if found[0].strip(" \t"):
-                tokens.append(found[0])
+            match = _TOKEN.match(text, at)
+            assert match, text[at : at + 40]
+            at = match.end()
+            if match[0].strip(" \t"):
+                tokens.append(match[0])
         self.rules: dict[str, Node] = {}
         self._tokens, self._at = tokens, 0
         while self._at < len(tokens):
@@ -86,14 +86,14 @@ class Gbnf:
         return ("seq", *parts)
 
     def derive(self, rng: random.Random, node: Node = ("rule", "root")) -> str:
-        """A random text of the grammar."""
+        """Return a random text of the grammar."""
         kind = node[0]
         if kind == "text":
             return str(node[1])
         if kind == "rule":
             return self.derive(rng, self.rules[node[1]])
         if kind == "seq":
-            return "".join(self.derive(rng, one) for one in node[1:])
+            return "".join(self.derive(rng, part) for part in node[1:])
         if kind == "alt":
             return self.derive(rng, rng.choice(node[1:]))
         if kind == "repeat":
@@ -109,7 +109,7 @@ class Gbnf:
                 return letter
 
     def accepts(self, text: str) -> bool:
-        """Whether a text is one of the grammar."""
+        """Return whether a text belongs to the grammar."""
 
         @cache
         def rule(name: str, at: int) -> frozenset[int]:
@@ -122,22 +122,22 @@ class Gbnf:
             if kind == "rule":
                 return rule(node[1], at)
             if kind == "alt":
-                return frozenset(end for one in node[1:] for end in ends(one, at))
+                return frozenset(end for part in node[1:] for end in ends(part, at))
             if kind == "class":
                 negated, ranges = node[1:]
                 inside = at < len(text) and any(low <= text[at] <= high for low, high in ranges) is not negated
                 return frozenset([at + 1]) if inside else frozenset()
-            here = frozenset([at])
+            positions = frozenset([at])
             if kind == "seq":
-                for one in node[1:]:
-                    here = frozenset(end for start in here for end in ends(one, start))
-                return here
-            found = here if node[2] == 0 else frozenset()
+                for part in node[1:]:
+                    positions = frozenset(end for start in positions for end in ends(part, start))
+                return positions
+            result = positions if node[2] == 0 else frozenset()
             for number in range(1, node[3] + 1):
-                here = frozenset(end for start in here for end in ends(node[1], start))
-                if not here:
+                positions = frozenset(end for start in positions for end in ends(node[1], start))
+                if not positions:
                     break
-                found |= here if number >= node[2] else frozenset()
-            return found
+                result |= positions if number >= node[2] else frozenset()
+            return result
 
         return len(text) in rule("root", 0)
