@@ -30,8 +30,8 @@ CHANGED: Final = "change-"
 _TEXTS: Final = "long"
 #: The entry of a key without numbers and texts.
 _UNREAD: Final = ([False, []], [False, []])
-#: The largest number of places per key that show how its values are read. Each change may add one; beyond this they are determined
-#: anew from the whole graph.
+#: The largest number of statements that decide how the values of a key are read (`engine.schema.ShownKey`). Each change may add
+#: one; beyond this number they are determined anew from the whole graph.
 _MOST_SHOWN: Final = 50
 #: The parts of a stored schema that are needed here; an earlier release lacks some.
 _NEEDED: Final = frozenset(
@@ -191,8 +191,9 @@ class _Changes:
         return result
 
     def _readings(self) -> Iterator[tuple[str, str, int, bool, list[list[Any]] | None]]:
-        """Yield how the numbers (0) and texts (1) of each key are read: whether some are read in another way, and the
-        places that show this. The places are None if the change removed the decisive one.
+        """Yield how the numbers (0) and texts (1) of each key are read: whether the reading of some depends on
+        others, and the statements that decide it (`engine.schema.ShownKey`). The latter are None if the change
+        removed the first one.
         """
         schemas = [self._stated.schema["shown"], *(schema["shown"] for schema in self._schemas)]
         for sort in ("attributes", "qualifiers"):
@@ -210,18 +211,17 @@ class _Changes:
 
     @property
     def hides(self) -> bool:
-        """Whether the change removed the place that shows how values are read, or there are too many such places."""
-        return any(
-            len(places or ()) > _MOST_SHOWN or (read_otherwise and places is None)
-            for *_, read_otherwise, places in self._readings()
-        )
+        """Whether the change removed the first statement that decides how values are read, or there are too many such
+        statements.
+        """
+        return any(len(places or ()) > _MOST_SHOWN or (depends and places is None) for *_, depends, places in self._readings())
 
     def _shown(self, names: dict[str, Any]) -> Shown:
-        """Return how the values of keys are read, with the known places that show it."""
+        """Return how the values of keys are read, with the known statements that decide it."""
         result: Shown = {"attributes": {}, "qualifiers": {}}
-        for sort, name, sort_of_value, read_otherwise, places in self._readings():
+        for sort, name, sort_of_value, depends, places in self._readings():
             if name in names[sort]:
-                result[sort].setdefault(name, [_UNREAD[0], _UNREAD[1]])[sort_of_value] = [read_otherwise, places]
+                result[sort].setdefault(name, [_UNREAD[0], _UNREAD[1]])[sort_of_value] = [depends, places]
         return result
 
     def _several(self, sort: str, names: dict[str, Any], several: Several) -> list[str]:
